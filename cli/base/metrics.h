@@ -33,6 +33,8 @@ struct pass_result {
     size_t answer_bytes;
     /* only where launches were recorded: the clock when the engine began, and how many records there are */
     int64_t engine_begin_ns, launch_count, span_count;
+    /* with pruning and a dump, as vp_reply has them */
+    int32_t kept_count, kept_tokens, skips_features;
     /* of a GPU that counts it; the resolution is what the device used in one step of its counter */
     int has_energy; double energy_j, energy_resolution_j;
 };
@@ -40,6 +42,9 @@ struct pass_result {
 /* An array of run_count results with room for new_tokens each; runs_free frees it, NULL included. */
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens);
 void runs_free(struct pass_result *runs, int32_t run_count);
+
+/* Truth: a stage that most passes do not have, and this one hasn't: nothing names it. */
+int is_stage_left_out(const struct pass_result *run, int stage);
 
 /* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
  * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */

@@ -160,8 +160,7 @@ static int run_choose_knobs(const struct options *options, struct run_state *sta
         if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&state->knobs, knob, number_of(options, option));
         else knob_set_text(&state->knobs, knob, text_of(options, option));
     }
-    input_apply_knobs(&state->input, &state->knobs);
-    return 0;
+    return is_given(options, "prune") ? prune_check("prune", &opt(options, "prune")->text, 1) : 0;
 }
 
 /* Loads the image of the request and computes its layout. Returns 0 or an exit code. */
@@ -221,6 +220,9 @@ static int run_prompt(const struct options *options, struct run_state *state) {
     const char *text = text_of(options, "prompt");
     const int raw = is_given(options, "raw_prompt"), has_image = options->operand_count > 0;
     int code = 0;
+    if (model_is_blind(&state->model) && is_given(options, "prune"))
+        return complain(EXIT_USAGE, "--prune: %s reads text only, and has no image tokens",
+                        vp_architecture_name(state->model.config.architecture));
     if (has_image && model_is_blind(&state->model))
         return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", state->model.name,
                         vp_architecture_name(state->model.config.architecture));
@@ -248,6 +250,8 @@ static int run_prepare(const struct options *options, struct run_state *state) {
     if (!is_given(options, "max_crops") && state->tiles.rule == VP_TILE_ADAPTIVE)
         state->tiles.max_crops = state->model.config.geometry.max_crops;
     if ((code = run_prompt(options, state)) != 0) return code;
+    input_apply_knobs(&state->input, &state->knobs); /* behind the image: pruning counts its tokens */
+    input_seed_pruning(&state->input, (uint32_t)number_of(options, "seed"), 0);
     state->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     state->input.ignore_eos = is_given(options, "ignore_eos");
     if ((code = check_sequence(&state->model, &state->input)) != 0) return code;
@@ -293,6 +297,13 @@ static vp_result run_all(const struct options *options, struct run_state *state,
     return result;
 }
 
+/* What pruning makes of the request. Returns 0, or EXIT_USAGE with the reason why it cannot be done. */
+static int run_check_pruning(struct run_state *state) {
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_result result = request_pruned(&state->session, &state->input, &state->pruned, &error);
+    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--prune", result, &error);
+}
+
 /* Opens the engine, runs the request and writes the --dump of the last run. Returns 0 or an exit code. */
 static int run_measure(const struct options *options, struct run_state *state) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -306,6 +317,7 @@ static int run_measure(const struct options *options, struct run_state *state) {
         != 0)
         return code;
     state->session.model = &state->model;
+    if ((code = run_check_pruning(state)) != 0) return code;
     end_in_order(); /* Ctrl-C: the runs that are whole are printed */
     result = run_all(options, state, &error);
     close_progress();
@@ -355,6 +367,7 @@ static void print_stages(const struct run_state *state) {
                 "GB/s", state->model.synthetic ? "   (synthetic weights)" : "");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         char name[32];
+        if (is_stage_left_out(&state->runs[0], i)) continue;
         snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps,
                  steps == 1 ? "" : "s");
         print_stage(state, name, i, 0, total);
@@ -495,6 +508,12 @@ static void print_run(const struct options *options, const struct run_state *sta
             layout->marker_tokens, state->input.text_count, layout->theoretical_tokens);
     } else print_plain("tokens   %d = %s%d text, no image\n", sequence_of(&state->input),
                        state->input.no_bos ? "" : "1 BOS + ", state->input.text_count);
+    if (state->input.prune.how.method != VP_PRUNE_NONE) {
+        struct text_buffer pruned = {NULL, 0, 0};
+        prune_text(&pruned, &state->pruned);
+        print_plain("prune    %s: %s\n", knob_text(&state->knobs, KNOB_PRUNE), pruned.data);
+        free(pruned.data);
+    }
     print_plain("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s",
                 run->ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
@@ -511,7 +530,7 @@ static void put_medians(vp_json_writer *writer, const struct run_state *state) {
         const struct median_range range =
             rate < 0 ? range_of_runs(state->runs, state->run_count, metric_of, i)
                      : range_of_runs(state->runs, state->run_count, term_of, TERM_DECODE_RATE + rate);
-        if (rate < 0 && is_left_out(i, range.median)) continue;
+        if (rate < 0 && (is_left_out(i, range.median) || is_stage_left_out(&state->runs[0], i - METRIC_STAGE))) continue;
         vp_json_key(writer, rate >= 0          ? TERMS[TERM_DECODE_RATE + rate].key
                             : i < METRIC_STAGE ? METRIC_KEYS[i]
                                                : vp_stage_name((vp_stage)(i - METRIC_STAGE)));
@@ -557,6 +576,13 @@ static void print_run_json(const struct options *options, const struct run_state
     knob_put_more(&writer, KNOB_IMAGE, &state->knobs);
     knob_put_more(&writer, KNOB_BLOCKS, &state->knobs);
     put_point_layout(&writer, &point);
+    if (state->input.prune.how.method != VP_PRUNE_NONE) {
+        vp_json_key(&writer, "pruned");
+        vp_json_begin_object(&writer);
+        knob_put(&writer, KNOB_PRUNE, &state->knobs);
+        prune_put(&writer, &state->pruned);
+        vp_json_end_object(&writer);
+    }
     put_point_tokens(&writer, &point);
     score_point(&point, &scoring, &scored);
     put_point_answer(&writer, &point, &scored);
@@ -621,6 +647,8 @@ static int run_command(const struct options *options) {
     free(state.dump.deepstack_features);
     free(state.dump.block_last);
     free(state.dump.logits);
+    free(state.dump.kept);
+    free(state.dump.kept_features);
     return code;
 }
 

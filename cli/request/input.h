@@ -34,6 +34,7 @@ struct run_state {
     vp_tile_options tiles;
     struct knob_values knobs;
     struct pass_input input; /* refers to the members above */
+    vp_pruned pruned;        /* what pruning makes of it */
     vp_dump dump;
     struct pass_result *runs; int32_t run_capacity, run_count; /* how many there is room for, how many are whole */
     vp_noise_summary noise; struct text_list warnings; /* what else the machine did while they ran */
@@ -41,6 +42,10 @@ struct run_state {
 
 /* Sets the knobs of the engine that are set in *values, which the input then refers to. */
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values);
+
+/* Seeds what pruning draws: the value's own seed, or this one, plus the sample's number. Once, behind
+ * input_apply_knobs. */
+void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample);
 
 /* Tokenizes state->sample.prompt, for any model, and sets the input's ids. An image is loaded before. */
 int tokenize_input(struct run_state *state);

@@ -147,6 +147,10 @@ static void put_resolution(vp_json_writer *writer, const struct point *point) {
     }
     if (point->run_count) put_double(writer, "energy_resolution_j", sum / point->run_count);
 }
+/* Truth: none of the point's runs has the stage, and most points do not. */
+static int lacks_stage(const struct point *point, int stage) {
+    return point->run_count ? is_stage_left_out(&point->runs[0], stage) : stage == VP_STAGE_PRUNE;
+}
 void put_point_times(vp_json_writer *writer, const struct point *point) {
     int32_t longest = 0;
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
@@ -157,12 +161,14 @@ void put_point_times(vp_json_writer *writer, const struct point *point) {
     vp_json_key(writer, "stages");
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++)
-        put_double(writer, vp_stage_name((vp_stage)i),
-                   point->run_count ? metric_mean(point->runs, point->run_count, METRIC_STAGE + i) : (double)NAN);
+        if (!lacks_stage(point, i))
+            put_double(writer, vp_stage_name((vp_stage)i),
+                       point->run_count ? metric_mean(point->runs, point->run_count, METRIC_STAGE + i) : (double)NAN);
     vp_json_end_object(writer);
     vp_json_key(writer, "stage_detail"); /* means over the runs */
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        if (lacks_stage(point, i)) continue;
         vp_json_key(writer, vp_stage_name((vp_stage)i));
         vp_json_begin_object(writer);
         for (int detail = DETAIL_WALL; detail < DETAIL_COUNT; detail++)
@@ -187,6 +193,7 @@ void put_point_times(vp_json_writer *writer, const struct point *point) {
     vp_json_begin_object(writer);
     for (int metric = 0; metric < METRIC_STAGE + VP_STAGE_COUNT; metric++) {
         if (is_left_out(metric, point->run_count ? metric_of(&point->runs[0], metric) : (double)NAN)) continue;
+        if (lacks_stage(point, metric - METRIC_STAGE)) continue;
         vp_json_key(writer,
                     metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)));
         vp_json_begin_array(writer);

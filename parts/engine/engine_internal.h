@@ -6,6 +6,7 @@
 #define VK_ENGINE_INTERNAL_H
 
 #include "model.h"
+#include "prune.h"
 
 /* Everything a request touches, sized once for the longest request. In-type buffers have VK_ROWS_MAX spare rows and
  * rows padded to VK_PAD. */
@@ -27,7 +28,8 @@ typedef struct vk_buffers {
     float *pool_query, *pool_key_value, *projector_gate_up;
     float *image_features; /* f32 [1 + deepstack_count, max_views, tokens_per_crop, d_model] */
     /* language */
-    int32_t *ids, *image_index, *position, *token; /* position: of the first row that is being worked on */
+    /* position: of the first row that is being worked on, one for each region (prune.h), and a spare one */
+    int32_t *ids, *image_index, *position, *token;
     float *x, *qkv, *logits, *cs, *decode_scratch;
     /* with M-RoPE cs is the request's, composed from the table of all positions: int32 [3, max_sequence],
      * [head_dim / 2] */
@@ -42,6 +44,7 @@ typedef struct vk_buffers {
     float *router_logits, *expert_weight, *gate_up;
     void *gathered, *expert_hidden, *expert_out; /* expert_out: f32, or in-type where the backend has `experts` */
     void *scratch; /* the backend's */
+    vk_prune_buffers prune; /* of engines that prune */
 } vk_buffers;
 
 /* sequences of a native tower that one call attends to: so many of so many rows */
@@ -69,7 +72,7 @@ struct vp_engine {
     vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
     int repeats;    /* the request that just ran has to run again */
     int64_t log_capacity;
-    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
+    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes, prune_bytes;
     vp_opening opening;
     int weights_mapped; /* they lie in a file, and are not in the allocation */
     size_t paper_bytes; /* counts_only: addresses that nothing reads or writes, in the place of memory; else 0 */
@@ -85,6 +88,11 @@ struct vp_engine {
     int32_t *host_places; /* of a native tower: what the request sends is made here */
     vk_work counted;
     int64_t since_ns, logged;
+    /* stages in the order in which they ended, each with its mark; a stage that pruning interrupts ends repeatedly */
+    vk_segment *segments;
+    int segment_count;
+    int prunes; /* as opened */
+    vk_pruning pruning;
 };
 
 /* ---- memory.c */
@@ -144,6 +152,14 @@ void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp
 
 /* ---- stages.c */
 
+/* the region that a block is in */
+static inline int vk_region_of(const vp_engine *engine, int block) {
+    int region = 0;
+    for (int r = 1; r < engine->pruning.region_count; r++)
+        if (engine->pruning.regions[r].first_block <= block) region = r;
+    return region;
+}
+
 /* which part of the model follows, in which block; -1: in none */
 static inline void vk_at(vk_queue *queue, vp_part part, int block) {
     queue->part = (int32_t)part;
@@ -152,14 +168,27 @@ static inline void vk_at(vk_queue *queue, vp_part part, int block) {
 /* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden, behind the
  * tower's last norm where there is one */
 void vk_vit(vp_engine *engine, int first, int count);
+/* how heads of a block are normed and turned, by the positions of a region; its own */
+vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_region *region);
+vk_heads vk_heads_of(const vp_engine *engine, int block);
+/* x -> normed, in-type: what attention or the MLP reads, of `rows` rows from `first` on */
+void vk_norm_before(vp_engine *engine, const vk_norm *norm, int first, int rows);
+/* rows f32 [count, vit_width] that are tokens already, through a connector of two matrices */
+void vk_project_rows(vp_engine *engine, const float *rows, int count, float *features);
+/* a linear's rows from `first` on, `count` of them */
+vk_linear vk_rows_of(const vk_linear *linear, int first, int count, int wide);
+/* where a block's keys and values begin, in bytes */
+size_t vk_cache_of(const vp_engine *engine, int block);
 /* the connector: buffers.hidden -> buffers.image_features of `count` views */
 void vk_connector(vp_engine *engine, int first, int count);
 /* x = the embeddings of `rows` ids; .. */
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
 /* .. plus buffers.image_features where image_index says, or these instead */
 void vk_add_image(vp_engine *engine);
-/* cos and sin of the `rows` positions that the request can reach */
+/* cos and sin of the `rows` positions that the request can reach; .. */
 void vk_compose_rope(vp_engine *engine, int rows);
+/* .. and their three positions: int32 [3, stride], of the first `count` */
+void vk_fill_positions(const vp_request *request, int32_t *positions, size_t stride, int count);
 /* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
 void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k);
 /* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual
@@ -202,7 +231,11 @@ void vk_send_windows(vp_engine *engine, const vp_request *request);
 void vk_send_request(vp_engine *engine, const vp_request *request);
 /* ends a stage. The host's time and the count are known now, the device's after the request. */
 void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
-/* what request->dump asks for: behind the vision stages, behind each active block */
+/* what request->dump asks for: behind the vision stages, behind each active block, which worked on so many rows */
 void vk_dump_vision(vp_engine *engine, const vp_request *request);
-void vk_dump_block(vp_engine *engine, const vp_request *request, int slot);
+void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int rows);
+/* copies without being counted or timed */
+void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes);
+/* scores that attention over `rows` rows needs, which see those before reach[row], or before row + 1 without a reach */
+void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach);
 #endif

@@ -116,7 +116,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     size_t cache = ((size_t)config->block_count * rows + (size_t)VK_ROWS_MAX) * (size_t)kv;
     buffers->ids = vk_take(arena, rows, 4);
     buffers->token = vk_take(arena, 1, 4);
-    buffers->position = vk_take(arena, 1, 4);
+    buffers->position = vk_take(arena, VK_REGIONS_MAX + 1, 4);
     buffers->x = vk_take(arena, rows * (size_t)d, 4);
     buffers->normed = vk_take_rows(arena, rows, d, wide);
     buffers->normed_wide = wide ? buffers->normed : vk_take_rows(arena, rows, d, 1);
@@ -158,6 +158,9 @@ void vk_layout_buffers(vk_arena *arena, vp_engine *engine) {
     vk_layout_vision_buffers(arena, engine);
     engine->vision_bytes = arena->used;
     vk_layout_language_buffers(arena, engine);
+    engine->prune_bytes = arena->used;
+    if (engine->prunes) vk_layout_prune_buffers(arena, engine);
+    engine->prune_bytes = arena->used - engine->prune_bytes;
     engine->scratch_bytes = arena->used;
     engine->buffers.scratch = vk_take(arena, engine->backend->scratch_bytes(engine->queue, &engine->extent), 1);
     engine->scratch_bytes = arena->used - engine->scratch_bytes;
@@ -198,7 +201,7 @@ void vk_fill_extent(vp_engine *engine) {
     const vp_model_config *config = &engine->config;
     vk_extent *extent = &engine->extent;
     extent->wide = engine->wide;
-    extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
+    extent->marks = vk_spare_marks(engine) + (engine->prunes ? vk_segments_most(engine) : 0);
     extent->experts = config->expert_count;
     extent->quant_k = vk_has_integers(&engine->bits) ? vk_padded(vk_widest(config, engine->bits.vision > 0)) : 0;
     extent->quant_values = engine->bits.blocks ? vk_most_weights(config) : 0;
@@ -334,7 +337,7 @@ static int vk_place(vp_engine *engine, char *weights_base, char *buffers_base) {
     engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);
     engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence, (size_t)engine->max_views * places),
                                  sizeof *engine->host_places);
-    return engine->jobs && engine->counts && engine->host_places;
+    return vk_place_pruning(engine) && engine->jobs && engine->counts && engine->host_places;
 }
 
 vp_result vk_lay_out(vp_engine *engine, vp_error *error) {
@@ -391,8 +394,9 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {
     int host = engine->backend->host_memory;
     uint64_t element = engine->wide ? 4 : 2,
-             beside = engine->weights_bytes + engine->cache_bytes + engine->vision_bytes + engine->scratch_bytes;
-    vp_memory_block blocks[7];
+             beside = engine->weights_bytes + engine->cache_bytes + engine->vision_bytes + engine->scratch_bytes
+                      + engine->prune_bytes;
+    vp_memory_block blocks[8];
     int32_t count = 0;
     memset(blocks, 0, sizeof blocks);
     blocks[count].name = engine->weights_mapped ? "weights, mapped file" : "weights";
@@ -407,6 +411,9 @@ VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memor
     blocks[count++].bytes = engine->memory_bytes - beside;
     blocks[count].name = "scratch";
     blocks[count++].bytes = engine->scratch_bytes;
+    blocks[count].name = "pruning buffers";
+    blocks[count].bytes = engine->prune_bytes;
+    count += engine->prunes;
     for (int32_t i = 0; i < count; i++) blocks[i].on_device = !host;
     blocks[count].name = "pinned host memory";
     blocks[count].bytes = engine->backend->pinned_bytes(engine->queue);

@@ -54,7 +54,7 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
     if (request->span_capacity < 0 || (request->span_capacity && !request->spans))
         return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
-    return VP_OK;
+    return vk_plan_pruning(engine, request, NULL, error);
 }
 static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
@@ -78,7 +78,7 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
 }
 
 /* A dump is no work of the model: it is neither counted nor timed. */
-static void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes) {
+void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes) {
     vk_queue *queue = engine->queue;
     vk_work before = queue->work;
     vp_launch *log = queue->log;
@@ -93,7 +93,7 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
     size_t width = (size_t)config->vit_width, layers = (size_t)config->vit_layer_count,
            patches = (size_t)vk_vit_patches(config), positions = (size_t)config->vit_positions,
            views = (size_t)engine->max_views;
-    if (request->dump->image_features)
+    if (request->dump->image_features && !engine->pruning.skips_features)
         vk_dump_fetch(engine, request->dump->image_features, engine->buffers.image_features,
                       (size_t)engine->image_tokens * (size_t)config->d_model * sizeof(float));
     for (size_t l = 0; l < (size_t)config->deepstack_count && request->dump->deepstack_features; l++) {
@@ -111,8 +111,8 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
                               width * sizeof(float));
 }
 
-void vk_dump_block(vp_engine *engine, const vp_request *request, int slot) {
-    size_t d = (size_t)engine->config.d_model, rows = (size_t)request->input_count;
+void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int row_count) {
+    size_t d = (size_t)engine->config.d_model, rows = (size_t)row_count;
     float *out = request->dump->block_mean ? request->dump->block_mean + (size_t)slot * d : NULL;
     if (request->dump->block_last)
         vk_dump_fetch(engine, request->dump->block_last + (size_t)slot * d, engine->buffers.x + (rows - 1) * d,
@@ -134,19 +134,25 @@ void vk_dump_block(vp_engine *engine, const vp_request *request, int slot) {
 /* what was sent since the stage before ended */
 static void vk_end_count(vp_engine *engine, vp_stage_times *times, vp_stage stage) {
     const vk_work *now = &engine->queue->work;
-    times->launches[stage] = now->launches - engine->counted.launches;
-    times->flops[stage] = now->flops - engine->counted.flops;
-    times->bytes[stage] = now->bytes - engine->counted.bytes;
+    times->launches[stage] += now->launches - engine->counted.launches;
+    times->flops[stage] += now->flops - engine->counted.flops;
+    times->bytes[stage] += now->bytes - engine->counted.bytes;
     times->ran[stage] = 1;
     engine->counted = *now;
 }
 
 void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage) {
     int64_t now_ns;
+    const int ended = reply->times.ran[stage];
+    vk_segment *segment = &engine->segments[engine->segment_count];
     vk_end_count(engine, &reply->times, stage);
     if (engine->queue->dry) return;
-    now_ns = engine->backend->mark(engine->queue, stage + 1, stage == VP_STAGE_SAMPLE ? engine->buffers.token : NULL);
-    reply->times.wall_ns[stage] = now_ns - engine->since_ns;
+    segment->stage = stage;
+    segment->slot = ended ? vk_spare_marks(engine) + engine->segment_count : (int)stage + 1;
+    engine->segment_count++;
+    now_ns = engine->backend->mark(engine->queue, segment->slot,
+                                   stage == VP_STAGE_SAMPLE ? engine->buffers.token : NULL);
+    reply->times.wall_ns[stage] += now_ns - engine->since_ns;
     engine->since_ns = now_ns;
     for (; engine->queue->log && engine->logged < engine->queue->log_count
            && engine->logged < engine->queue->log_capacity;
@@ -159,13 +165,12 @@ static vp_result vk_not_numbers(vp_error *error) {
                    "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
 }
 
-/* scores that attention over the input needs, where a mask is not the causal one alone */
-static void vk_count_scores(vp_engine *engine, const vp_request *request) {
+void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach) {
     int window = engine->config.sliding_window;
     engine->scores[0] = engine->scores[1] = 0;
-    if (!engine->has_reach && !window) return;
-    for (int row = 0; row < request->input_count; row++) {
-        int end = engine->has_reach ? request->span_ends[row] : row + 1, gone = window ? row + 1 - window : 0;
+    if (!reach && !window) return;
+    for (int row = 0; row < rows; row++) {
+        int end = reach ? reach[row] : row + 1, gone = window ? row + 1 - window : 0;
         engine->scores[0] += end;
         engine->scores[1] += end - (gone > 0 ? gone : 0);
     }
@@ -177,12 +182,13 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
     int32_t (*is_dead)(const float *, size_t) = engine->model.description->is_dead_view;
     size_t views = (size_t)request->views, patches = (size_t)vk_vit_patches(config),
            values = patches * (size_t)vk_patch_values(config);
-    int32_t zero = 0;
+    static const int32_t zero[VP_PRUNE_CUTS_MAX + 1];
+    vk_begin_pruning(engine, request);
     engine->has_reach = config->image_bidirectional && request->span_ends;
-    vk_count_scores(engine, request);
+    vk_count_scores(engine, request->input_count, engine->has_reach ? request->span_ends : NULL);
     vk_at(engine->queue, VP_PART_INPUT, -1);
     vk_send(engine, buffers->ids, request->input_ids, (size_t)request->input_count * sizeof(int32_t));
-    vk_send(engine, buffers->position, &zero, sizeof zero);
+    vk_send(engine, buffers->position, zero, (size_t)engine->pruning.region_count * sizeof zero[0]);
     if (vk_has_mrope(config)) vk_send_positions(engine, request);
     if (engine->has_reach)
         vk_send(engine, buffers->reach, request->span_ends, (size_t)request->input_count * sizeof(int32_t));
@@ -242,7 +248,7 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
         }
         result = to->wait(engine->queue, vk_token_mark(i), error);
         if (result != VP_OK) return result;
-        reply->tokens[i] = to->token(engine->queue, vk_token_mark(i), request->input_count + i);
+        reply->tokens[i] = to->token(engine->queue, vk_token_mark(i), engine->pruning.regions[0].rows + i);
         reply->token_count = i + 1;
         if (i)
             reply->step_ns[i - 1] = request->timing == VP_TIMING_OFF
@@ -265,6 +271,7 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
 /* the device's times, when all marks up to the last token's were reached */
 static void vk_read_times(vp_engine *engine, vp_reply *reply) {
     vp_stage_times *times = &reply->times;
+    unsigned char begun[VP_STAGE_COUNT] = { 0 };
     int last = 0, timed = engine->queue->timing != VP_TIMING_OFF;
     int64_t at = 0;
     if (reply->token_count > 1) {
@@ -273,12 +280,16 @@ static void vk_read_times(vp_engine *engine, vp_reply *reply) {
         engine->queue->stamps += timed;
     }
     times->stamps = engine->queue->stamps;
-    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++) {
-        times->begin_ns[stage] = at;
-        if (!times->ran[stage]) continue;
-        at += times->device_ns[stage] = engine->backend->between(engine->queue, last, stage + 1);
-        last = stage + 1;
+    for (int i = 0; i < engine->segment_count && timed; i++) {
+        const vk_segment *segment = &engine->segments[i];
+        int64_t took = engine->backend->between(engine->queue, last, segment->slot);
+        if (!begun[segment->stage]++) times->begin_ns[segment->stage] = at;
+        times->device_ns[segment->stage] += took;
+        at += took;
+        last = segment->slot;
     }
+    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++)
+        if (!begun[stage]) times->begin_ns[stage] = times->begin_ns[stage - 1] + times->device_ns[stage - 1];
     times->begin_ns[VP_STAGE_DECODE] = at;
     for (int32_t i = 0; timed && i + 1 < reply->token_count; i++)
         times->device_ns[VP_STAGE_DECODE] += reply->step_ns[i];
@@ -363,8 +374,10 @@ static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *
     vp_result result;
     memset(&reply->times, 0, sizeof reply->times);
     reply->launch_count = reply->span_count = 0;
+    reply->kept_count = reply->kept_tokens = reply->skips_features = 0;
     engine->queue->timing = request->timing;
     engine->queue->stamps = engine->queue->log_count = engine->logged = 0;
+    engine->segment_count = 0;
     engine->queue->step = 0;
     engine->counted = engine->queue->work;
     engine->since_ns = engine->backend->mark(engine->queue, 0, NULL);
