@@ -346,7 +346,7 @@ typedef struct vp_reply {
  * memory:  none; VP_TIMING_KERNEL: one vp_launch per launch, on a GPU also two events; allocated before the request
  *          starts and kept for the next one
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
- * example: cli/request/request.c */
+ * example: cli/measure/engine.c */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
 /* What a request needs, by the same code that would send it: nothing is sent.
  * in:      request  as for vp_engine_run; input_ids, pixels, image_masks and image_input_idx are not read

@@ -50,32 +50,32 @@ cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/model/image.h cli/tile/ cli/server/
-cli/request/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/
-cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/
-cli/sweep/profile_page.c:   subjects cli/base/ cli/results/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
-cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
+cli/measure/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/
+cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/dataset/
+cli/profile/profile_page.c: subjects cli/base/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h cli/page/flame_page.h
+cli/profile/:               subjects cli/base/ cli/model/ cli/measure/ cli/profile/
+cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/dataset/ cli/sweep/
 cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
-cli/load/:                  subjects cli/base/ cli/score/ cli/request/record.h cli/server/ cli/dataset/ cli/load/
+cli/load/:                  subjects cli/base/ cli/score/ cli/measure/record.h cli/server/ cli/dataset/ cli/load/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/results/ cli/report/
 cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
 cli/commands/commands.h:    cli/base/
-cli/commands/run_endpoint.: subjects rooms cli/commands/run_endpoint.h
 cli/commands/best_objective.: subjects rooms cli/commands/best_objective.h
 cli/commands/command_best.c: subjects rooms cli/commands/commands.h cli/commands/best_objective.h
 cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h
 cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
-cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/run_endpoint.h
-cli/commands/command_ask.c: cli/base/ cli/commands/commands.h cli/commands/run_endpoint.h
+cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
+cli/commands/command_ask.: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
 cli/commands/:              subjects rooms cli/commands/commands.h
-cli.c:                      vlmprof.h cli/base/ cli/help/ cli/request/provenance.h cli/commands/commands.h
+cli.c:                      vlmprof.h cli/base/ cli/help/ cli/measure/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several
-    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/model\/ cli\/results\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/help\/ cli\/server\/ cli\/request\/ cli\/dataset\/ cli\/sweep\/ cli\/load\/ cli\/report\/ cli\/page\//g' \
+    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/model\/ cli\/results\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/help\/ cli\/server\/ cli\/measure\/ cli\/profile\/ cli\/dataset\/ cli\/sweep\/ cli\/load\/ cli\/report\/ cli\/page\//g' \
         -e 's/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g; s/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g'
 }
 # Who reads results, journals, scores, sizes and traces needs no engine; what one request is made of knows no data set and no sweep.
-engine="parts/vlmprof_engine.h parts/engine/ vlmprof_kernels.cu cli/model/model.h cli/request/request.h"
+engine="parts/vlmprof_engine.h parts/engine/ vlmprof_kernels.cu cli/model/model.h cli/measure/engine.h"
 cat >"$work/never" <<TABLE
 cli/base/:                    $engine
 cli/results/:                 $engine
@@ -86,7 +86,7 @@ cli/help/:                    $engine
 cli/server/:                  $engine
 cli/report/:                  $engine
 cli/page/:                    $engine
-cli/request/record.:          $engine
+cli/measure/record.:          $engine
 cli/sweep/journal.:           $engine
 cli/sweep/ranks.:             $engine
 cli/sweep/reference_layout.:  $engine

@@ -50,7 +50,7 @@ check "sample 04 saves its table" [ "$(grep -cE '"schema": "vlmprof-ops-1"|"call
 check "sample 05 ends its ranges with their scopes" grep -q "sum 1500, 0 ranges open" <("$B/samples/05_ranges")
 
 for target in $(grep -ohE '`?make [a-z-]+' README.md | awk '{ print $2 }' | sort -u); do
-    check "README's make $target is a target" grep -qE "^([a-z-]+ )*$target:" Makefile
+    check "README's make $target is a target" grep -qE "^([a-z-]+ )*$target:" Makefile mk/*.mk
 done
 for file in $(grep -oE '^\| `[^`]+` \|' README.md | tr -d '|` '); do
     check "README's file $file exists" [ -e "$file" ]

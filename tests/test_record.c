@@ -1,6 +1,6 @@
 /* test_record.c: a made-up point as JSON, whole texts compared: layout, tokens, times of runs, answer and score, the record's members. */
 #define _POSIX_C_SOURCE 200809L
-#include "request/record.h"
+#include "measure/record.h"
 #include "support/check.h"
 
 static struct text_buffer out;

@@ -130,10 +130,8 @@ size_t served_gaps(const struct served *served, double *out) {
     return count;
 }
 int is_left_out(int metric, double value) {
-    return (metric == METRIC_ENERGY || metric == METRIC_TOKEN_ENERGY) && !isfinite(value);
-}
-int is_stage_left_out(const struct pass_result *run, int stage) {
-    return stage == VP_STAGE_PRUNE && !run->times.ran[VP_STAGE_PRUNE];
+    return (metric == METRIC_ENERGY || metric == METRIC_TOKEN_ENERGY || metric == METRIC_STAGE + VP_STAGE_PRUNE)
+           && !isfinite(value);
 }
 double metric_of(const struct pass_result *run, int metric) {
     int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1);

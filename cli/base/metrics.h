@@ -43,9 +43,6 @@ struct pass_result {
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens);
 void runs_free(struct pass_result *runs, int32_t run_count);
 
-/* Truth: a stage that most passes do not have, and this one hasn't: nothing names it. */
-int is_stage_left_out(const struct pass_result *run, int stage);
-
 /* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
  * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */
 enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED,

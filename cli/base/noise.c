@@ -57,24 +57,17 @@ void read_noise_block(const vp_json *json, uint32_t object, vp_noise *noise) {
     read_frequency(json, object, &noise->mhz_low, &noise->mhz_high);
 }
 void put_noise(vp_json_writer *writer, const vp_noise_summary *summary) {
-    vp_json_key(writer, "noise");
-    vp_json_begin_object(writer);
-    put_int(writer, "samples", summary->samples);
+    PUT(writer, KEY_OBJECT("noise"), KEY("samples", summary->samples));
     put_hundredths(writer, "load", summary->load);
     put_tenths(writer, "steal_percent", summary->steal_percent);
     put_tenths(writer, "other_cpu_percent", summary->other_cpu_percent);
     put_frequency(writer, summary->mhz_low, summary->mhz_high);
-    put_int(writer, "steal_samples", summary->steal_samples);
-    put_int(writer, "stolen_samples", summary->stolen_samples);
+    PUT(writer, KEY("steal_samples", summary->steal_samples), KEY("stolen_samples", summary->stolen_samples));
     put_tenths(writer, "stolen_percent", summary->stolen_percent);
-    put_int(writer, "other_samples", summary->other_samples);
-    put_int(writer, "busy_samples", summary->busy_samples);
+    PUT(writer, KEY("other_samples", summary->other_samples), KEY("busy_samples", summary->busy_samples));
     put_tenths(writer, "busy_percent", summary->busy_percent);
-    put_double(writer, "neighbour_spread", summary->spread);
-    put_int(writer, "neighbour_pairs", summary->pair_count);
-    put_double(writer, "bare_spread", summary->bare_spread);
-    put_int(writer, "bare_pairs", summary->bare_pair_count);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("neighbour_spread", summary->spread), KEY("neighbour_pairs", summary->pair_count),
+        KEY("bare_spread", summary->bare_spread), KEY("bare_pairs", summary->bare_pair_count), END_OBJECT);
 }
 /* A count; a value that is none is 0. */
 static int64_t count_in(const vp_json *json, uint32_t object, const char *key) {

@@ -47,21 +47,17 @@ static void put_candidate(vp_json_writer *writer, const struct results *results,
     const vp_bootstrap_point *point = &tradeoff->points[candidate->config];
     vp_json_begin_object(writer);
     put_setting_of(writer, file_of(results, tradeoff, candidate->config));
-    put_double(writer, "accuracy", point->accuracy);
-    put_range(writer, "accuracy_interval", point->accuracy_low, point->accuracy_high);
-    put_double(writer, "good_share", candidate->good.share);
-    put_range(writer, "good_share_interval", candidate->good.low, candidate->good.high);
-    put_int(writer, "good_samples", (int64_t)candidate->good.good);
-    put_text(writer, "options", words);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("accuracy", point->accuracy),
+        KEY_RANGE("accuracy_interval", point->accuracy_low, point->accuracy_high),
+        KEY("good_share", candidate->good.share),
+        KEY_RANGE("good_share_interval", candidate->good.low, candidate->good.high),
+        KEY("good_samples", candidate->good.good), KEY("options", words), END_OBJECT);
 }
 static void begin_json(vp_json_writer *writer, struct text_buffer *out, const char *schema,
                        const struct objective *objective) {
     vp_json_writer_init_sink(writer, text_sink, out, 1);
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", schema);
-    put_text(writer, "slo", objective->text);
-    put_double(writer, "slo_share", objective->share);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", schema), KEY("slo", objective->text),
+        KEY("slo_share", objective->share));
 }
 static int print_json(vp_json_writer *writer, struct text_buffer *out) {
     int code;
@@ -164,13 +160,11 @@ static void put_level(vp_json_writer *writer, const struct load_level *level, co
     summary = &level->summary;
     vp_json_begin_object(writer);
     put_load_level(writer, level);
-    put_text(writer, "trial", TRIAL_NAMES[trial_of(level, objective)]);
-    put_int(writer, "requests_due", summary->due);
-    put_double(writer, "good_share", summary->good_share.value);
-    put_range(writer, "good_share_interval", summary->good_share.low, summary->good_share.high);
-    put_double(writer, "goodput_per_s", summary->goodput);
-    put_range(writer, "goodput_interval", summary->goodput_low, summary->goodput_high);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("trial", TRIAL_NAMES[trial_of(level, objective)]), KEY("requests_due", summary->due),
+        KEY("good_share", summary->good_share.value),
+        KEY_RANGE("good_share_interval", summary->good_share.low, summary->good_share.high),
+        KEY("goodput_per_s", summary->goodput),
+        KEY_RANGE("goodput_interval", summary->goodput_low, summary->goodput_high), END_OBJECT);
 }
 static void add_levels(struct document *document, const struct load_level *levels, size_t count,
                        const struct objective *objective) {

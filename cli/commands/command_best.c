@@ -232,14 +232,11 @@ static void put_picked(vp_json_writer *writer, const struct results *results, co
     char *words = options_text(&results->files[tradeoff->group->paired[config]]);
     vp_json_begin_object(writer);
     put_setting_of(writer, &results->files[tradeoff->group->paired[config]]);
-    put_double(writer, "accuracy", point->accuracy);
-    put_range(writer, "accuracy_interval", point->accuracy_low, point->accuracy_high);
-    put_double(writer, "latency_ms", point->latency);
-    put_range(writer, "latency_interval", point->latency_low, point->latency_high);
-    put_double(writer, "probability_within_budget", point->within_budget);
-    put_double(writer, "probability_best", point->best);
-    put_text(writer, "options", words);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("accuracy", point->accuracy),
+        KEY_RANGE("accuracy_interval", point->accuracy_low, point->accuracy_high), KEY("latency_ms", point->latency),
+        KEY_RANGE("latency_interval", point->latency_low, point->latency_high),
+        KEY("probability_within_budget", point->within_budget), KEY("probability_best", point->best),
+        KEY("options", words), END_OBJECT);
     free(words);
 }
 /* Prints the answer as JSON. Returns 0 or an exit code. */
@@ -247,13 +244,9 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
                     const struct report_settings *settings, const struct pick *pick) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-report-best-1");
-    put_text(&writer, "latency", METRIC_KEYS[settings->axis]);
-    put_text(&writer, "percentile", percentile_text(settings->percentile));
-    put_double(&writer, "budget_ms", settings->budget);
-    put_double(&writer, "min_accuracy", settings->min_accuracy);
-    put_int(&writer, "num_samples", (int64_t)tradeoff->sample_count);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-best-1"), KEY("latency", METRIC_KEYS[settings->axis]),
+        KEY("percentile", percentile_text(settings->percentile)), KEY("budget_ms", settings->budget),
+        KEY("min_accuracy", settings->min_accuracy), KEY("num_samples", tradeoff->sample_count));
     vp_json_key(&writer, "best");
     put_picked(&writer, results, tradeoff, pick->config);
     put_double(&writer, "requests_within_budget", pick->within);

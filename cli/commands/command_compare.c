@@ -605,52 +605,31 @@ static void write_plan(struct document *document, const struct comparison_job *j
     }
 }
 static void put_comparison(vp_json_writer *writer, const struct compared_row *row, const vp_comparison *comparison) {
-    vp_json_begin_object(writer);
-    put_text(writer, "dataset_name", row->task);
-    put_text(writer, "of", compared_name(row->which));
+    PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", row->task), KEY("of", compared_name(row->which)));
     vp_json_key(writer, "configuration"); /* null: all together */
     if (row->pair) {
         vp_json_begin_object(writer);
         put_setting_of(writer, row->pair->before);
         vp_json_end_object(writer);
     } else vp_json_null(writer);
-    put_text(writer, "scale", is_latency(row->which) ? "log" : "absolute");
-    put_text(writer, "test", TEST_NAMES[row->test]);
-    put_text(writer, "interval_method", INTERVAL_NAMES[row->test]);
-    put_double(writer, "a", row->mean_a);
-    put_double(writer, "b", row->mean_b);
-    put_int(writer, "pairs", (int64_t)comparison->count);
-    put_double(writer, "independent_pairs",
-               (double)comparison->count / (row->correlation_time > 1 ? row->correlation_time : 1));
-    put_double(writer, "difference", comparison->estimate);
-    put_range(writer, "difference_interval", comparison->low, comparison->high);
-    put_double(writer, "p_difference", comparison->p_difference);
-    put_double(writer, "p_equivalence", comparison->p_equivalence);
-    put_text(writer, "verdict", SAYS[saying_of(row, comparison)]);
-    put_text(writer, "reason", why_open(row)); /* null: the interval decides */
-    vp_json_key(writer, "samples_needed");
-    if (row->needed) vp_json_int(writer, (int64_t)row->needed); else vp_json_null(writer);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("scale", is_latency(row->which) ? "log" : "absolute"), KEY("test", TEST_NAMES[row->test]),
+        KEY("interval_method", INTERVAL_NAMES[row->test]), KEY("a", row->mean_a), KEY("b", row->mean_b),
+        KEY("pairs", comparison->count),
+        KEY("independent_pairs", (double)comparison->count / (row->correlation_time > 1 ? row->correlation_time : 1)),
+        KEY("difference", comparison->estimate), KEY_RANGE("difference_interval", comparison->low, comparison->high),
+        KEY("p_difference", comparison->p_difference), KEY("p_equivalence", comparison->p_equivalence),
+        KEY("verdict", SAYS[saying_of(row, comparison)]), KEY("reason", why_open(row)), /* null: the interval decides */
+        KEY_KNOWN("samples_needed", row->needed, row->needed), END_OBJECT);
 }
 static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, const struct saying *saying) {
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", "vlmprof-report-compare-1");
-    put_text(writer, "a", job->options->operands[0]);
-    put_text(writer, "b", job->options->operands[1]);
-    put_list(writer, "warnings", &job->warnings);
-    put_double(writer, "margin", job->margin);
-    put_double(writer, "accuracy_margin", job->accuracy_margin);
-    put_double(writer, "alpha", COMPARE_ALPHA);
-    put_text(writer, "adjustment", "holm");
-    put_text(writer, "verdict", SAYS[saying->verdict]);
-    put_bool(writer, "worse", saying->verdict <= SAYS_WORSE);
-    vp_json_key(writer, "more_samples_needed"); /* null: not known, or nothing is inconclusive */
-    if (saying->more) vp_json_int(writer, (int64_t)saying->more); else vp_json_null(writer);
-    vp_json_key(writer, "comparisons");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-1"), KEY("a", job->options->operands[0]),
+        KEY("b", job->options->operands[1]), KEY_TEXTS("warnings", &job->warnings), KEY("margin", job->margin),
+        KEY("accuracy_margin", job->accuracy_margin), KEY("alpha", COMPARE_ALPHA), KEY("adjustment", "holm"),
+        KEY("verdict", SAYS[saying->verdict]), KEY_BOOL("worse", saying->verdict <= SAYS_WORSE),
+        /* null: not known, or nothing is inconclusive */ KEY_KNOWN("more_samples_needed", saying->more, saying->more),
+        KEY_ARRAY("comparisons"));
     for (size_t i = 0; i < job->count; i++) put_comparison(writer, &job->rows[i], &job->verdicts[i]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
 }
 /* The last lines: how many say what, what would settle the rest, and the verdict. */
 static void write_saying(struct document *document, const struct comparison_job *job, const struct saying *saying) {

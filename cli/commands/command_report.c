@@ -51,8 +51,7 @@ static void report_json_write(const struct report *report, report_form form, str
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, out, 1);
     if (form == FORM_JSON) {
-        vp_json_begin_object(&writer);
-        put_text(&writer, "schema", "vlmprof-report-1");
+        PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-1"));
         vp_json_key(&writer, "e1_stage_decomposition");
     }
     if (form != FORM_E2) report_put_e1(&writer, report);

@@ -274,24 +274,17 @@ static void put_trace_rows(vp_json_writer *writer, const char *key, const struct
     vp_json_begin_array(writer);
     for (size_t i = 0; i < shown(rows, limit); i++) {
         const struct trace_row *row = &rows->items[i];
-        vp_json_begin_object(writer);
-        put_text(writer, "name", row->name);
-        put_text(writer, "where", row->where);
-        put_int(writer, "calls", row->calls);
-        put_double(writer, "total_us", us_of(row->total_ns));
-        put_double(writer, "avg_us", us_of(row->total_ns) / (double)row->calls);
-        put_double(writer, "min_us", us_of(row->min_ns));
-        put_double(writer, "max_us", us_of(row->max_ns));
-        put_double(writer, "share_percent", share_of((double)row->total_ns, whole));
+        PUT(writer, KEY_OBJECT(NULL), KEY("name", row->name), KEY("where", row->where), KEY("calls", row->calls),
+            KEY("total_us", us_of(row->total_ns)), KEY("avg_us", us_of(row->total_ns) / (double)row->calls),
+            KEY("min_us", us_of(row->min_ns)), KEY("max_us", us_of(row->max_ns)),
+            KEY("share_percent", share_of((double)row->total_ns, whole)));
         if (!strcmp(key, "annotations") || !strcmp(key, "tracks")) {
-            put_double(writer, "busy_us", us_of(row->busy_ns));
-            put_double(writer, "idle_us", us_of(row->total_ns - row->busy_ns));
+            PUT(writer, KEY("busy_us", us_of(row->busy_ns)), KEY("idle_us", us_of(row->total_ns - row->busy_ns)));
         }
         if (!strcmp(key, "tracks") && !strcmp(row->where, "device")) {
-            put_double(writer, "host_wait_us", us_of(row->host_wait_ns));
-            put_double(writer, "kernel_wait_us", us_of(row->kernel_wait_ns));
-            put_int(writer, "queue_most", row->queue_most);
-            put_double(writer, "queue_mean", row->queue_mean);
+            PUT(writer, KEY("host_wait_us", us_of(row->host_wait_ns)),
+                KEY("kernel_wait_us", us_of(row->kernel_wait_ns)), KEY("queue_most", row->queue_most),
+                KEY("queue_mean", row->queue_mean));
         }
         if (row->bytes) put_int(writer, "bytes", row->bytes);
         vp_json_end_object(writer);
@@ -304,44 +297,28 @@ static void put_trace_memory(vp_json_writer *writer, const struct trace_tables *
     for (int i = 0; i < TRACE_DEVICES; i++) {
         const struct trace_peak *peak = &tables->peaks[i];
         if (!peak->changes) continue;
-        vp_json_begin_object(writer);
-        put_text(writer, "device_type", i ? "device" : "CPU");
-        put_int(writer, "device", i - 1);
-        put_int(writer, "changes", peak->changes);
-        put_int(writer, "most_allocated_bytes", peak->allocated);
-        put_int(writer, "most_reserved_bytes", peak->reserved);
-        put_int(writer, "left_bytes", peak->left);
-        put_double(writer, "at_us", us_of(peak->at_ns - tables->first_ns));
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("device_type", i ? "device" : "CPU"), KEY("device", i - 1),
+            KEY("changes", peak->changes), KEY("most_allocated_bytes", peak->allocated),
+            KEY("most_reserved_bytes", peak->reserved), KEY("left_bytes", peak->left),
+            KEY("at_us", us_of(peak->at_ns - tables->first_ns)), END_OBJECT);
     }
     vp_json_end_array(writer);
 }
 static void put_trace_summary(vp_json_writer *writer, const struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     const struct trace_row *steps = row_named(&tables->annotations, "ProfilerStep*");
-    vp_json_key(writer, "summary");
-    vp_json_begin_object(writer);
-    put_text(writer, "file", trace->path);
-    put_int(writer, "bytes", trace->bytes);
-    put_bool(writer, "cut_off", trace->is_cut);
-    put_int(writer, "events", trace->seen);
-    put_int(writer, "slices", (int64_t)trace->count);
-    put_int(writer, "without_dur", trace->no_duration);
-    put_int(writer, "with_bad_times", trace->no_time);
-    put_int(writer, "without_name", trace->no_name);
-    put_int(writer, "of_another_kind", trace->other);
-    put_int(writer, "overlaps", tables->overlaps);
-    put_double(writer, "duration_us", us_of(tables->last_ns - tables->first_ns));
-    put_int(writer, "steps", steps ? steps->calls : 0);
-    put_double(writer, "step_avg_us", steps ? us_of(steps->total_ns) / (double)steps->calls : (double)NAN);
-    put_text(writer, "devices", trace->devices == NO_INDEX ? NULL : text_table_at(&trace->names, trace->devices));
-    put_bool(writer, "emulated", trace->is_emulated);
-    if (trace->rank < 0) put_null(writer, "rank"); else put_int(writer, "rank", trace->rank);
-    if (trace->world_size < 0) put_null(writer, "world_size"); else put_int(writer, "world_size", trace->world_size);
-    put_text(writer, "host_name", trace->host_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->host_name));
-    put_text(writer, "trace_name",
-             trace->trace_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->trace_name));
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT("summary"), KEY("file", trace->path), KEY("bytes", trace->bytes),
+        KEY_BOOL("cut_off", trace->is_cut), KEY("events", trace->seen), KEY("slices", trace->count),
+        KEY("without_dur", trace->no_duration), KEY("with_bad_times", trace->no_time),
+        KEY("without_name", trace->no_name), KEY("of_another_kind", trace->other), KEY("overlaps", tables->overlaps),
+        KEY("duration_us", us_of(tables->last_ns - tables->first_ns)), KEY("steps", steps ? steps->calls : 0),
+        KEY("step_avg_us", steps ? us_of(steps->total_ns) / (double)steps->calls : (double)NAN),
+        KEY("devices", trace->devices == NO_INDEX ? NULL : text_table_at(&trace->names, trace->devices)),
+        KEY_BOOL("emulated", trace->is_emulated), KEY_KNOWN("rank", !(trace->rank < 0), trace->rank),
+        KEY_KNOWN("world_size", !(trace->world_size < 0), trace->world_size),
+        KEY("host_name", trace->host_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->host_name)),
+        KEY("trace_name", trace->trace_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->trace_name)),
+        END_OBJECT);
 }
 static void put_trace_launches(vp_json_writer *writer, const struct trace_tables *tables, int64_t limit) {
     double whole = 0;
@@ -353,14 +330,9 @@ static void put_trace_launches(vp_json_writer *writer, const struct trace_tables
     put_int(writer, "device_slices_without_launch", tables->unlaunched);
     vp_json_key(writer, "delay_us");
     if (tables->launched) {
-        vp_json_begin_object(writer);
-        put_double(writer, "mean", tables->delay.mean);
-        put_double(writer, "min", tables->delay.min);
-        put_double(writer, "p50", tables->delay.p50);
-        put_double(writer, "p95", tables->delay.p95);
-        put_double(writer, "p99", tables->delay.p99);
-        put_double(writer, "max", tables->delay.max);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("mean", tables->delay.mean), KEY("min", tables->delay.min),
+            KEY("p50", tables->delay.p50), KEY("p95", tables->delay.p95), KEY("p99", tables->delay.p99),
+            KEY("max", tables->delay.max), END_OBJECT);
     } else vp_json_null(writer);
     vp_json_end_object(writer);
 }
@@ -368,8 +340,7 @@ static int print_trace_json(struct trace_tables *tables, int64_t limit) {
     vp_json_writer writer;
     double whole = (double)(tables->last_ns - tables->first_ns);
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-trace-1");
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-trace-1"));
     put_trace_summary(&writer, tables);
     put_trace_rows(&writer, "annotations", &tables->annotations, whole, limit);
     vp_json_key(&writer, "ops");

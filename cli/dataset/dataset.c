@@ -6,7 +6,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "request/input.h"
+#include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
 #include "vlmprof.h"

@@ -193,11 +193,8 @@ static void put_waits(vp_json_writer *writer, struct wait_value of[WAIT_PARTS][W
         vp_json_key(writer, PART_KEYS[part]);
         vp_json_begin_object(writer);
         for (int p = 0; p < WAIT_PERCENTILES; p++) {
-            vp_json_key(writer, PERCENTILE_KEYS[p]);
-            vp_json_begin_object(writer);
-            put_double(writer, "ms", of[part][p].value);
-            put_range(writer, "interval_ms", of[part][p].low, of[part][p].high);
-            vp_json_end_object(writer);
+            PUT(writer, KEY_OBJECT(PERCENTILE_KEYS[p]), KEY("ms", of[part][p].value),
+                KEY_RANGE("interval_ms", of[part][p].low, of[part][p].high), END_OBJECT);
         }
         vp_json_end_object(writer);
     }
@@ -207,29 +204,18 @@ void load_laws_put(vp_json_writer *writer, const struct load_laws *loads) {
     vp_json_begin_array(writer);
     for (size_t i = 0; i < loads->count; i++) {
         const struct load_law *load = &loads->items[i];
-        vp_json_begin_object(writer);
-        put_int(writer, "law", (int64_t)load->law);
-        vp_json_key(writer, "trials");
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("law", load->law), KEY_ARRAY("trials"));
         for (size_t k = 0; k < load->count; k++) {
-            vp_json_begin_object(writer);
-            put_double(writer, "request_rate", load->items[k].rate);
-            put_int(writer, "requests", load->items[k].requests);
-            vp_json_key(writer, "waits");
-            vp_json_begin_object(writer);
+            PUT(writer, KEY_OBJECT(NULL), KEY("request_rate", load->items[k].rate),
+                KEY("requests", load->items[k].requests), KEY_OBJECT("waits"));
             put_waits(writer, load->items[k].of);
-            vp_json_end_object(writer);
-            vp_json_key(writer, "held_out");
-            vp_json_begin_object(writer);
+            PUT(writer, END_OBJECT, KEY_OBJECT("held_out"));
             put_waits(writer, load->held_out[k]);
-            vp_json_end_object(writer);
-            vp_json_end_object(writer);
+            PUT(writer, END_OBJECT, END_OBJECT);
         }
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
+        PUT(writer, END_ARRAY, END_OBJECT);
     }
-    vp_json_end_array(writer);
-    put_list(writer, "load_warnings", &loads->warnings);
+    PUT(writer, END_ARRAY, KEY_TEXTS("load_warnings", &loads->warnings));
 }
 static void read_wait(struct model_reader *reader, uint32_t object, double above, struct load_wait *wait) {
     const vp_json *json = &reader->parsed.json;

@@ -277,7 +277,7 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
     double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].task : "";
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
-        char first[48], last[48], accuracy[200] = "";
+        char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], accuracy[200] = "";
         vp_mean_interval change;
         size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
         double base = vp_statistics_mean(low, tradeoff->sample_count) / 100;

@@ -145,18 +145,10 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
 
 /* ---- JSON */
 static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost) {
-    vp_json_begin_object(writer);
-    put_double(writer, "mean_ms", cost->mean);
-    put_double(writer, "share", cost->share);
-    put_double(writer, "p50_ms", cost->p50.value);
-    put_range(writer, "p50_interval", cost->p50.low, cost->p50.high);
-    put_double(writer, "flops", cost->flops);
-    put_double(writer, "bytes", cost->bytes);
-    put_double(writer, "launches", cost->launches);
-    put_double(writer, "tflops_per_s", cost->tflops);
-    put_double(writer, "gb_per_s", cost->gbs);
-    put_double(writer, "host_share", cost->host_share);
-    put_double(writer, "idle_share", cost->idle_share);
+    PUT(writer, KEY_OBJECT(NULL), KEY("mean_ms", cost->mean), KEY("share", cost->share), KEY("p50_ms", cost->p50.value),
+        KEY_RANGE("p50_interval", cost->p50.low, cost->p50.high), KEY("flops", cost->flops), KEY("bytes", cost->bytes),
+        KEY("launches", cost->launches), KEY("tflops_per_s", cost->tflops), KEY("gb_per_s", cost->gbs),
+        KEY("host_share", cost->host_share), KEY("idle_share", cost->idle_share));
     vp_json_key(writer, "parts"); /* null: kernels were not timed */
     if (stage_has_parts(cost)) {
         vp_json_begin_object(writer);
@@ -164,115 +156,73 @@ static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost
             if (isfinite(cost->parts[part])) put_double(writer, vp_part_name((vp_part)part), cost->parts[part]);
         vp_json_end_object(writer);
     } else vp_json_null(writer);
-    put_text(writer, "bound", cost->limit == BOUND_NONE ? NULL : BOUND_NAMES[cost->limit]);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("bound", cost->limit == BOUND_NONE ? NULL : BOUND_NAMES[cost->limit]), END_OBJECT);
 }
 /* What the images cost by their twins; null without them. */
 static void put_outside(vp_json_writer *writer, const struct outside *outside) {
     vp_json_key(writer, "T_image_outside");
     if (outside->pairs) {
-        vp_json_begin_object(writer);
-        put_double(writer, "ms", outside->ms);
-        put_range(writer, "interval", outside->low, outside->high);
-        put_double(writer, "level", outside->level);
-        put_text(writer, "method", outside->adjusted ? "adjusted" : "exact");
-        put_int(writer, "pairs", outside->pairs);
-        put_int(writer, "pairs_left_out", outside->left_out);
-        put_double(writer, "TTFT_image", outside->image_ms);
-        put_double(writer, "TTFT_text", outside->text_ms);
-        put_double(writer, "floor_ms", outside->floor_ms);
-        put_double(writer, "server_prompt_difference_ms", outside->server_ms);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("ms", outside->ms), KEY_RANGE("interval", outside->low, outside->high),
+            KEY("level", outside->level), KEY("method", outside->adjusted ? "adjusted" : "exact"),
+            KEY("pairs", outside->pairs), KEY("pairs_left_out", outside->left_out),
+            KEY("TTFT_image", outside->image_ms), KEY("TTFT_text", outside->text_ms),
+            KEY("floor_ms", outside->floor_ms), KEY("server_prompt_difference_ms", outside->server_ms), END_OBJECT);
     } else vp_json_null(writer);
 }
 static void put_decomposition(vp_json_writer *writer, const struct decomposition *decomposition) {
     vp_json_begin_object(writer);
     put_setting_of(writer, decomposition->file);
-    put_text(writer, "path", decomposition->file->path);
-    put_int(writer, "num_samples", (int64_t)decomposition->file->count);
-    put_int(writer, "num_failed", decomposition->file->failed_count);
-    vp_json_key(writer, "latency_ms");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY("path", decomposition->file->path), KEY("num_samples", decomposition->file->count),
+        KEY("num_failed", decomposition->file->failed_count), KEY_OBJECT("latency_ms"));
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         if (is_left_out(metric, decomposition->mean[metric])) continue;
-        vp_json_key(writer, METRIC_KEYS[metric]);
-        vp_json_begin_object(writer);
-        put_int(writer, "count", (int64_t)decomposition->counts[metric]);
-        put_double(writer, "mean", decomposition->mean[metric]);
-        put_double(writer, "p50", decomposition->p50[metric].value);
-        put_range(writer, "p50_interval", decomposition->p50[metric].low, decomposition->p50[metric].high);
-        put_double(writer, "p95", decomposition->p95[metric]);
-        put_double(writer, "p99", decomposition->p99[metric]);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(METRIC_KEYS[metric]), KEY("count", decomposition->counts[metric]),
+            KEY("mean", decomposition->mean[metric]), KEY("p50", decomposition->p50[metric].value),
+            KEY_RANGE("p50_interval", decomposition->p50[metric].low, decomposition->p50[metric].high),
+            KEY("p95", decomposition->p95[metric]), KEY("p99", decomposition->p99[metric]), END_OBJECT);
     }
-    vp_json_end_object(writer);
-    put_double(writer, "closure", decomposition->closure);
-    put_double(writer, "unaccounted_share", decomposition->unaccounted_share);
-    put_double(writer, "idle_share", decomposition->idle_share);
-    put_double(writer, "run_spread", decomposition->run_spread);
+    PUT(writer, END_OBJECT, KEY("closure", decomposition->closure),
+        KEY("unaccounted_share", decomposition->unaccounted_share), KEY("idle_share", decomposition->idle_share),
+        KEY("run_spread", decomposition->run_spread));
     if (decomposition->file->is_served) put_outside(writer, &decomposition->file->outside);
-    put_double(writer, "tool_cost_share", decomposition->file->cost_share);
-    put_range(writer, "tool_cost_share_interval", decomposition->file->cost_low, decomposition->file->cost_high);
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY("tool_cost_share", decomposition->file->cost_share),
+        KEY_RANGE("tool_cost_share_interval", decomposition->file->cost_low, decomposition->file->cost_high),
+        KEY_OBJECT("stages"));
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         if (!isfinite(decomposition->stages[stage].mean)) continue;
         vp_json_key(writer, vp_stage_name((vp_stage)stage));
         put_stage_cost(writer, &decomposition->stages[stage]);
     }
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT, END_OBJECT);
 }
 static void put_curve(vp_json_writer *writer, const struct report *report, size_t index) {
     const struct curve *curve = &report->curves.items[index];
-    vp_json_begin_object(writer);
-    put_text(writer, "name", curve->name);
-    put_text(writer, "dataset_name",
-             report->results->files[report->results->groups[report->curves.items[index].group].first].task);
-    put_text(writer, "of", curve->label);
-    put_text(writer, "x", curve->x_name);
-    put_text(writer, "y", curve->y_name);
-    put_text(writer, "unit", curve->unit);
-    put_double(writer, "slope", curve->slope.value);
-    put_range(writer, "slope_interval", curve->slope.low, curve->slope.high);
-    put_double(writer, "intercept_ms", curve->intercept.value);
-    put_range(writer, "intercept_interval", curve->intercept.low, curve->intercept.high);
-    put_double(writer, "r2", curve->r2);
-    put_int(writer, "count", (int64_t)curve->count);
-    vp_json_key(writer, "bins");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("name", curve->name),
+        KEY("dataset_name", report->results->files[report->results->groups[curve->group].first].task),
+        KEY("of", curve->label), KEY("x", curve->x_name), KEY("y", curve->y_name), KEY("unit", curve->unit),
+        KEY("slope", curve->slope.value), KEY_RANGE("slope_interval", curve->slope.low, curve->slope.high),
+        KEY("intercept_ms", curve->intercept.value),
+        KEY_RANGE("intercept_interval", curve->intercept.low, curve->intercept.high), KEY("r2", curve->r2),
+        KEY("count", curve->count), KEY_ARRAY("bins"));
     for (size_t bin = 0; bin < curve->bin_count; bin++) {
-        vp_json_begin_object(writer);
-        put_double(writer, "x", curve->bins[bin].x);
-        put_double(writer, "p50_ms", curve->bins[bin].p50.value);
-        put_range(writer, "p50_interval", curve->bins[bin].p50.low, curve->bins[bin].p50.high);
-        put_double(writer, "mean_x", curve->bins[bin].mean_x);
-        put_double(writer, "mean_ms", curve->bins[bin].mean.value);
-        put_range(writer, "mean_interval", curve->bins[bin].mean.low, curve->bins[bin].mean.high);
-        put_int(writer, "count", (int64_t)curve->bins[bin].count);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("x", curve->bins[bin].x), KEY("p50_ms", curve->bins[bin].p50.value),
+            KEY_RANGE("p50_interval", curve->bins[bin].p50.low, curve->bins[bin].p50.high),
+            KEY("mean_x", curve->bins[bin].mean_x), KEY("mean_ms", curve->bins[bin].mean.value),
+            KEY_RANGE("mean_interval", curve->bins[bin].mean.low, curve->bins[bin].mean.high),
+            KEY("count", curve->bins[bin].count), END_OBJECT);
     }
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
 }
 void report_put_e1(vp_json_writer *writer, const struct report *report) {
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", "vlmprof-report-e1-1");
-    put_text(writer, "version", VLMPROF_VERSION);
-    put_list(writer, "warnings", &report->warnings);
-    put_list(writer, "findings", &report->findings);
-    put_double(writer, "peak_tflops", report->peak_tflops > 0 ? report->peak_tflops : (double)NAN);
-    put_double(writer, "peak_gbs", report->peak_gbs > 0 ? report->peak_gbs : (double)NAN);
-    put_bool(writer, "peaks_are_given", report->peaks_are_given);
-    vp_json_key(writer, "configurations");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-e1-1"), KEY("version", VLMPROF_VERSION),
+        KEY_TEXTS("warnings", &report->warnings), KEY_TEXTS("findings", &report->findings),
+        KEY("peak_tflops", report->peak_tflops > 0 ? report->peak_tflops : (double)NAN),
+        KEY("peak_gbs", report->peak_gbs > 0 ? report->peak_gbs : (double)NAN),
+        KEY_BOOL("peaks_are_given", report->peaks_are_given), KEY_ARRAY("configurations"));
     for (size_t i = 0; i < report->results->count; i++) put_decomposition(writer, &report->items[i]);
-    vp_json_end_array(writer);
-    vp_json_key(writer, "curves");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("curves"));
     for (size_t i = 0; i < report->curves.count; i++) put_curve(writer, report, i);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
 }
 static void put_points(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
     vp_json_key(writer, "configurations");
@@ -281,15 +231,13 @@ static void put_points(vp_json_writer *writer, const struct report *report, cons
         const vp_bootstrap_point *point = &tradeoff->points[i];
         vp_json_begin_object(writer);
         put_setting_of(writer, &report->results->files[tradeoff->group->paired[i]]);
-        put_double(writer, "latency_ms", point->latency);
-        put_range(writer, "latency_interval", point->latency_low, point->latency_high);
-        put_double(writer, "accuracy", point->accuracy);
-        put_range(writer, "accuracy_interval", point->accuracy_low, point->accuracy_high);
-        put_double(writer, "membership", point->membership);
-        put_bool(writer, "on_front", is_listed(tradeoff->front, tradeoff->front_count, i));
-        put_bool(writer, "on_epsilon_front", is_listed(tradeoff->kept, tradeoff->kept_count, i));
-        put_int(writer, "equal_points", (int64_t)equal_points(tradeoff, i));
-        vp_json_end_object(writer);
+        PUT(writer, KEY("latency_ms", point->latency),
+            KEY_RANGE("latency_interval", point->latency_low, point->latency_high), KEY("accuracy", point->accuracy),
+            KEY_RANGE("accuracy_interval", point->accuracy_low, point->accuracy_high),
+            KEY("membership", point->membership),
+            KEY_BOOL("on_front", is_listed(tradeoff->front, tradeoff->front_count, i)),
+            KEY_BOOL("on_epsilon_front", is_listed(tradeoff->kept, tradeoff->kept_count, i)),
+            KEY("equal_points", (int64_t)equal_points(tradeoff, i)), END_OBJECT);
     }
     vp_json_end_array(writer);
 }
@@ -303,26 +251,22 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
         vp_json_begin_array(writer);
         for (size_t i = 0; tradeoff->effects[which] && i < tradeoff->effect_count; i++) {
             const vp_effect *effect = &tradeoff->effects[which][i];
-            char name[160], level[48];
+            char name[2 * KNOB_TEXT_BYTES + 60], level[KNOB_TEXT_BYTES];
             vp_json_begin_object(writer);
             effect_name(tradeoff, report->results, effect, name);
-            put_text(writer, "kind", kinds[effect->kind]);
-            put_text(writer, "name", name);
-            put_text(writer, "knob", effect->knob_a < 0 ? NULL : KNOBS[tradeoff->knob_of[effect->knob_a]].axis_key);
-            put_text(writer, "level",
-                     effect->knob_a < 0 ? NULL
-                                        : report_level_text(tradeoff, report->results,
-                                                            tradeoff->knob_of[effect->knob_a], effect->level_a, level));
+            PUT(writer, KEY("kind", kinds[effect->kind]), KEY("name", name),
+                KEY("knob", effect->knob_a < 0 ? NULL : KNOBS[tradeoff->knob_of[effect->knob_a]].axis_key),
+                KEY("level", effect->knob_a < 0 ? NULL
+                                                : report_level_text(tradeoff, report->results,
+                                                                    tradeoff->knob_of[effect->knob_a],
+                                                                    effect->level_a, level)));
             if (effect->kind == VP_EFFECT_PAIR) {
-                put_text(writer, "second_knob", KNOBS[tradeoff->knob_of[effect->knob_b]].axis_key);
-                put_text(writer, "second_level",
-                         report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
-                                           effect->level_b, level));
+                PUT(writer, KEY("second_knob", KNOBS[tradeoff->knob_of[effect->knob_b]].axis_key),
+                    KEY("second_level", report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
+                                                          effect->level_b, level)));
             }
-            put_double(writer, "estimate", effect->estimate);
-            put_range(writer, "interval", effect->low, effect->high);
-            put_double(writer, "p", effect->p);
-            vp_json_end_object(writer);
+            PUT(writer, KEY("estimate", effect->estimate), KEY_RANGE("interval", effect->low, effect->high),
+                KEY("p", effect->p), END_OBJECT);
         }
         vp_json_end_array(writer);
     }
@@ -340,11 +284,9 @@ static void put_shares(vp_json_writer *writer, const struct tradeoff *tradeoff) 
             snprintf(name, sizeof name, "%s x %s", KNOBS[tradeoff->knob_of[first]].axis_key,
                      KNOBS[tradeoff->knob_of[first + 1 + pair]].axis_key);
         }
-        vp_json_begin_object(writer);
-        put_text(writer, "term", name);
-        put_double(writer, "latency", tradeoff->shares[0] ? tradeoff->shares[0][term] : (double)NAN);
-        put_double(writer, "accuracy", tradeoff->shares[1] ? tradeoff->shares[1][term] : (double)NAN);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("term", name),
+            KEY("latency", tradeoff->shares[0] ? tradeoff->shares[0][term] : (double)NAN),
+            KEY("accuracy", tradeoff->shares[1] ? tradeoff->shares[1][term] : (double)NAN), END_OBJECT);
     }
     vp_json_end_array(writer);
 }
@@ -353,16 +295,12 @@ static void put_knob_fronts(vp_json_writer *writer, const struct report *report,
     vp_json_begin_array(writer);
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];
-        char level[48];
-        vp_json_begin_object(writer);
-        put_text(writer, "knob", KNOBS[front->knob].axis_key);
-        put_text(writer, "level", report_level_text(tradeoff, report->results, front->knob, front->level, level));
-        put_double(writer, "area", front->area);
-        vp_json_key(writer, "front"); /* places in configurations */
-        vp_json_begin_array(writer);
+        char level[KNOB_TEXT_BYTES];
+        PUT(writer, KEY_OBJECT(NULL), KEY("knob", KNOBS[front->knob].axis_key),
+            KEY("level", report_level_text(tradeoff, report->results, front->knob, front->level, level)),
+            KEY("area", front->area), /* places in configurations */ KEY_ARRAY("front"));
         for (size_t k = 0; k < front->count; k++) vp_json_int(writer, front->front[k]);
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
+        PUT(writer, END_ARRAY, END_OBJECT);
     }
     vp_json_end_array(writer);
 }
@@ -371,33 +309,26 @@ static void put_gains(vp_json_writer *writer, const struct tradeoff *tradeoff) {
     vp_json_begin_array(writer);
     for (size_t i = 0; i < tradeoff->gain_count; i++) {
         const struct knob_gain *gain = &tradeoff->gains[i];
-        vp_json_begin_object(writer);
-        put_int(writer, "from", (int64_t)gain->from);
-        put_int(writer, "to", (int64_t)gain->to);
-        put_text(writer, "knob", KNOBS[gain->knob].axis_key);
-        put_double(writer, "latency_ms", gain->gain.latency.mean);
-        put_range(writer, "latency_interval", gain->gain.latency.low, gain->gain.latency.high);
-        put_double(writer, "accuracy", gain->gain.accuracy.mean);
-        put_range(writer, "accuracy_interval", gain->gain.accuracy.low, gain->gain.accuracy.high);
-        put_double(writer, "accuracy_per_ms", gain->gain.gain);
-        put_range(writer, "accuracy_per_ms_interval", gain->gain.low, gain->gain.high);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("from", gain->from), KEY("to", gain->to),
+            KEY("knob", KNOBS[gain->knob].axis_key), KEY("latency_ms", gain->gain.latency.mean),
+            KEY_RANGE("latency_interval", gain->gain.latency.low, gain->gain.latency.high),
+            KEY("accuracy", gain->gain.accuracy.mean),
+            KEY_RANGE("accuracy_interval", gain->gain.accuracy.low, gain->gain.accuracy.high),
+            KEY("accuracy_per_ms", gain->gain.gain),
+            KEY_RANGE("accuracy_per_ms_interval", gain->gain.low, gain->gain.high), END_OBJECT);
     }
     vp_json_end_array(writer);
 }
 static void put_tradeoff(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
     const uint32_t *fronts[2];
     size_t counts[2];
-    vp_json_begin_object(writer);
-    put_text(writer, "dataset_name", report->results->files[tradeoff->group->first].task);
-    put_text(writer, "reason", tradeoff->reason[0] ? tradeoff->reason : NULL);
-    put_bool(writer, "corpus_metric", tradeoff->is_corpus);
-    put_int(writer, "num_samples", (int64_t)tradeoff->sample_count);
+    PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", report->results->files[tradeoff->group->first].task),
+        KEY("reason", tradeoff->reason[0] ? tradeoff->reason : NULL), KEY_BOOL("corpus_metric", tradeoff->is_corpus),
+        KEY("num_samples", tradeoff->sample_count));
     if (!tradeoff->reason[0]) {
         fronts[0] = tradeoff->front; fronts[1] = tradeoff->kept;
         counts[0] = tradeoff->front_count; counts[1] = tradeoff->kept_count;
-        put_double(writer, "epsilon_ms", tradeoff->epsilon_latency);
-        put_double(writer, "area", tradeoff->area);
+        PUT(writer, KEY("epsilon_ms", tradeoff->epsilon_latency), KEY("area", tradeoff->area));
         put_points(writer, report, tradeoff);
         for (int which = 0; which < 2; which++) {
             vp_json_key(writer, which ? "epsilon_front" : "front"); /* places in configurations */
@@ -413,18 +344,11 @@ static void put_tradeoff(vp_json_writer *writer, const struct report *report, co
     vp_json_end_object(writer);
 }
 void report_put_e2(vp_json_writer *writer, const struct report *report) {
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", "vlmprof-report-e2-1");
-    put_text(writer, "version", VLMPROF_VERSION);
-    put_list(writer, "warnings", &report->warnings);
-    put_text(writer, "latency", METRIC_KEYS[report->settings.axis]);
-    put_text(writer, "percentile", percentile_text(report->settings.percentile));
-    put_int(writer, "resamples", (int64_t)report->settings.resamples);
-    put_int(writer, "seed", report->settings.seed);
-    put_double(writer, "epsilon_accuracy", report->settings.epsilon_accuracy);
-    vp_json_key(writer, "datasets");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-e2-1"), KEY("version", VLMPROF_VERSION),
+        KEY_TEXTS("warnings", &report->warnings), KEY("latency", METRIC_KEYS[report->settings.axis]),
+        KEY("percentile", percentile_text(report->settings.percentile)), KEY("resamples", report->settings.resamples),
+        KEY("seed", report->settings.seed), KEY("epsilon_accuracy", report->settings.epsilon_accuracy),
+        KEY_ARRAY("datasets"));
     for (size_t i = 0; i < report->results->group_count; i++) put_tradeoff(writer, report, &report->tradeoffs[i]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
 }

@@ -510,7 +510,7 @@ static void write_knob_fronts(struct document *document, const struct report *re
     table = document_table(document, "held|points|area %|fastest|most accurate");
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];
-        char level[48], fast[80], best[80];
+        char level[KNOB_TEXT_BYTES], fast[80], best[80];
         text_list_add(table, "%s %s", KNOBS[front->knob].axis,
                       report_level_text(tradeoff, report->results, front->knob, front->level, level));
         text_list_add(table, "%zu", front->count);
@@ -528,7 +528,7 @@ static void write_gains(struct document *document, const struct report *report, 
     struct text_list *table = NULL;
     for (size_t i = 0; i < tradeoff->gain_count; i++) {
         const struct knob_gain *gain = &tradeoff->gains[i];
-        char from[80], level[48];
+        char from[80], level[KNOB_TEXT_BYTES];
         if (!is_listed(tradeoff->front, tradeoff->front_count, gain->from)) continue;
         if (!table) {
             document_text(document, BLOCK_HEADING,

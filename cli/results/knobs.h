@@ -1,6 +1,6 @@
 /* knobs.h: what a configuration is made of, one row for each knob.
  * A sweep varies these, journals and result files name them, reports compare their values, `best` prints their options:
- * all of them loop over the rows below. A new knob is its row here and its apply function in request/input.c. */
+ * all of them loop over the rows below. A new knob is its row here and its apply function in measure/input.c. */
 #ifndef VLMPROF_CLI_RESULTS_KNOBS_H
 #define VLMPROF_CLI_RESULTS_KNOBS_H
 #include "base/json.h"

@@ -137,8 +137,7 @@ void twin_pair_put(vp_json_writer *writer, const struct twin_pair *pair) {
     for (int i = 0; i < COUNTS; i++)
         put_count(writer, PAIR_COUNTS[i].key,
                   *(const int64_t *)(const void *)((const char *)pair + PAIR_COUNTS[i].offset));
-    put_bool(writer, "image_first", pair->image_first);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_BOOL("image_first", pair->image_first), END_OBJECT);
 }
 int twin_pair_read(const vp_json *json, uint32_t object, struct twin_pair *pair) {
     const uint32_t first = vp_json_get(json, object, "image_first");
@@ -225,30 +224,17 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
     return result;
 }
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens) {
-    vp_json_key(writer, "T_image_outside");
-    vp_json_begin_object(writer);
-    put_double(writer, "ms", result->difference.median);
-    put_double(writer, "low", result->difference.low);
-    put_double(writer, "high", result->difference.high);
-    put_double(writer, "level", result->difference.level);
-    put_text(writer, "method", result->adjusted ? "adjusted" : "exact");
-    put_int(writer, "pairs", result->pairs);
-    put_int(writer, "pairs_adjusted", result->adjusted);
-    put_int(writer, "pairs_cached", result->cached);
-    put_int(writer, "pairs_unequal", result->unequal);
-    put_int(writer, "pairs_silent", result->silent);
-    put_double(writer, "TTFT_image", result->image_ms);
-    put_double(writer, "TTFT_text", result->text_ms);
-    put_double(writer, "floor_ms", result->floor_ms);
-    put_double(writer, "upload_ms", result->upload_ms);
-    put_double(writer, "ms_per_token", result->ms_per_token);
+    PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", result->difference.median), KEY("low", result->difference.low),
+        KEY("high", result->difference.high), KEY("level", result->difference.level),
+        KEY("method", result->adjusted ? "adjusted" : "exact"), KEY("pairs", result->pairs),
+        KEY("pairs_adjusted", result->adjusted), KEY("pairs_cached", result->cached),
+        KEY("pairs_unequal", result->unequal), KEY("pairs_silent", result->silent), KEY("TTFT_image", result->image_ms),
+        KEY("TTFT_text", result->text_ms), KEY("floor_ms", result->floor_ms), KEY("upload_ms", result->upload_ms),
+        KEY("ms_per_token", result->ms_per_token));
     vp_json_key(writer, "server_prompt_ms"); /* by the server's own clock */
     if (isfinite(result->prompt_difference_ms)) {
-        vp_json_begin_object(writer);
-        put_double(writer, "image", result->image_prompt_ms);
-        put_double(writer, "text", result->text_prompt_ms);
-        put_double(writer, "difference", result->prompt_difference_ms);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("image", result->image_prompt_ms), KEY("text", result->text_prompt_ms),
+            KEY("difference", result->prompt_difference_ms), END_OBJECT);
     } else vp_json_null(writer);
     put_count(writer, "prompt_tokens", prompt_tokens);
     put_count(writer, "image_tokens", image_tokens);

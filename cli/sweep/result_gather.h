@@ -5,7 +5,7 @@
 #define VLMPROF_CLI_RESULT_GATHER_H
 #include "base/json.h"
 #include "base/metrics.h"
-#include "request/record.h"
+#include "measure/record.h"
 #include "score/scoring.h"
 #include "server/twins.h"
 #include "sweep/journal.h"
@@ -48,7 +48,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
                   const struct index_entry *entry, struct measured *measured);
 void measured_free(struct measured *measured);
 
-/* The same point as request/record.h describes it; it refers to `measured`. */
+/* The same point as measure/record.h describes it; it refers to `measured`. */
 struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
                             const struct measured *measured);
 

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/noise.h"
-#include "request/record.h"
+#include "measure/record.h"
 #include "score/scoring.h"
 #include "sweep/result_gather.h"
 #include "vlmprof_analysis.h"

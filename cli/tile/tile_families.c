@@ -232,10 +232,8 @@ static int64_t counted(const vp_vision_count *count, int column) {
 static void row_json(struct family_job *job, const vp_family *family, const struct image_size *size,
                      const vp_vision_count *count, const char *error) {
     vp_json_writer *writer = &job->writer;
-    vp_json_begin_object(writer);
-    if (size->width) put_int(writer, "width", size->width); else put_null(writer, "width");
-    if (size->width) put_int(writer, "height", size->height); else put_null(writer, "height");
-    put_text(writer, "family", family->preset->name);
+    PUT(writer, KEY_OBJECT(NULL), KEY_KNOWN("width", size->width, size->width),
+        KEY_KNOWN("height", size->width, size->height), KEY("family", family->preset->name));
     put_keys(writer, family, family->preset->column_count);
     for (int i = 0; i < FAMILY_COLUMN_COUNT; i++)
         if (count && counted(count, i) >= 0) put_int(writer, FAMILY_COLUMNS[i].name, counted(count, i));
@@ -337,16 +335,11 @@ static void limit_json(struct family_job *job, const struct limit_question *ques
                        const struct family_limit *limit) {
     vp_json_writer *writer = &job->writer;
     const int is_found = limit->result == VP_OK;
-    vp_json_begin_object(writer);
-    put_text(writer, "family", limit->family->preset->name);
-    put_text(writer, "key", limit->knob ? limit->knob->name : NULL);
-    if (is_found) put_int(writer, "value", limit->value); else put_null(writer, "value");
-    put_bool(writer, "unlimited", is_found && limit->unlimited);
-    put_int(writer, "max_tokens", question->tokens);
-    put_int(writer, "percentile", question->percentile);
-    put_int(writer, "images", (int64_t)job->size_count);
-    put_text(writer, "error", is_found ? NULL : limit->error.text);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("family", limit->family->preset->name),
+        KEY("key", limit->knob ? limit->knob->name : NULL), KEY_KNOWN("value", is_found, limit->value),
+        KEY_BOOL("unlimited", is_found && limit->unlimited), KEY("max_tokens", question->tokens),
+        KEY("percentile", question->percentile), KEY("images", job->size_count),
+        KEY("error", is_found ? NULL : limit->error.text), END_OBJECT);
 }
 static void limit_csv(const struct family_job *job, const struct limit_question *question,
                       const struct family_limit *limit) {
@@ -617,16 +610,10 @@ static void print_preset(const vp_family *family) {
 }
 static void put_preset(vp_json_writer *writer, const vp_family *family) {
     const vp_family_preset *preset = family->preset;
-    vp_json_begin_object(writer);
-    put_text(writer, "family", preset->name);
-    put_text(writer, "aliases", preset->aliases);
-    put_text(writer, "rule", preset->rule);
-    put_text(writer, "certainty", vp_certainty_text(preset->certainty));
-    vp_json_key(writer, "keys");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("family", preset->name), KEY("aliases", preset->aliases),
+        KEY("rule", preset->rule), KEY("certainty", vp_certainty_text(preset->certainty)), KEY_OBJECT("keys"));
     put_keys(writer, family, VP_FAMILY_KEYS_LIMIT);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT, END_OBJECT);
 }
 static void list_families(void) {
     static vp_family family;

@@ -1,11 +1,11 @@
-/* request.h: one timed pass, from pixels to text.
+/* engine.h: one timed pass of the engine, from pixels to text.
  * A decoded image and a tokenized prompt come in; the answer and its times go out. */
-#ifndef VLMPROF_CLI_REQUEST_H
-#define VLMPROF_CLI_REQUEST_H
+#ifndef VLMPROF_CLI_MEASURE_ENGINE_H
+#define VLMPROF_CLI_MEASURE_ENGINE_H
 #include "base/memory.h"
 #include "base/metrics.h"
 #include "model/model.h"
-#include "request/prune.h"
+#include "measure/prune.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"

@@ -1,7 +1,7 @@
-/* request.c: one timed pass, from pixels to text. */
-#include "request/request.h"
+/* engine.c: one timed pass of the engine, from pixels to text. */
+#include "measure/engine.h"
 
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "vlmprof_tokenizer.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static void test_pause(void) {
 #endif
 }
 static void range_begin(const struct pass_input *input, const char *name, int32_t line) {
-    if (input->ranges) vp_range_begin(input->ranges, name, "cli/request/request.c", line);
+    if (input->ranges) vp_range_begin(input->ranges, name, "cli/measure/engine.c", line);
 }
 static void range_end(const struct pass_input *input) { if (input->ranges) vp_range_end(input->ranges); }
 

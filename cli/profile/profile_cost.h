@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/metrics.h"
 #include "base/options.h"
-#include "request/request.h"
+#include "measure/engine.h"
 #include "vlmprof.h"
 
 /* No times of stages; stages; every operation; every operation, and a trace. */

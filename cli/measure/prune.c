@@ -1,5 +1,5 @@
 /* prune.c: --prune METHOD[:KEY=VALUE,..] to what the engine is asked for, and what the engine makes of it. */
-#include "request/prune.h"
+#include "measure/prune.h"
 
 #include "base/console.h"
 

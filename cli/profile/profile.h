@@ -5,12 +5,12 @@
 #define VLMPROF_CLI_PROFILE_H
 #include "base/metrics.h"
 #include "base/options.h"
-#include "request/input.h"
-#include "request/request.h"
+#include "measure/input.h"
+#include "measure/engine.h"
 
-/* run --profile: opens the engine, runs the requests of the schedule, prints the table. The state's model, sample,
- * image and input are ready; its session and runs are filled here and freed by the caller. */
-int profile_run(const struct options *options, struct run_state *state);
+/* run --profile: opens the engine, runs the requests of the schedule, prints the table. The request is ready but for
+ * its session, which the caller closes. */
+int profile_run(const struct options *options, struct request *request);
 
 /* A point of a sweep, as the names of its profile's files show it. */
 struct profile_place {

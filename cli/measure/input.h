@@ -4,11 +4,10 @@
 #define VLMPROF_CLI_INPUT_H
 #include "base/metrics.h"
 #include "model/model.h"
-#include "request/record.h"
-#include "request/request.h"
+#include "measure/record.h"
+#include "measure/engine.h"
 #include "results/knobs.h"
 #include "vlmprof.h"
-#include "vlmprof_noise.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 
@@ -24,21 +23,22 @@ int tokenize_sample(const struct model *model, const vp_layout *layout, struct s
 /* The same before an image's size is known: there are no ids where they depend on it. */
 int count_sample(const struct model *model, int has_image, struct sample *sample);
 
-/* All that `run` holds: command_run fills and frees it, sweep/profile runs it. */
-struct run_state {
+/* One request to the engine, with all that it is made of. Zeroed before use. */
+struct request {
     struct model model;
     struct session session;
     struct sample sample;
     vp_image image;
     vp_layout layout; /* of the image */
-    vp_tile_options tiles;
+    vp_tile_options tiles; /* how it is cut, of the Molmo models */
     struct knob_values knobs;
     struct pass_input input; /* refers to the members above */
-    vp_pruned pruned;        /* what pruning makes of it */
-    vp_dump dump;
-    struct pass_result *runs; int32_t run_capacity, run_count; /* how many there is room for, how many are whole */
-    vp_noise_summary noise; struct text_list warnings; /* what else the machine did while they ran */
+    vp_pruned pruned;        /* what pruning makes of it; of an open engine */
 };
+
+/* Opens an engine that is large enough for the request, whose input is ready. request_close ends it and frees all. */
+int request_open(const struct options *options, struct request *request);
+void request_close(struct request *request);
 
 /* Sets the knobs of the engine that are set in *values, which the input then refers to. */
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values);
@@ -47,8 +47,8 @@ void input_apply_knobs(struct pass_input *input, const struct knob_values *value
  * input_apply_knobs. */
 void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample);
 
-/* Tokenizes state->sample.prompt, for any model, and sets the input's ids. An image is loaded before. */
-int tokenize_input(struct run_state *state);
+/* Tokenizes request->sample.prompt, for any model, and sets the input's ids. An image is loaded before. */
+int tokenize_input(struct request *request);
 
 /* Complains when the prompt and its longest answer need more positions than the model has. */
 int check_sequence(const struct model *model, const struct pass_input *input);

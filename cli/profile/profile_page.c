@@ -1,6 +1,6 @@
 /* profile_page.c: run --profile --html FILE: what was recorded, as a page.
  * The page itself (page/flame_page.h) knows no engine and no options: here their words are gathered for it. */
-#include "sweep/profile_page.h"
+#include "profile/profile_page.h"
 
 #include "base/console.h"
 #include "base/document.h"
@@ -8,7 +8,7 @@
 #include "base/noise.h"
 #include "page/flame.h"
 #include "page/flame_page.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "vlmprof.h"
 
 #include <stdarg.h>
@@ -29,33 +29,35 @@ static void fact_line(struct text_list *facts, const char *name, const char *for
     fact(facts, name, line);
 }
 /* The request: what was asked, of which model, what came out. */
-static void facts_of_request(struct text_list *facts, const struct options *options, const struct run_state *state) {
-    const vp_layout *layout = state->input.layout;
-    const struct pass_result *run = state->runs;
+static void facts_of_request(struct text_list *facts, const struct profiler *profiler) {
+    const struct request *request = profiler->request;
+    const struct options *options = profiler->options;
+    const vp_layout *layout = request->input.layout;
+    const struct pass_result *run = profiler->timed.runs;
     struct text_buffer answer = {NULL, 0, 0};
-    fact(facts, "question", state->sample.question);
+    fact(facts, "question", request->sample.question);
     text_add(&answer, run->answer, run->answer_bytes);
     fact(facts, "answer", answer.data);
     free(answer.data);
-    fact_line(facts, "model", "%.700s%s", state->model.name,
-              state->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "");
-    if (state->model.config.expert_count)
+    fact_line(facts, "model", "%.700s%s", request->model.name,
+              request->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "");
+    if (request->model.config.expert_count)
         fact_line(facts, "knobs", "weights %s, top_k %d of %d, blocks %d of %d", text_of(options, "weights"),
-                  state->input.top_k, state->model.config.expert_count, state->input.block_count,
-                  state->model.config.block_count);
+                  request->input.top_k, request->model.config.expert_count, request->input.block_count,
+                  request->model.config.block_count);
     else
-        fact_line(facts, "knobs", "weights %s, blocks %d of %d", text_of(options, "weights"), state->input.block_count,
-                  state->model.config.block_count);
+        fact_line(facts, "knobs", "weights %s, blocks %d of %d", text_of(options, "weights"),
+                  request->input.block_count, request->model.config.block_count);
     if (layout) {
-        fact(facts, "image", state->sample.image_path);
-        if (!state->model.rules->is_tiled)
+        fact(facts, "image", request->sample.image_path);
+        if (!request->model.rules->is_tiled)
             fact_line(facts, "size", "%dx%d px, %d view%s", layout->width_px, layout->height_px, layout->views,
                       layout->views == 1 ? "" : "s");
         else
             fact_line(facts, "size", "%dx%d px, %d crops and the global view", layout->width_px, layout->height_px,
                       layout->crops);
     }
-    fact_line(facts, "input tokens", "%d, %d of them of the image", sequence_of(&state->input),
+    fact_line(facts, "input tokens", "%d, %d of them of the image", sequence_of(&request->input),
               layout ? layout->image_tokens : 0);
     fact_line(facts, "output tokens", "%d%s", run->token_count, run->ended_by_eos ? ", the last is EOS" : "");
 }
@@ -98,21 +100,21 @@ static const char *cost_sentence(const struct cost_report *cost, char out[LINE_B
     else snprintf(out, LINE_BYTES, "How much, is not known here: %s.", reason);
     return out;
 }
-int profile_page_write(const struct profiler *profiler, const struct run_state *state, const struct cost_report *cost) {
+int profile_page_write(const struct profiler *profiler, const struct cost_report *cost) {
     const struct kept_request *kept = &profiler->kept;
     char sentence[LINE_BYTES], date[DATE_BYTES];
     struct text_buffer out = {NULL, 0, 0};
     struct flame flame;
     int code;
     memset(&flame, 0, sizeof flame);
-    flame.model = state->model.name;
-    flame.image = state->sample.image_path;
-    flame.question = state->sample.question;
+    flame.model = profiler->request->model.name;
+    flame.image = profiler->request->sample.image_path;
+    flame.question = profiler->request->sample.question;
     flame.device = vp_engine_device(profiler->session->engine);
     flame.date = date_text(date);
-    facts_of_request(&flame.facts, profiler->options, state);
+    facts_of_request(&flame.facts, profiler);
     facts_of_machine(&flame.facts, profiler, date);
-    flame.warnings = &state->warnings;
+    flame.warnings = &profiler->timed.warnings;
     flame.cost = cost_sentence(cost, sentence);
     flame.on_device = profiler->on_gpu;
     flame.request_count = profiler->steps;

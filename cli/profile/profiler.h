@@ -6,7 +6,9 @@
 #include "base/memory.h"
 #include "base/metrics.h"
 #include "base/options.h"
-#include "request/request.h"
+#include "measure/engine.h"
+#include "measure/input.h"
+#include "measure/measure.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
@@ -25,6 +27,7 @@ struct kept_request {
 struct profiler {
     const struct options *options;
     struct session *session;
+    struct request *request; struct timed_runs timed; /* of run --profile */
     int on_gpu;
     int64_t step_begin_ns;
 
@@ -53,8 +56,8 @@ struct profiler {
 /* Checks --group_by and --sort_by. */
 int profiler_check(const struct options *options);
 
-/* Prepares for requests of at most new_tokens new tokens on the session's engine, whose ceilings are measured. The
- * caller calls profiler_free, after a failure too; a trace that is still open then leaves no file. */
+/* Prepares a zeroed profiler for requests of at most new_tokens new tokens on the session's engine, whose ceilings are
+ * measured. The caller calls profiler_free, after a failure too; a trace that is still open then leaves no file. */
 int profiler_open(struct profiler *profiler, const struct options *options, struct session *session,
                   int32_t new_tokens);
 void profiler_free(struct profiler *profiler);

@@ -1,10 +1,10 @@
 /* profile_cost.c: what the profiler itself costs: run --profile --cost. */
-#include "sweep/profile_cost.h"
+#include "profile/profile_cost.h"
 
 #include "base/console.h"
 #include "base/json.h"
 #include "base/noise.h"
-#include "sweep/profiler.h"
+#include "profile/profiler.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -131,23 +131,15 @@ void cost_write(struct text_buffer *out, const struct cost_report *cost) {
 /* Without an interval its ends are null. */
 static void put_estimate_percent(vp_json_writer *writer, const char *key, vp_estimate percent, size_t rounds) {
     int64_t needed = pairs_to_tell(percent, rounds);
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
-    put_double(writer, "value", percent.value);
-    put_double(writer, "low", percent.low);
-    put_double(writer, "high", percent.high);
-    if (needed) put_int(writer, "rounds_to_tell_1_percent", needed); else put_null(writer, "rounds_to_tell_1_percent");
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT(key), KEY("value", percent.value), KEY("low", percent.low), KEY("high", percent.high),
+        KEY_KNOWN("rounds_to_tell_1_percent", needed, needed), END_OBJECT);
 }
 void cost_put(vp_json_writer *writer, const struct cost_report *cost) {
     vp_json_key(writer, "cost");
     if (!cost->rounds) { vp_json_null(writer); return; }
-    vp_json_begin_object(writer);
-    put_int(writer, "rounds", (int64_t)cost->rounds);
+    PUT(writer, KEY_OBJECT(NULL), KEY("rounds", cost->rounds));
     for (int i = 0; i < COST_MODES; i++) {
-        vp_json_key(writer, COST_NAMES[i]);
-        vp_json_begin_object(writer);
-        put_double(writer, "mean_ms", vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6);
+        PUT(writer, KEY_OBJECT(COST_NAMES[i]), KEY("mean_ms", vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6));
         if (i) {
             put_estimate_percent(writer, "mean_difference_percent", percent_of(cost->paired[i].relative_mean),
                                  cost->rounds);

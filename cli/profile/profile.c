@@ -1,6 +1,6 @@
 /* profile.c: run --profile and sweep --use_profiler: schedules, tables, what they say about memory and idle time.
  * Times of this mode cost time themselves (--cost): they never enter the statistics of stages. */
-#include "sweep/profile.h"
+#include "profile/profile.h"
 
 #include "base/console.h"
 #include "base/files.h"
@@ -9,11 +9,11 @@
 #include "base/metrics.h"
 #include "base/noise.h"
 #include "model/model.h"
-#include "request/provenance.h"
-#include "request/record.h"
-#include "sweep/profile_cost.h"
-#include "sweep/profile_page.h"
-#include "sweep/profiler.h"
+#include "measure/provenance.h"
+#include "measure/record.h"
+#include "profile/profile_cost.h"
+#include "profile/profile_page.h"
+#include "profile/profiler.h"
 #include "model/image.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
@@ -75,45 +75,46 @@ static int plan_steps(const struct options *options, vp_schedule *schedule, int6
     return 0;
 }
 /* ---- a step: what a request needs from disk and text, then the request */
-/* Decodes the image again, in the place of the one that the state holds. */
-static int reload_image(struct profiler *profiler, struct run_state *state) {
-    const vp_layout *layout = state->input.layout;
+/* Decodes the image again, in the place of the one that the request has. */
+static int reload_image(struct profiler *profiler) {
+    struct request *request = profiler->request;
+    const vp_layout *layout = request->input.layout;
     char reason[LINE_BYTES];
     vp_range_payload payload;
     int code;
     memset(&payload, 0, sizeof payload);
-    vp_image_free(&state->image);
-    state->image.rgb = NULL;
+    vp_image_free(&request->image);
+    request->image.rgb = NULL;
     VP_RANGE(&profiler->ranges, "load image");
-    if ((code = load_image(state->sample.image_path, &state->image, reason, sizeof reason)) != 0)
+    if ((code = load_image(request->sample.image_path, &request->image, reason, sizeof reason)) != 0)
         complain(code, "%s", reason);
-    else if (state->image.width_px != layout->width_px || state->image.height_px != layout->height_px)
-        code = complain(EXIT_INPUT, "%s: the image has changed", state->sample.image_path);
+    else if (request->image.width_px != layout->width_px || request->image.height_px != layout->height_px)
+        code = complain(EXIT_INPUT, "%s: the image has changed", request->sample.image_path);
     payload.memory_bytes = payload.bytes = (int64_t)layout->width_px * layout->height_px * 3;
     vp_range_set(&profiler->ranges, &payload);
     vp_range_end(&profiler->ranges);
     return code;
 }
-static int tokenize_again(struct profiler *profiler, struct run_state *state) {
+static int tokenize_again(struct profiler *profiler) {
     int code;
     VP_RANGE(&profiler->ranges, "tokenize");
-    free(state->sample.text_ids);
-    state->sample.text_ids = NULL;
-    code = tokenize_input(state);
+    free(profiler->request->sample.text_ids);
+    profiler->request->sample.text_ids = NULL;
+    code = tokenize_input(profiler->request);
     vp_range_end(&profiler->ranges);
     return code;
 }
 /* One step of `run`: the image is decoded and the prompt tokenized within it. */
-static int profile_step(struct profiler *profiler, struct run_state *state, int64_t step, int record) {
+static int profile_step(struct profiler *profiler, int64_t step, int record) {
     int code;
     profiler_step_begin(profiler);
-    code = state->input.layout ? reload_image(profiler, state) : 0;
-    if (!code) code = tokenize_again(profiler, state);
-    return code ? code : profiler_step_run(profiler, &state->input, state->runs, step, record);
+    code = profiler->request->input.layout ? reload_image(profiler) : 0;
+    if (!code) code = tokenize_again(profiler);
+    return code ? code : profiler_step_run(profiler, &profiler->request->input, profiler->timed.runs, step, record);
 }
 
 /* Runs the requests: each as the schedule says. A cycle that the last request or Ctrl-C cuts short is saved as well. */
-static int profile_loop(struct profiler *profiler, struct run_state *state, const vp_schedule *schedule,
+static int profile_loop(struct profiler *profiler, const vp_schedule *schedule,
                         int64_t steps) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_schedule_step now;
@@ -127,9 +128,10 @@ static int profile_loop(struct profiler *profiler, struct run_state *state, cons
                       vp_schedule_state_name(now.state));
         if (record && !in_cycle++) code = profiler_trace_begin(profiler, NULL);
         if (now.state == VP_SCHEDULE_NONE && !code) {
-            if ((result = request_run(&state->session, &state->input, state->runs, &error)) != VP_OK)
+            result = request_run(profiler->session, &profiler->request->input, profiler->timed.runs, &error);
+            if (result != VP_OK)
                 code = complain_result(exit_code_of(result), NULL, result, &error);
-        } else if (!code) code = profile_step(profiler, state, i, record);
+        } else if (!code) code = profile_step(profiler, i, record);
         if (now.ends_cycle) {
             in_cycle = 0;
             if (!code) code = profiler_trace_end(profiler);
@@ -233,21 +235,13 @@ static vp_result write_table(struct text_buffer *out, const struct profiler *pro
 }
 static void put_memory(vp_json_writer *writer, const struct profiler *profiler) {
     vp_memory_block block;
-    vp_json_key(writer, "memory");
-    vp_json_begin_object(writer);
-    vp_json_key(writer, "blocks");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT("memory"), KEY_ARRAY("blocks"));
     for (int32_t i = 0; vp_engine_memory(profiler->session->engine, i, &block); i++) {
-        vp_json_begin_object(writer);
-        put_text(writer, "name", block.name);
-        put_int(writer, "bytes", (int64_t)block.bytes);
-        put_bool(writer, "on_device", profiler->on_gpu && block.on_device);
-        put_int(writer, "bytes_a_position", (int64_t)block.bytes_a_position);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("name", block.name), KEY("bytes", block.bytes),
+            KEY_BOOL("on_device", profiler->on_gpu && block.on_device), KEY("bytes_a_position", block.bytes_a_position),
+            END_OBJECT);
     }
-    vp_json_end_array(writer);
-    put_int(writer, "peak_resident_bytes", peak_resident_bytes());
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, KEY("peak_resident_bytes", peak_resident_bytes()), END_OBJECT);
 }
 /* "stages": means over the recorded steps. */
 static void put_stages(vp_json_writer *writer, const struct profiler *profiler) {
@@ -256,33 +250,25 @@ static void put_stages(vp_json_writer *writer, const struct profiler *profiler) 
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         if (!(profiler->stage_ns[i] > 0)) continue;
-        vp_json_key(writer, vp_stage_name((vp_stage)i));
-        vp_json_begin_object(writer);
-        put_double(writer, "device_ms", profiler->stage_ns[i] / count / 1e6);
-        put_double(writer, "operations_ms", profiler->op_ns[i] / count / 1e6);
-        put_double(writer, "idle_ms", (profiler->stage_ns[i] - profiler->op_ns[i]) / count / 1e6);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)i)), KEY("device_ms", profiler->stage_ns[i] / count / 1e6),
+            KEY("operations_ms", profiler->op_ns[i] / count / 1e6),
+            KEY("idle_ms", (profiler->stage_ns[i] - profiler->op_ns[i]) / count / 1e6), END_OBJECT);
     }
     vp_json_end_object(writer);
 }
 /* The whole document of run --profile --json. */
-static void put_profile(vp_json_writer *writer, const struct profiler *profiler, const struct run_state *state,
-                        const struct cost_report *cost) {
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", "vlmprof-profile-1");
-    put_text(writer, "model", state->model.name);
-    put_bool(writer, "synthetic", state->model.synthetic);
-    put_answer(writer, "answer", state->runs);
-    put_text(writer, "timing", "op");
-    put_text(writer, "launch_timer", vp_engine_launch_timer(profiler->session->engine));
-    put_int(writer, "steps", profiler->steps);
-    put_double(writer, "step_ms", profiler->total_ns / (double)profiler->steps / 1e6);
-    put_int(writer, "lost_launches", profiler->lost_launches);
+static void put_profile(vp_json_writer *writer, const struct profiler *profiler, const struct cost_report *cost) {
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-profile-1"), KEY("model", profiler->request->model.name),
+        KEY_BOOL("synthetic", profiler->request->model.synthetic));
+    put_answer(writer, "answer", profiler->timed.runs);
+    PUT(writer, KEY("timing", "op"), KEY("launch_timer", vp_engine_launch_timer(profiler->session->engine)),
+        KEY("steps", profiler->steps), KEY("step_ms", profiler->total_ns / (double)profiler->steps / 1e6),
+        KEY("lost_launches", profiler->lost_launches));
     put_stages(writer, profiler);
     put_memory(writer, profiler);
     cost_put(writer, cost);
-    put_noise(writer, &state->noise);
-    put_list(writer, "warnings", &state->warnings);
+    put_noise(writer, &profiler->timed.noise);
+    put_list(writer, "warnings", &profiler->timed.warnings);
     vp_json_key(writer, "ops");
     vp_ops_write_json(writer, &profiler->ops);
     vp_json_key(writer, "provenance");
@@ -292,12 +278,12 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     put_config(writer, profiler->options);
     vp_json_end_object(writer);
 }
-static vp_result write_json(struct text_buffer *out, const struct profiler *profiler, const struct run_state *state,
+static vp_result write_json(struct text_buffer *out, const struct profiler *profiler,
                             const struct cost_report *cost) {
     vp_json_writer writer;
     vp_result result;
     vp_json_writer_init_sink(&writer, text_sink, out, 2);
-    put_profile(&writer, profiler, state, cost);
+    put_profile(&writer, profiler, cost);
     result = vp_json_finish(&writer);
     text_add_string(out, "\n");
     return result;
@@ -312,7 +298,7 @@ static const char *sort_key_of(const struct profiler *profiler, const char *form
 }
 /* The table goes to stdout or to --output FILE. Lines for people follow it on stdout, where the table is for people
  * too or is in a file. Returns 0 or an exit code. */
-static int profile_print(struct profiler *profiler, const struct run_state *state, const struct cost_report *cost) {
+static int profile_print(struct profiler *profiler, const struct cost_report *cost) {
     const struct options *options = profiler->options;
     const char *format = text_of(options, "profile_format"), *file = text_of(options, "output");
     int is_json = is_given(options, "json"), is_for_people = !strcmp(format, "torch") || !strcmp(format, "cprofile");
@@ -320,7 +306,7 @@ static int profile_print(struct profiler *profiler, const struct run_state *stat
     vp_result result = vp_ops_sort(&profiler->ops, sort_key_of(profiler, format));
     int code = 0;
     if (result == VP_OK)
-        result = is_json ? write_json(&table, profiler, state, cost) : write_table(&table, profiler, format);
+        result = is_json ? write_json(&table, profiler, cost) : write_table(&table, profiler, format);
     if (result != VP_OK) code = complain(EXIT_WORK, "the table of operations: %s", vp_result_text(result));
     if (!code && !is_json && (is_for_people || file)) {
         if (!strcmp(format, "torch")) text_add_string(&lines, OPS_COLUMNS_TEXT);
@@ -344,7 +330,7 @@ static int check_schedule(const vp_schedule *schedule, int64_t steps) {
                     (long long)steps, steps == 1 ? "" : "s",
                     (long long)(schedule->skip_first + schedule->wait + schedule->warmup));
 }
-int profile_run(const struct options *options, struct run_state *state) {
+int profile_run(const struct options *options, struct request *request) {
     struct profiler *profiler = zeroed(1, sizeof *profiler);
     struct cost_report cost;
     vp_noise_reading reading;
@@ -354,28 +340,24 @@ int profile_run(const struct options *options, struct run_state *state) {
     memset(&cost, 0, sizeof cost);
     end_in_order(); /* Ctrl-C: the request that runs is finished, and what was recorded is saved and printed */
     if (!code) code = check_schedule(&schedule, steps);
-    state->run_count = state->run_capacity = 1;
-    state->runs = runs_make(1, state->input.new_tokens);
-    if (!code)
-        code = engine_open(options, &state->model, sequence_of(&state->input) + state->input.new_tokens,
-                           state->input.layout ? state->layout.views : 1, &state->session.engine);
-    state->session.model = &state->model;
-    if (!code)
-        code = profiler_open(profiler, options, &state->session, state->input.new_tokens);
+    profiler->request = request;
+    runs_open(&profiler->timed, 1, request->input.new_tokens);
+    if (!code) code = request_open(options, request);
+    if (!code) code = profiler_open(profiler, options, &request->session, request->input.new_tokens);
     profiler->keeps_request = text_of(options, "html") != NULL;
-    noise_begin(&state->noise, &reading);
-    if (!code) code = profile_loop(profiler, state, &schedule, steps);
+    noise_begin(&profiler->timed.noise, &reading);
+    if (!code) code = profile_loop(profiler, &schedule, steps);
     if (!code && !interrupted && is_given(options, "cost"))
-        code = cost_measure(options, &state->session, &state->input, state->runs, &cost);
-    noise_end(&state->noise, &reading);
-    noise_warn(&state->warnings, &state->noise, NULL, 1, NOISE_ADVICE_RUN);
+        code = cost_measure(options, &request->session, &request->input, profiler->timed.runs, &cost);
+    noise_end(&profiler->timed.noise, &reading);
     close_progress();
-    for (size_t i = 0; i < state->warnings.count; i++) complain(0, "%s", state->warnings.items[i]);
+    runs_warn(&profiler->timed, &profiler->timed.noise);
     for (size_t i = 0; i < profiler->notes.count; i++) complain(0, "%s", profiler->notes.items[i]);
-    if (!code && profiler->steps) code = profile_print(profiler, state, &cost);
-    if (!code && profiler->steps && text_of(options, "html")) code = profile_page_write(profiler, state, &cost);
+    if (!code && profiler->steps) code = profile_print(profiler, &cost);
+    if (!code && profiler->steps && text_of(options, "html")) code = profile_page_write(profiler, &cost);
     if (!code && interrupted) code = EXIT_INTERRUPTED;
     cost_free(&cost);
+    runs_close(&profiler->timed);
     profiler_free(profiler);
     free(profiler);
     return code;

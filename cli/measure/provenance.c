@@ -1,5 +1,5 @@
 /* provenance.c: build, machine, device and options, as JSON. */
-#include "request/provenance.h"
+#include "measure/provenance.h"
 
 #include "base/json.h"
 
@@ -51,21 +51,13 @@ const char *build_text(void) {
     return text;
 }
 void put_gpu(vp_json_writer *writer, int32_t index, const vp_device_info *gpu) {
-    char text[24];
-    vp_json_begin_object(writer);
-    put_int(writer, "index", index);
-    put_text(writer, "name", gpu->name);
-    snprintf(text, sizeof text, "%d.%d", gpu->compute_major, gpu->compute_minor);
-    put_text(writer, "compute_capability", text);
-    put_int(writer, "multiprocessors", gpu->multiprocessor_count);
-    put_int(writer, "memory_bytes", (int64_t)gpu->memory_bytes);
-    if (gpu->free_bytes == UINT64_MAX) {
-        vp_json_key(writer, "free_bytes");
-        vp_json_null(writer);
-    } else put_int(writer, "free_bytes", (int64_t)gpu->free_bytes);
-    put_text(writer, "driver", version_text(gpu->driver_version, text));
-    put_text(writer, "runtime", version_text(gpu->runtime_version, text));
-    vp_json_end_object(writer);
+    char capability[24], driver[24], runtime[24];
+    snprintf(capability, sizeof capability, "%d.%d", gpu->compute_major, gpu->compute_minor);
+    PUT(writer, KEY_OBJECT(NULL), KEY("index", index), KEY("name", gpu->name), KEY("compute_capability", capability),
+        KEY("multiprocessors", gpu->multiprocessor_count), KEY("memory_bytes", gpu->memory_bytes),
+        KEY_KNOWN("free_bytes", gpu->free_bytes != UINT64_MAX, gpu->free_bytes),
+        KEY("driver", version_text(gpu->driver_version, driver)),
+        KEY("runtime", version_text(gpu->runtime_version, runtime)), END_OBJECT);
 }
 int32_t gpu_of(const vp_engine *engine) {
     const char *device = vp_engine_device(engine);
@@ -73,11 +65,9 @@ int32_t gpu_of(const vp_engine *engine) {
 }
 
 void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry) {
-    vp_json_begin_object(writer);
-    put_double(writer, "sm_clock_mhz", telemetry->sm_clock_mhz);
-    put_double(writer, "memory_clock_mhz", telemetry->memory_clock_mhz);
-    put_double(writer, "power_w", telemetry->power_w);
-    put_double(writer, "temperature_c", telemetry->temperature_c);
+    PUT(writer, KEY_OBJECT(NULL), KEY("sm_clock_mhz", telemetry->sm_clock_mhz),
+        KEY("memory_clock_mhz", telemetry->memory_clock_mhz), KEY("power_w", telemetry->power_w),
+        KEY("temperature_c", telemetry->temperature_c));
     vp_json_key(writer, "throttle_reasons");
     if (telemetry->has_throttle_reasons) {
         vp_json_begin_array(writer);
@@ -86,8 +76,7 @@ void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry) {
                 vp_json_string(writer, vp_telemetry_throttle_name(bit));
         vp_json_end_array(writer);
     } else vp_json_null(writer);
-    put_double(writer, "throttle_count", telemetry->throttle_count);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("throttle_count", telemetry->throttle_count), END_OBJECT);
 }
 const char *date_text(char out[DATE_BYTES]) {
     time_t now = time(NULL);
@@ -117,10 +106,8 @@ static void put_device(vp_json_writer *writer, const struct options *options, co
     if (gpu_of(engine) >= 0 && vp_device_describe(gpu_of(engine), &gpu, NULL) == VP_OK)
         put_gpu(writer, gpu_of(engine), &gpu);
     else vp_json_null(writer);
-    put_text(writer, "gemm_rows_1", vp_engine_gemm(engine, 1));
-    put_text(writer, "gemm_rows_1024", vp_engine_gemm(engine, 1024));
-    put_int(writer, "threads", number_of(options, "threads"));
-    put_int(writer, "seed", number_of(options, "seed"));
+    PUT(writer, KEY("gemm_rows_1", vp_engine_gemm(engine, 1)), KEY("gemm_rows_1024", vp_engine_gemm(engine, 1024)),
+        KEY("threads", number_of(options, "threads")), KEY("seed", number_of(options, "seed")));
     vp_json_key(writer, "clocks"); /* null where neither NVML nor the system tells them */
     if (vp_device_telemetry(gpu_of(engine), &telemetry, NULL) == VP_OK) put_telemetry(writer, &telemetry);
     else vp_json_null(writer);
@@ -128,11 +115,8 @@ static void put_device(vp_json_writer *writer, const struct options *options, co
 void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine) {
     char host[HOST_BYTES], date[DATE_BYTES];
     struct utsname system;
-    put_text(writer, "version", VLMPROF_VERSION);
-    put_text(writer, "build", build_text());
-    put_text(writer, "host", host_text(host));
-    put_text(writer, "kernel", uname(&system) ? NULL : system.release);
-    put_text(writer, "date", date_text(date));
+    PUT(writer, KEY("version", VLMPROF_VERSION), KEY("build", build_text()), KEY("host", host_text(host)),
+        KEY("kernel", uname(&system) ? NULL : system.release), KEY("date", date_text(date)));
     put_device(writer, options, engine);
     vp_json_key(writer, "argv");
     vp_json_begin_array(writer);

@@ -1,5 +1,5 @@
 /* dump.c: what a request held on the way, as NumPy files. */
-#include "request/dump.h"
+#include "measure/dump.h"
 
 #include "base/console.h"
 #include "base/files.h"

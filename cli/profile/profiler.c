@@ -3,12 +3,12 @@
  * nest: a step contains its ranges, the engine's range its stages, a stage its launches. The self time of a row is
  * what is not within other rows. So the self times of a step's rows add up to the step, and the self time of a stage
  * is its idle time. */
-#include "sweep/profiler.h"
+#include "profile/profiler.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/launcher.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "vlmprof.h"
 
 #include <stdio.h>
@@ -83,7 +83,6 @@ int profiler_open(struct profiler *profiler, const struct options *options, stru
     vp_ceilings ceilings;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    memset(profiler, 0, sizeof *profiler);
     profiler->options = options;
     profiler->session = session;
     profiler->on_gpu = gpu_of(session->engine) >= 0;

@@ -1,5 +1,5 @@
 /* input.c: a prompt and its knobs to a request that is ready to run. */
-#include "request/input.h"
+#include "measure/input.h"
 
 #include "base/console.h"
 #include "base/memory.h"
@@ -77,12 +77,30 @@ int count_sample(const struct model *model, int has_image, struct sample *sample
     return take_tokens(&tokens, code, sample);
 }
 
-int tokenize_input(struct run_state *state) {
-    const int code = tokenize_sample(&state->model, state->input.layout, &state->sample);
-    state->input.no_bos = state->sample.no_bos;
-    state->input.text_ids = state->sample.text_ids;
-    state->input.text_count = state->sample.text_count;
+int tokenize_input(struct request *request) {
+    const int code = tokenize_sample(&request->model, request->input.layout, &request->sample);
+    request->input.no_bos = request->sample.no_bos;
+    request->input.text_ids = request->sample.text_ids;
+    request->input.text_count = request->sample.text_count;
     return code;
+}
+int request_open(const struct options *options, struct request *request) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    int code;
+    request->session.model = &request->model;
+    code = engine_open(options, &request->model, sequence_of(&request->input) + request->input.new_tokens,
+                       request->input.layout ? request->layout.views : 1, &request->session.engine);
+    if (code) return code;
+    result = request_pruned(&request->session, &request->input, &request->pruned, &error);
+    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--prune", result, &error);
+}
+void request_close(struct request *request) {
+    session_free(&request->session);
+    model_free(&request->model);
+    sample_free(&request->sample);
+    if (request->image.rgb) vp_image_free(&request->image);
+    knob_values_free(&request->knobs);
 }
 
 int check_sequence(const struct model *model, const struct pass_input *input) {

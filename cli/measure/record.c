@@ -1,5 +1,5 @@
 /* record.c: a measured point as JSON. */
-#include "request/record.h"
+#include "measure/record.h"
 
 #include "base/memory.h"
 #include "server/ask.h"
@@ -147,9 +147,10 @@ static void put_resolution(vp_json_writer *writer, const struct point *point) {
     }
     if (point->run_count) put_double(writer, "energy_resolution_j", sum / point->run_count);
 }
-/* Truth: none of the point's runs has the stage, and most points do not. */
+/* Truth: a stage that most points do not have. */
 static int lacks_stage(const struct point *point, int stage) {
-    return point->run_count ? is_stage_left_out(&point->runs[0], stage) : stage == VP_STAGE_PRUNE;
+    return is_left_out(METRIC_STAGE + stage,
+                       point->run_count ? metric_of(&point->runs[0], METRIC_STAGE + stage) : (double)NAN);
 }
 void put_point_times(vp_json_writer *writer, const struct point *point) {
     int32_t longest = 0;
@@ -193,7 +194,6 @@ void put_point_times(vp_json_writer *writer, const struct point *point) {
     vp_json_begin_object(writer);
     for (int metric = 0; metric < METRIC_STAGE + VP_STAGE_COUNT; metric++) {
         if (is_left_out(metric, point->run_count ? metric_of(&point->runs[0], metric) : (double)NAN)) continue;
-        if (lacks_stage(point, metric - METRIC_STAGE)) continue;
         vp_json_key(writer,
                     metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)));
         vp_json_begin_array(writer);

@@ -3,7 +3,7 @@
 #define VLMPROF_CLI_DUMP_H
 #include "base/metrics.h"
 #include "model/model.h"
-#include "request/request.h"
+#include "measure/engine.h"
 #include "vlmprof_engine.h"
 
 /* Makes room for what the engine copies out; *dump is overwritten. The caller frees its arrays. */
