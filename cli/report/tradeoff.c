@@ -350,6 +350,6 @@ void effect_name(const struct tradeoff *tradeoff, const struct results *results,
         return;
     }
     report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_b], effect->level_b, second_level);
-    snprintf(out, 160, "%s %s x %s %s", KNOBS[tradeoff->knob_of[effect->knob_a]].axis, level,
+    snprintf(out, 160, "%s %.60s x %s %.60s", KNOBS[tradeoff->knob_of[effect->knob_a]].axis, level,
              KNOBS[tradeoff->knob_of[effect->knob_b]].axis, second_level);
 }
