@@ -93,7 +93,7 @@ int request_open(const struct options *options, struct request *request) {
                        request->input.layout ? request->layout.views : 1, &request->session.engine);
     if (code) return code;
     result = request_pruned(&request->session, &request->input, &request->pruned, &error);
-    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--prune", result, &error);
+    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, NULL, result, &error);
 }
 void request_close(struct request *request) {
     session_free(&request->session);

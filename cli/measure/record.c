@@ -47,6 +47,12 @@ void put_point_layout(vp_json_writer *writer, const struct point *point) {
     if (layout || !point->sample->image_path)
         vp_json_int(writer, !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count);
     else vp_json_null(writer);
+    if (!point->pruned) return;
+    put_int(writer, "kept_vision_tokens", point->pruned->kept_tokens);
+    put_double(writer, "mean_sequence_length",
+               layout ? layout->image_tokens - layout->feature_tokens + !point->sample->no_bos
+                            + point->sample->text_count + point->pruned->mean_image_tokens
+                      : (double)NAN);
 }
 /* The usage of a server's first run; all -1 without one. */
 static vp_chat_usage usage_of(const struct point *point) {

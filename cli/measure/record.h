@@ -7,6 +7,7 @@
 #include "results/knobs.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
+#include "vlmprof_engine.h"
 #include "vlmprof_prompt.h"
 #include "vlmprof_score.h"
 
@@ -34,6 +35,7 @@ struct point {
     const char *reason; /* why it failed; NULL: it did not */
     vp_score_metric metric;
     int ignore_eos;
+    const vp_pruned *pruned; /* what pruning made of it; NULL: all image tokens went on */
     int is_served; /* truth: a server ran it; only the answer as it arrived is known */
 };
 

@@ -206,6 +206,8 @@ static const struct row_key ROW_KEYS[] = {
     {"input_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
     {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
     {"total_sequence_length", COLUMN_SEQUENCE, 0, 1e9},
+    {"mean_sequence_length", COLUMN_SEQUENCE, 0, 1e9}, /* of blocks, where image tokens are pruned: behind the other */
+    {"kept_vision_tokens", COLUMN_KEPT_TOKENS, 0, 1e9},
     {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, 1e9},
     {"image_tokens_by_rule", COLUMN_TOKENS_BY_RULE, 0, 1e9},
 };

@@ -16,7 +16,8 @@ enum {
     COLUMN_VIEWS,
     COLUMN_VISION_TOKENS,
     COLUMN_TEXT_TOKENS,
-    COLUMN_SEQUENCE,
+    COLUMN_SEQUENCE, /* with pruning the mean over blocks */
+    COLUMN_KEPT_TOKENS, /* image tokens that go on, where some do not */
     COLUMN_OUTPUT_TOKENS,
     COLUMN_TOKENS_BY_RULE, /* of servers: what --family counts for the image; */
     COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was; */

@@ -64,7 +64,7 @@
         .key = "vision_weights", .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, .option = "vision_weights", \
         .usual = "bf16") \
     ROW(PRUNE, \
-        ({"prune_list", TEXTS, "VALUE...", NULL, 0, 0, NULL, \
+        ({"prune_list", WHOLES, "VALUE...", NULL, 0, 0, NULL, \
           "image tokens left out: each point of the grid with each of none, random:keep=0.25, fastv:keep=112,layer=2 " \
           "... (vlmprof help pruning)", OF_ENGINE},), \
         ({"prune", TEXT, "VALUE", NULL, 0, 0, NULL, \
@@ -72,7 +72,7 @@
           "pruning)", OF_ENGINE},), \
         apply_prune, \
         .key = "prune", .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "prune", .axis_key = "prune", \
-        .only_varied = 1, .in_name = "prune", .in_setting = "", .list = "prune_list", .option = "prune", \
+        .only_varied = 1, .in_name = "prune-", .in_setting = "prune=", .list = "prune_list", .option = "prune", \
         .usual = "none")
 
 /* Those of servers. Their options are a group of their own; dataset/variants.c reads them. */

@@ -111,6 +111,9 @@ static const struct member SIZES[] = {
     PAIR_OR_NULL("actual_image_size", INT32_MAX), INT_OR_NULL("actual_vision_tokens", INT32_MAX),
     INT("input_text_tokens", 0, INT32_MAX), INT("actual_text_tokens", 0, INT32_MAX),
     INT_OR_NULL("total_sequence_length", INT32_MAX)};
+/* of a point whose image tokens do not all go on */
+static const struct member PRUNED_SIZES[] = {
+    INT("kept_vision_tokens", 1, INT32_MAX), OF_OR_NULL(NUMBER, "mean_sequence_length")};
 /* what was sent; null: nothing could be */
 static const struct member SERVED_SIZES[] = {
     OF_OR_NULL(TEXT_VALUE, "tier"), INT_OR_NULL("target_vision_tokens", INT32_MAX), OF_OR_NULL(OBJECT, "sent_image"),
@@ -283,7 +286,11 @@ static int are_sizes(const vp_json *json, uint32_t object) {
         return HAS_ONLY(json, object, SERVED_SIZES)
                && (!has_value(json, object, "sent_image")
                    || HAS_ONLY(json, vp_json_get(json, object, "sent_image"), SENT_IMAGE));
-    if (!HAS_ONLY(json, object, SIZES)) return 0;
+    const int is_pruned = vp_json_get(json, object, PRUNED_SIZES[0].key) != VP_JSON_NONE;
+    if (!has_members(json, object, SIZES, COUNT_OF(SIZES))
+        || (is_pruned && !has_members(json, object, PRUNED_SIZES, COUNT_OF(PRUNED_SIZES)))
+        || json->nodes[object].count != COUNT_OF(SIZES) + (is_pruned ? COUNT_OF(PRUNED_SIZES) : 0))
+        return 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) count += has_value(json, object, keys[i]);
     return !count || count == (int)(sizeof keys / sizeof *keys);
 }

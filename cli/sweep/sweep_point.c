@@ -292,6 +292,7 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     described.sample = sample;
     described.layout = point->layout;
     described.knobs = &point->configuration->knobs;
+    if (point->pruned.image_tokens) described.pruned = &point->pruned;
     if (point->layout) {
         const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);
         described.target_tokens = target ? target : point->layout->theoretical_tokens;
@@ -753,13 +754,19 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
     return close_point(sweep, point, sample, stop);
 }
 /* Truth: the point cannot run, which is known without the engine; `reason` says why. It may hold a reason already. */
-static int has_obstacle(const struct sweep *sweep, const struct open_point *point, const char *image_reason,
+static int has_obstacle(const struct sweep *sweep, struct open_point *point, const char *image_reason,
                         char *reason, size_t capacity) {
     int64_t need = positions_of(&point->input);
     if (!reason[0] && point->layout && image_reason[0]) snprintf(reason, capacity, "%s", image_reason);
     if (!reason[0] && need > sweep->model.config.max_positions)
         snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d",
                  (long long)need, sweep->model.config.max_positions);
+    memset(&point->pruned, 0, sizeof point->pruned);
+    if (!reason[0] && point->input.prune.how.method != VP_PRUNE_NONE) {
+        vp_error error = {VP_OK, -1, "", ""};
+        const vp_result result = request_pruned(&sweep->engine->session, &point->input, &point->pruned, &error);
+        if (result != VP_OK) error_line(reason, capacity, result, &error);
+    }
     return reason[0] != 0;
 }
 /* Makes the images that servers get of a sample, and writes the open points that cannot run as failed. */

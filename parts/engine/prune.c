@@ -83,8 +83,8 @@ static vp_result vk_plan_late(const vp_request *request, vk_pruning *plan, int k
     const vp_prune *prune = &plan->how;
     vp_result result;
     if (prune->layer < 1) return vk_refuse(error, VP_ERR_RANGE, prune, "layer must be at least 1");
-    result = vk_needs_block(request, prune, prune->layer - 1, error);
-    return result == VP_OK ? vk_plan_cut(request, plan, prune->layer, keep, error) : result;
+    result = vk_plan_cut(request, plan, prune->layer, keep, error);
+    return result == VP_OK ? vk_needs_block(request, prune, prune->layer - 1, error) : result;
 }
 static vp_result vk_plan_dart(const vp_engine *engine, const vp_request *request, vk_pruning *plan, vp_error *error) {
     vp_prune *prune = &plan->how;
