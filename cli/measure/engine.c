@@ -114,7 +114,8 @@ static vp_request engine_request(const struct session *session, const struct pas
 
 vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_pruned *pruned,
                          vp_error *error) {
-    const vp_request request = engine_request(session, input);
+    vp_request request = engine_request(session, input);
+    request.image_input_idx = NULL; /* nothing filled it for this input */
     return vp_engine_pruned(session->engine, &request, pruned, error);
 }
 vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
