@@ -76,20 +76,22 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow
 STD := -std=c11 -D_DEFAULT_SOURCE
 # a cross compiler (aarch64-linux-gnu-gcc) has headers of its own; libstb-dev's, the same for every processor, is searched after them
 CROSS := $(if $(filter %-gcc,$(CC)),-idirafter /usr/include)
-INCLUDES := -I. -Iparts -Icli
+INCLUDES := -I. -Iparts -Iparts/lib -Icli
 HEADER_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CROSS) -ffp-contract=off $(CFLAGS) $(SANITIZE)
 ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) -fopenmp $(SANITIZE)
-DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).d
+DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).$(D)
+D := d
 UPPER = $(shell echo $(1) | tr a-z A-Z)
 
 # libcurl is opened at run time by dlopen, which stands in a library of its own before glibc 2.34
 SYSTEM := -ldl -lm
 
-# the rooms: companion headers (each compiled once as a C file), the engine, the program
-PART_HEADERS := $(filter-out parts/vlmprof_engine.h,$(wildcard parts/vlmprof_*.h))
+# the headers for copying (each compiled once as a C file), the library's other subjects, the engine, the program
+HEADERS := vlmprof.h $(wildcard parts/vlmprof_*.h)
+LIB_SOURCES := $(wildcard parts/lib/*.c)
 ENGINE_SOURCES := $(wildcard parts/engine/*.c)
 CLI_SOURCES := $(wildcard cli/*/*.c)
-HEADER_OBJECTS = $(B)/vlmprof.o $(PART_HEADERS:parts/%.h=$(B)/parts/%.o)
+HEADER_OBJECTS = $(HEADERS:%.h=$(B)/%.o) $(LIB_SOURCES:%.c=$(B)/%.o)
 ENGINE_OBJECTS = $(ENGINE_SOURCES:%.c=$(B)/%.o) $(B)/vlmprof_kernels.o
 GUIDES := $(wildcard cli/guides/*.txt)
 ASSETS := $(wildcard cli/page/*.css cli/page/*.js)
@@ -123,31 +125,31 @@ $(PROBED_EMULATOR): $(PROBED)
 	@tests/deps.sh emulator "$(CC)"
 	@touch $@
 
-# ---- the headers' declarations, without the implementations below them: what the objects are compiled against. A line changed in an implementation
-# then compiles one object. A file here is written only where it changes; #line keeps the source's name.
-HEADERS := vlmprof.h $(wildcard parts/vlmprof_*.h)
-DECLARATIONS = $(B)/include/written
-$(DECLARATIONS): $(HEADERS)
-	@mkdir -p $(@D)
-	@for header in $^; do copy=$(@D)/$${header##*/}; \
-	    awk -v name=$$header 'NR == 1 { print "#line 1 \"" name "\"" } { print } /^#endif \/\* VLMPROF[A-Z_]*_H \*\/$$/ { exit }' $$header >$$copy.new; \
-	    if cmp -s $$copy.new $$copy; then rm $$copy.new; else mv $$copy.new $$copy; fi; done
-	@touch $@
-$(addprefix $(B)/include/,$(notdir $(HEADERS))): $(DECLARATIONS)
+# ---- A line changed in the implementation of a header for copying compiles one object. The others depend on what it declares: its preprocessed text, a
+# file that is written only where it changes. In their files of dependencies, which end in .od, that file takes the header's place.
+DECLARED = $(HEADERS:%=$(B)/declared/%)
+$(DECLARED:=.seen): $(B)/declared/%.seen: % | $(PROBED)
+	@mkdir -p $(@D); $(CC) $(STD) $(INCLUDES) $(CROSS) -E -dD -P -x c $< -o $@ && { cmp -s $@ $(@:.seen=) || cp $@ $(@:.seen=); }
+$(DECLARED): %: %.seen
 	@:
 COMPILED = $(HEADER_OBJECTS) $(ENGINE_OBJECTS) $(CLI_OBJECTS) $(HOOKED_OBJECTS) $(B)/cli.o $(B)/vlmprof_cuda.o $(E)/vlmprof_emulated.o $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
-$(COMPILED): INCLUDES := -I$(B)/include $(INCLUDES)
-$(COMPILED): | $(DECLARATIONS)
+$(COMPILED): D := od
+$(COMPILED): | $(DECLARED)
+OBJECTS_DEPEND := $(if $(wildcard $(B)/*.od),$(shell sed -E 's#(^| )(\./)?(vlmprof|parts/vlmprof_[a-z]+)\.h#\1$(B)/declared/\3.h#g' $(B)/*.od >$(B)/od.$$$$ && \
+    mv $(B)/od.$$$$ $(B)/objects.mk && echo $(B)/objects.mk))
 
 include mk/gpu.mk
 
-# ---- the library: the header, its companions and the engine, one object each; and the program's rooms
+# ---- the library: the headers, parts/lib and the engine, one object each; and the program's rooms
 $(B)/vlmprof.o: vlmprof.h | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_IMPLEMENTATION $(DEPENDENCIES) -x c -c $< -o $@
 $(B)/parts/vlmprof_%.o: parts/vlmprof_%.h | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_$(call UPPER,$*)_IMPLEMENTATION $(DEPENDENCIES) -x c -c $< -o $@
+$(B)/parts/lib/%.o: parts/lib/%.c | $(PROBED)
+	@echo "cc  $<"; mkdir -p $(@D)
+	@$(CC) $(HEADER_FLAGS) -Wmissing-prototypes $(DEPENDENCIES) -c $< -o $@
 $(B)/parts/engine/%.o: parts/engine/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(ENGINE_FLAGS) -ffp-contract=off -Wmissing-prototypes $(DEPENDENCIES) -c $< -o $@
@@ -194,4 +196,4 @@ clean:
 	rm -rf build vlmprof
 
 include mk/tests.mk mk/demo.mk mk/fuzz.mk mk/bench.mk mk/install.mk
--include $(wildcard $(B)/*.d)
+-include $(wildcard $(B)/*.d) $(OBJECTS_DEPEND)

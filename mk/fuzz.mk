@@ -13,7 +13,7 @@ COVERAGE := -fno-sanitize-coverage=trace-cmp
 INSTRUMENTED := $(F)/instrumented/librooms.a $(F)/instrumented/libvlmprof.a
 $(F)/%: tests/fuzz/%.c tests/fuzz/fuzz.h $(INSTRUMENTED)
 	@echo "fuzz $<"
-	@clang -std=c11 -g $(INCLUDES) -ffp-contract=off -fopenmp $(FUZZ_FLAGS) -fsanitize=fuzzer $(COVERAGE) $< $(INSTRUMENTED) -o $@ $(SYSTEM)
+	@clang $(STD) -g $(INCLUDES) -ffp-contract=off -fopenmp $(FUZZ_FLAGS) -fsanitize=fuzzer $(COVERAGE) $< $(INSTRUMENTED) -o $@ $(SYSTEM)
 $(F)/instrumented/libvlmprof.a: FORCE
 	@$(MAKE) instrumented B=$(F)/instrumented CC=clang CFLAGS="-g" KERNEL_FLAGS= SANITIZE="$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link $(COVERAGE)"
 $(F)/instrumented/librooms.a: $(F)/instrumented/libvlmprof.a

@@ -10,7 +10,7 @@ CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOO
 $(B)/vlmprof_cuda.o: vlmprof_kernels.cu
 	@echo "nvcc $<"
 	@mkdir -p $(B)
-	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.d -c $< -o $@
+	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.od -c $< -o $@
 # Where no GPU could run it, demo and tests go without. A program that was linked without it is linked again for those who build it to keep.
 GPU_DRIVER := $(wildcard /dev/nvidia* /dev/dxg /dev/nvhost*)
 NO_GPU_CODE := $(if $(NVCC),$(if $(GPU_DRIVER),,$(filter demo% test test-all test-slow% test-programs test-servers,$(MAKECMDGOALS))))
@@ -48,7 +48,7 @@ $(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu
 	@if [ -z "$(NVCC)" ]; then echo "gpu-compile needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@mkdir -p $(@D)
 	@echo "nvcc $* $<"
-	@$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(B)/gpu-$*.d -arch=$* -Xptxas -v -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(B)/gpu-$*.od -arch=$* -Xptxas -v -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
 	@if grep -v '^ptxas info\|bytes stack frame' $@.log | grep .; then echo "$*: nvcc warns" >&2; rm $@; exit 1; fi
 	@if grep 'stack frame' $@.log | grep -v ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then \
 	    echo "$*: registers spill, or an array lies in local memory" >&2; rm $@; exit 1; fi

@@ -30,14 +30,14 @@ $(B)/tests/vlmprof-hooks: $(HOOKED_OBJECTS) $(B)/cli.o $(LIBRARIES)
 $(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
 	@echo "cc  $< (counting clock)"
 	@mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) -include tests/support/counting_clock.h -DVLMPROF_IMPLEMENTATION -x c -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) -include tests/support/counting_clock.h -DVLMPROF_IMPLEMENTATION $(DEPENDENCIES) -x c -c $< -o $@
 $(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(HOOKED_OBJECTS) $(B)/cli.o $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
 # the same with a server and a clock that are made up: load, audit and ask wait for nothing and say the same each time
-$(B)/tests/vlmprof-virtual.o: tests/support/virtual_server.h vlmprof.h $(HEADERS) | $(PROBED)
+$(B)/tests/vlmprof-virtual.o: tests/support/virtual_server.h | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) -x c -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@
 $(B)/tests/vlmprof-virtual: $(B)/tests/vlmprof-virtual.o $(B)/cli.o $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 

@@ -15,8 +15,7 @@ static void *test_realloc(void *memory, size_t bytes) { return may_allocate() ? 
 #define malloc test_malloc
 #define calloc test_calloc
 #define realloc test_realloc
-#define VLMPROF_CHAT_IMPLEMENTATION
-#include "vlmprof_chat.h"
+#include "vlmprof_chat.c"
 #undef malloc
 #undef calloc
 #undef realloc

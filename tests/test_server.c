@@ -26,8 +26,7 @@ static void *test_dlsym(void *library, const char *name) {
 #define realloc test_realloc
 #define dlopen test_dlopen
 #define dlsym test_dlsym
-#define VLMPROF_SERVER_IMPLEMENTATION
-#include "vlmprof_server.h"
+#include "vlmprof_server.c"
 #undef malloc
 #undef calloc
 #undef realloc

@@ -15,11 +15,9 @@ struct thing {
 };
 static void made_next(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     const struct thing *thing = (const struct thing *)row;
-    if (thing->count == 2) { cell->type = MEMBER_NONE; return; }
     if (thing->count == 3) return;
     snprintf(own, CELL_BYTES, "%s of %s", thing->name, (const char *)context);
-    cell->type = MEMBER_TEXT;
-    cell->text = own;
+    cell_set_text(cell, thing->count == 2 ? NULL : own);
 }
 static void made_few(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     (void)context; (void)own;
@@ -31,14 +29,16 @@ static const struct table_column COLUMNS[] = {
     {CELL(struct thing, note), "note", "note"},
     {CELL(struct thing, count), "count", "n", .format = "%.1f", .scale = 10},
     {CELL(struct thing, bits), "bits", NULL},
-    {CELL(struct thing, bytes), "bytes", "bytes", .forms = NOT_IN_CSV},
+    {CELL(struct thing, bytes), NULL, "at least 0", .rules = COLUMN_FROM_0},
+    {CELL(struct thing, bytes), "bytes", "bytes", .rules = COLUMN_NOT_IN_CSV},
     {CELL(struct thing, places), NULL, "places"},
+    {CELL(struct thing, share), NULL, "short", .as = number_percent},
     {CELL(struct thing, share), "share", "share %", .format = "%.1f", .scale = 100},
-    {CELL(struct thing, share), "share_again", NULL, .forms = NOT_IN_JSON},
+    {CELL(struct thing, share), "share_again", NULL, .rules = COLUMN_NOT_IN_JSON},
     {CELL_ESTIMATE(struct thing, ms), "ms", "ms", .range_key = "ms_interval"},
     {CELL_ESTIMATE(struct thing, ms), NULL, "us", .scale = 1000, .is_measured = 1},
-    {CELL_MADE(made_next), "next", "next"},
-    {CELL_MADE(made_few), "few", "few", .needs = 2}};
+    {CELL_MADE(made_next), "next", "next", .rules = COLUMN_OR_NO_KEY},
+    {CELL_MADE(made_few), "few", "few", .in = 6}};
 static const struct thing THINGS[] = {
     {"one", "=1", 1, 7, INT64_C(-5000000000), 4, 0.25, {12.5, 12.25, 12.75}},
     {"two, three", NULL, 2, 4000000000u, 6, 5, (double)NAN, {3, (double)NAN, (double)NAN}},
@@ -49,14 +49,14 @@ static void test_forms(void) {
     struct document document = {NULL, 0, NULL};
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
-    check_case("as text: the columns that have a heading and whose needs are met");
+    check_case("as text: the columns that have a heading and that the table has");
     document_add_table(&document, &table);
     document_print(&document, 0, &out);
     CHECK_TEXT(out.data,
-               "  thing       note     n        bytes  places  share %                    ms                    us        next\n"
-               "  one           =1  10.0  -5000000000       4     25.0  12.50 [12.25, 12.75]  12500 [12250, 12750]  one of all\n"
-               "  two, three     -  20.0            6       5        -                 3.000                  3000           -\n"
-               "  last         a|b  30.0            0       0     50.0                     -                     -           -\n");
+               "  thing       note     n  at least 0        bytes  places  short  share %                    ms                    us        next\n"
+               "  one           =1  10.0           -  -5000000000       4   25.0     25.0  12.50 [12.25, 12.75]  12500 [12250, 12750]  one of all\n"
+               "  two, three     -  20.0           6            6       5      -        -                 3.000                  3000           -\n"
+               "  last         a|b  30.0           0            0       0   50.0     50.0                     -                     -           -\n");
     check_case("as CSV: by keys, a range as two fields, what is not known is empty");
     out.bytes = 0;
     table_csv(&out, &table);
@@ -64,7 +64,7 @@ static void test_forms(void) {
                          "one,'=1,1,7,0.25,0.25,12.5,12.25,12.75,one of all\n"
                          "\"two, three\",,2,4000000000,,,3.0,,,\n"
                          "last,a|b,3,0,0.5,0.5,,,,\n");
-    check_case("as JSON: numbers unscaled; a cell of no kind leaves its key out; with the bit, the column that needs it");
+    check_case("as JSON: numbers unscaled; what is not known has no key, where the column says so; with the bit, the column that needs it");
     out.bytes = 0;
     table.has = 3;
     vp_json_writer_init_sink(&writer, text_sink, &out, 0);
@@ -76,7 +76,7 @@ static void test_forms(void) {
                "{\"name\": \"two, three\", \"note\": null, \"count\": 2, \"bits\": 4000000000, \"bytes\": 6, \"share\": null, \"ms\": 3.0,"
                " \"ms_interval\": null, \"few\": false}, "
                "{\"name\": \"last\", \"note\": \"a|b\", \"count\": 3, \"bits\": 0, \"bytes\": 0, \"share\": 0.5, \"ms\": null,"
-               " \"ms_interval\": null, \"next\": null, \"few\": false}]");
+               " \"ms_interval\": null, \"few\": false}]");
     document_free(&document);
     free(out.data);
 }

@@ -137,9 +137,8 @@ struct json_member json_member_known(const char *key, int known, int64_t value) 
     return (struct json_member){key, known ? MEMBER_INT : MEMBER_NULL, .whole = value};
 }
 static void put_member(vp_json_writer *writer, const struct json_member *member) {
-    if (member->key && member->type != MEMBER_NONE) vp_json_key(writer, member->key);
+    if (member->key) vp_json_key(writer, member->key);
     switch (member->type) {
-    case MEMBER_NONE: break;
     case MEMBER_TEXT: json_lossy(writer, member->text); break;
     case MEMBER_INT: vp_json_int(writer, member->whole); break;
     case MEMBER_REAL: json_double_or_null(writer, member->real); break;

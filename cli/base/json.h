@@ -64,11 +64,11 @@ void put_list(vp_json_writer *writer, const char *key, const struct text_list *l
 #define KEY_KNOWN(key, known, value) json_member_known(key, (known) != 0, value)
 
 /* A key with its value; as a cell of a table (base/table.h), a value without its key. */
-enum member_type { MEMBER_NONE, MEMBER_TEXT, MEMBER_INT, MEMBER_REAL, MEMBER_BOOL, MEMBER_NULL, MEMBER_RANGE,
+enum member_type { MEMBER_TEXT, MEMBER_INT, MEMBER_REAL, MEMBER_BOOL, MEMBER_NULL, MEMBER_RANGE,
                    MEMBER_LIST, MEMBER_OBJECT, MEMBER_END_OBJECT, MEMBER_ARRAY, MEMBER_END_ARRAY };
 struct json_member {
     const char *key;
-    enum member_type type; /* MEMBER_NONE: nothing is written */
+    enum member_type type;
     const char *text;
     int64_t whole;
     double real, low, high; /* the ends of a range, or of the interval of a real */

@@ -20,8 +20,8 @@ enum cell_type { CELL_BY, CELL_TEXT, CELL_CHARS, CELL_INT, CELL_UNSIGNED, CELL_I
                  CELL_INTERVAL };
 enum { CELL_BYTES = 200 };
 
-/* The cell of a computed column. `own` is room for a text, which cell->text may point to. A cell begins as MEMBER_NULL:
- * "-" as text, empty in CSV, null in JSON. MEMBER_NONE: JSON leaves its key out. */
+/* Makes the cell of a computed column: "-" as text, empty in CSV and null in JSON unless it is set. `own` is room for a
+ * text, which cell->text may point to. */
 typedef void cell_maker(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]);
 
 /* A column. `key` is its name in JSON and CSV, `heading` in text and Markdown; NULL: it is not there. */
@@ -30,13 +30,15 @@ struct table_column {
     cell_maker *by;        /* of CELL_BY */
     const char *key, *heading;
     const char *format;    /* printf's, of the number as text; NULL: about four significant digits */
+    struct number_text (*as)(double value); /* the number as text, in the place of `format` */
     double scale;          /* of the number as text; 0: 1 */
     int is_measured;       /* truth: as number_measured rounds, so that noise is not printed */
     const char *range_key; /* of the interval in JSON; NULL: none. In CSV it is two fields, KEY_low and KEY_high */
-    int forms;             /* that it is left out of, of those that key and heading name: NOT_IN_... */
-    unsigned needs;        /* the column is there only in tables that have all of these bits */
+    int rules;             /* COLUMN_... */
+    unsigned in;           /* the column is only in tables that have one of these bits; 0: in all */
 };
-enum { NOT_IN_JSON = 1, NOT_IN_CSV = 2 };
+/* COLUMN_FROM_0: an integer below 0 is not known. COLUMN_OR_NO_KEY: what is not known has no key in JSON; else null. */
+enum { COLUMN_NOT_IN_JSON = 1, COLUMN_NOT_IN_CSV = 2, COLUMN_FROM_0 = 4, COLUMN_OR_NO_KEY = 8 };
 
 #define CELL_TYPE(type, member) \
     _Generic(&((type *)NULL)->member, char **: CELL_TEXT, const char **: CELL_TEXT, const char *const *: CELL_TEXT, \
@@ -55,16 +57,22 @@ struct table {
     const struct table_column *columns; size_t column_count;
     const void *rows; size_t row_count, row_bytes;
     const void *context; /* for the columns' functions */
-    unsigned has;        /* bits that columns need */
+    unsigned has;        /* bits, for the columns' `in` */
 };
 #define TABLE(columns, rows, count, context, has) \
     {columns, sizeof(columns) / sizeof *(columns), rows, count, sizeof *(rows), context, has}
 
-/* Adds the table as a block. */
-void document_add_table(struct document *document, const struct table *table);
+/* Adds the headings and all cells, row by row, as a reader sees them; the table as a block. Return how many columns it
+ * has. */
+size_t table_texts(struct text_list *cells, const struct table *table);
+size_t document_add_table(struct document *document, const struct table *table);
 
-/* Appends the line of heads and a line for each row. */
+void cell_set_text(struct json_member *cell, const char *text); /* NULL: not known */
+
+/* Appends the line of heads and a line for each row; or print one line, of a row or of the heads. */
 void table_csv(struct text_buffer *out, const struct table *table);
+#define TABLE_HEADS SIZE_MAX
+void table_print_csv(const struct table *table, size_t row);
 
 /* Writes the rows under a key, an array of objects; or the members of one row into the open object. */
 void table_put(vp_json_writer *writer, const char *key, const struct table *table);

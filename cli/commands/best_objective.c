@@ -172,12 +172,11 @@ static void add_levels(struct document *document, const struct load_level *level
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         char text[48];
-        text_list_add(cells, "%s", load_level_text(&levels[i], text));
-        text_list_add(cells, "%lld", (long long)summary->due);
-        text_list_add(cells, "%s", number_measured(100 * summary->good_share.value, 100 * summary->good_share.low,
-                                                   100 * summary->good_share.high).text);
-        text_list_add(cells, "%s", number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text);
-        text_list_add(cells, "%s", TRIAL_NAMES[trial_of(&levels[i], objective)]);
+        CELLS(cells, load_level_text(&levels[i], text), number_whole(summary->due).text,
+            number_measured(100 * summary->good_share.value, 100 * summary->good_share.low,
+                            100 * summary->good_share.high).text,
+            number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
+            TRIAL_NAMES[trial_of(&levels[i], objective)]);
     }
 }
 static void add_answer(struct document *document, const struct load_level *best, const struct objective *objective,

@@ -564,16 +564,12 @@ static void write_comparison(struct document *document, const struct comparison_
         if (row->pair) setting_text(row->pair->before, name); else snprintf(name, sizeof name, "all");
         if (job->before.group_count > 1) snprintf(full, sizeof full, "%.70s %s", row->task, name);
         else snprintf(full, sizeof full, "%s", name);
-        text_list_add(list, "%s", full);
-        text_list_add(list, "%s", compared_name(row->which));
-        text_list_add(list, "%s", number_short(row->mean_a).text);
-        text_list_add(list, "%s", number_short(row->mean_b).text);
+        CELLS(list, full, compared_name(row->which), number_short(row->mean_a).text, number_short(row->mean_b).text);
         if (row->reason) text_list_add(list, "%+.2f", 100 * comparison->estimate);
         else
             text_list_add(list, "%+.2f [%+.2f, %+.2f]", 100 * comparison->estimate, 100 * comparison->low,
                           100 * comparison->high);
-        text_list_add(list, "%s", is_latency(row->which) ? "%" : "points");
-        text_list_add(list, "%zu", comparison->count);
+        CELLS(list, is_latency(row->which) ? "%" : "points", number_whole(comparison->count).text);
         if (why_open(row)) text_list_add(list, "%s: %s", SAYS[saying_of(row, comparison)], why_open(row));
         else text_list_add(list, "%s", SAYS[saying_of(row, comparison)]);
     }
@@ -595,13 +591,11 @@ static void write_plan(struct document *document, const struct comparison_job *j
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
         char name[80];
-        text_list_add(list, "%s", row->pair ? setting_text(row->pair->before, name) : "all");
-        text_list_add(list, "%s", compared_name(row->which));
+        CELLS(list, row->pair ? setting_text(row->pair->before, name) : "all", compared_name(row->which));
         if (isfinite(row->deviation))
             text_list_add(list, "%.3f %s", 100 * row->deviation, is_latency(row->which) ? "%" : "points");
         else text_list_add(list, "-");
-        if (row->needed) text_list_add(list, "%zu", row->needed); else text_list_add(list, "-");
-        text_list_add(list, "%zu", job->verdicts[i].count);
+        CELLS(list, row->needed ? number_whole(row->needed).text : "-", number_whole(job->verdicts[i].count).text);
     }
 }
 static void put_comparison(vp_json_writer *writer, const struct compared_row *row, const vp_comparison *comparison) {

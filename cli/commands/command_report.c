@@ -69,10 +69,8 @@ static void report_form_write(const struct report *report, report_form form, str
         document_print(&document, form == FORM_MARKDOWN, out);
         document_free(&document);
     } else if (form == FORM_HTML) report_page_write(report, out);
-    else if (form == FORM_CSV) {
-        report_csv_heads(out, report);
-        for (size_t i = 0; i < report->results->count; i++) report_csv_row(out, report, i);
-    } else report_json_write(report, form, out);
+    else if (form == FORM_CSV) report_csv(out, report);
+    else report_json_write(report, form, out);
 }
 static int write_report_files(const struct report *report, const char *folder) {
     static const struct {

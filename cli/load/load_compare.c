@@ -88,11 +88,9 @@ static int print_text(const struct comparison *comparison, const char *const nam
         const struct compared *row = &comparison->rows[i];
         const vp_series_value a = value_of(row->before, row->which), b = value_of(row->after, row->which);
         char load[48];
-        text_list_add(cells, "%s", load_level_text(row->before, load));
-        text_list_add(cells, "%s", NAMES[row->which]);
-        text_list_add(cells, "%s", number_measured(a.value, a.low, a.high).text);
-        text_list_add(cells, "%s", number_measured(b.value, b.low, b.high).text);
-        text_list_add(cells, "%s", SAYS[is_goodput(row->which)][row->says]);
+        CELLS(cells, load_level_text(row->before, load), NAMES[row->which],
+            number_measured(a.value, a.low, a.high).text, number_measured(b.value, b.low, b.high).text,
+            SAYS[is_goodput(row->which)][row->says]);
     }
     document_text(&document, BLOCK_HEADING, "verdict: %s", overall_of(comparison));
     code = print_document(&document);

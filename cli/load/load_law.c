@@ -53,7 +53,7 @@ static size_t measure_waits(const struct results *results, const struct server_l
         const double due_s = (double)record->due_ns / 1e9, ttft = load_latency(record, LOAD_TTFT),
                      e2e = load_latency(record, LOAD_E2E);
         struct law_request request;
-        struct law_prediction prediction;
+        struct prediction prediction;
         if (due_s < level->summary.from_s || due_s >= level->summary.to_s || !isfinite(ttft) || !isfinite(e2e))
             continue;
         if (!can_match(results, law, level, &asked[i], &request)) continue;
@@ -281,12 +281,10 @@ static void describe_load(struct document *document, const struct server_law *la
             for (int p = 0; p < WAIT_PERCENTILES; p++) {
                 const struct wait_value *value = &load->items[i].of[part][p];
                 const double held_out = load->held_out[i][part][p].value;
-                text_list_add(cells, "%g", load->items[i].rate);
-                text_list_add(cells, "%s", WAIT_NAMES[part][p]);
-                text_list_add(cells, "%lld", (long long)load->items[i].requests);
-                text_list_add(cells, "%s", number_measured(value->value, value->low, value->high).text);
-                text_list_add(cells, "%s", number_short(held_out).text);
-                text_list_add(cells, "%s", number_formatted("%+.1f", held_out - value->value).text);
+                CELLS(cells, number_formatted("%g", load->items[i].rate).text, WAIT_NAMES[part][p],
+                    number_whole(load->items[i].requests).text,
+                    number_measured(value->value, value->low, value->high).text, number_short(held_out).text,
+                    number_formatted("%+.1f", held_out - value->value).text);
             }
 }
 void load_laws_describe(struct document *document, const struct server_laws *laws, const struct load_laws *loads) {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/noise.h"
 #include "measure/provenance.h"
+#include "results/fields.h"
 #include "vlmprof_stages.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "measure/record.h"
 
 #include "base/memory.h"
+#include "results/fields.h"
 #include "server/ask.h"
 #include "vlmprof_stages.h"
 
@@ -19,40 +20,28 @@ void sample_free(struct sample *sample) {
     free(sample->reason);
 }
 
+static struct field_pair layout_tiling(const vp_layout *layout) {
+    const struct field_pair none = {-1, -1}, tiling = {layout ? layout->tiling.rows : 0,
+                                                       layout ? layout->tiling.cols : 0};
+    return layout ? tiling : none;
+}
+static struct field_pair layout_canvas(const vp_layout *layout) {
+    const struct field_pair none = {-1, -1}, canvas = {layout ? layout->canvas_height_px : 0,
+                                                       layout ? layout->canvas_width_px : 0};
+    return layout ? canvas : none;
+}
+/* NaN: not pruned, or not known. */
+static double pruned_rows(const struct point *point) {
+    const vp_layout *layout = point->layout;
+    if (!point->pruned || !layout) return (double)NAN;
+    return layout->image_tokens - layout->feature_tokens + !point->sample->no_bos + point->sample->text_count
+           + point->pruned->mean_image_tokens;
+}
 void put_point_layout(vp_json_writer *writer, const struct point *point) {
     const vp_layout *layout = point->layout;
-    knob_put(writer, KNOB_TIER, point->knobs);
-    vp_json_key(writer, "target_vision_tokens");
-    if (layout) vp_json_int(writer, point->target_tokens); else vp_json_null(writer);
-    vp_json_key(writer, "target_crops");
-    if (layout) vp_json_int(writer, point->target_crops); else vp_json_null(writer);
-    knob_put(writer, KNOB_TOP_K, point->knobs);
-    knob_put(writer, KNOB_BLOCKS, point->knobs);
-    for (int actual = 0; actual < 2; actual++) {
-        static const char *const keys[2][4] = {
-            {"theoretical_num_crops", "theoretical_tiling", "theoretical_image_size", "theoretical_vision_tokens"},
-            {"actual_num_crops", "actual_tiling", "actual_image_size", "actual_vision_tokens"}};
-        if (layout) {
-            put_int(writer, keys[actual][0], layout->crops);
-            put_pair(writer, keys[actual][1], layout->tiling.rows, layout->tiling.cols);
-            put_pair(writer, keys[actual][2], layout->canvas_height_px, layout->canvas_width_px);
-            put_int(writer, keys[actual][3], actual ? layout->feature_tokens : layout->theoretical_tokens);
-        } else {
-            for (int i = 0; i < 4; i++) put_null(writer, keys[actual][i]);
-        }
-    }
-    put_int(writer, "input_text_tokens", point->sample->text_count);
-    put_int(writer, "actual_text_tokens", point->sample->text_count);
-    vp_json_key(writer, "total_sequence_length");
-    if (layout || !point->sample->image_path)
-        vp_json_int(writer, !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count);
-    else vp_json_null(writer);
-    if (!point->pruned) return;
-    put_int(writer, "kept_vision_tokens", point->pruned->kept_tokens);
-    put_double(writer, "mean_sequence_length",
-               layout ? layout->image_tokens - layout->feature_tokens + !point->sample->no_bos
-                            + point->sample->text_count + point->pruned->mean_image_tokens
-                      : (double)NAN);
+    struct sizes sizes;
+    SIZES_ROWS(FIELD_FILL, &sizes, FIELD_NULL)
+    fields_put(writer, &RESULT_SIZES, &sizes);
 }
 /* The usage of a server's first run; all -1 without one. */
 static vp_chat_usage usage_of(const struct point *point) {
@@ -62,28 +51,26 @@ static vp_chat_usage usage_of(const struct point *point) {
 static void put_count_or_null(vp_json_writer *writer, const char *key, int64_t count) {
     if (count < 0) put_null(writer, key); else put_int(writer, key, count);
 }
-void put_served_layout(vp_json_writer *writer, const struct point *point, const vp_json *sizes) {
-    static const char *const unknown[] = {"target_crops", "top_k", "num_active_blocks", "theoretical_num_crops",
-                                          "theoretical_tiling", "theoretical_image_size", "theoretical_vision_tokens",
-                                          "actual_num_crops", "actual_tiling"};
+void put_served_layout(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent) {
     const vp_chat_usage usage = usage_of(point);
-    const uint32_t sent = vp_json_get(sizes, 0, "sent_image");
-    knob_put(writer, KNOB_TIER, point->knobs);
-    put_count_or_null(writer, "target_vision_tokens", node_int(sizes, 0, "target_vision_tokens", -1));
-    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) put_null(writer, unknown[i]);
-    if (node_is(sizes, sent, VP_JSON_OBJECT))
-        put_pair(writer, "actual_image_size", node_int(sizes, sent, "height_px", 0),
-                 node_int(sizes, sent, "width_px", 0));
-    else put_null(writer, "actual_image_size");
-    put_count_or_null(writer, "actual_vision_tokens", usage.image_tokens);
-    put_count_or_null(writer, "input_text_tokens", text_tokens_of(&usage));
-    put_count_or_null(writer, "actual_text_tokens", text_tokens_of(&usage));
-    put_count_or_null(writer, "total_sequence_length", usage.prompt_tokens);
-}
-static void put_node(vp_json_writer *writer, const char *key, const vp_json *json) {
-    const uint32_t node = vp_json_get(json, 0, key);
-    vp_json_key(writer, key);
-    if (node == VP_JSON_NONE) vp_json_null(writer); else json_node(writer, json, node);
+    const struct field_pair none = {-1, -1};
+    struct sizes sizes;
+#define UNKNOWN_INT -1
+#define UNKNOWN_TEXT NULL
+#define UNKNOWN_NUMBER (double)NAN
+#define UNKNOWN_PAIR none
+#define UNKNOWN(of, type, key, ...) (of)->key = UNKNOWN_##type;
+    SIZES_ROWS(UNKNOWN, &sizes, FIELD_NULL)
+    sizes.tier = knob_text(point->knobs, KNOB_TIER);
+    sizes.target_vision_tokens = sent->target_vision_tokens;
+    if (sent->sent_image) {
+        sizes.actual_image_size.first = sent->sent_image->height_px;
+        sizes.actual_image_size.second = sent->sent_image->width_px;
+    }
+    sizes.actual_vision_tokens = usage.image_tokens;
+    sizes.input_text_tokens = sizes.actual_text_tokens = text_tokens_of(&usage);
+    sizes.total_sequence_length = usage.prompt_tokens;
+    fields_put(writer, &RESULT_SIZES, &sizes);
 }
 /* From each piece of a run's answer to the next, ms. */
 static void put_run_gaps(vp_json_writer *writer, const struct served *served) {
@@ -110,10 +97,9 @@ static void put_served_run(vp_json_writer *writer, const struct served *served) 
     put_server_timings(writer, served);
     vp_json_end_object(writer);
 }
-void put_served_point(vp_json_writer *writer, const struct point *point, const vp_json *sizes) {
+void put_served_point(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent) {
     const vp_chat_usage usage = usage_of(point);
-    put_node(writer, "sent_image", sizes);
-    put_node(writer, "image_tokens_by_rule", sizes);
+    fields_put(writer, &SENT, sent);
     put_usage(writer, &usage);
     vp_json_key(writer, "itl");
     vp_json_begin_array(writer);

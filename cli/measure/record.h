@@ -4,6 +4,7 @@
 #define VLMPROF_CLI_RECORD_H
 #include "base/json.h"
 #include "base/metrics.h"
+#include "results/fields.h"
 #include "results/knobs.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
@@ -43,10 +44,10 @@ struct point {
 void put_point_layout(vp_json_writer *writer, const struct point *point);
 
 /* The same members of a point that a server ran, from what the journal says was sent. */
-void put_served_layout(vp_json_writer *writer, const struct point *point, const vp_json *sizes);
+void put_served_layout(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent);
 
 /* The members that only points of servers have: what was sent, what the server counted, each run's answer. */
-void put_served_point(vp_json_writer *writer, const struct point *point, const vp_json *sizes);
+void put_served_point(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent);
 
 /* The lengths of the answer of the first run. */
 void put_point_tokens(vp_json_writer *writer, const struct point *point);

@@ -4,12 +4,14 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/metrics.h"
+#include "base/table.h"
 #include "report/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- CSV: a row for each configuration */
 /* Truth: the rows name the knob: all do, or it is set in one of the files and, where only that counts, varies. */
@@ -22,32 +24,40 @@ static int has_knob(const struct report *report, int knob) {
     return 0;
 }
 static int is_always(int knob) { return (KNOBS[knob].always & KNOB_IN_CSV) != 0; }
-/* The heads of the knobs that all reports name, or of the others. */
-static void knob_heads(struct text_buffer *out, const struct report *report, int always) {
-    for (int knob = 0; knob < KNOB_COUNT; knob++) {
-        if (is_always(knob) != always || !has_knob(report, knob)) continue;
-        if (knob == KNOB_VARIANT) text_add_string(out, ",variant");
-        text_add_string(out, ",");
-        text_add_string(out, KNOBS[knob].key);
-        if (!KNOBS[knob].number_key) continue;
-        text_add_string(out, ",");
-        text_add_string(out, KNOBS[knob].number_key);
-    }
+/* The line of heads, or of a configuration: the same calls name and fill the fields. */
+struct csv_line { struct text_buffer *out; int is_head, fields; };
+static void csv_begin(struct csv_line *line, const char *key, const char *ending) {
+    if (line->fields++) text_add_string(line->out, ",");
+    if (!line->is_head) return;
+    text_add_string(line->out, key);
+    text_add_string(line->out, ending);
 }
-static void csv_field(struct text_buffer *out, const char *text) {
-    text_add_string(out, ",");
-    csv_text(out, text ? text : "");
+static void csv_texts(struct csv_line *line, const char *key, const char *text) {
+    csv_begin(line, key, "");
+    if (!line->is_head && text) csv_text(line->out, text);
 }
-static void knob_fields(struct text_buffer *out, const struct report *report, const struct result_file *file,
-                        int always) {
+static void csv_value(struct csv_line *line, const char *key, const char *ending, double value) {
+    char text[26];
+    csv_begin(line, key, ending);
+    vp_number_format(value, text);
+    if (!line->is_head) text_add_string(line->out, text);
+}
+static void csv_estimate(struct csv_line *line, const char *key, vp_estimate estimate) {
+    csv_value(line, key, "", estimate.value);
+    csv_value(line, key, "_low", estimate.low);
+    csv_value(line, key, "_high", estimate.high);
+}
+/* The knobs that all reports name, or the others. */
+static void csv_knobs(struct csv_line *line, const struct report *report, const struct result_file *file,
+                      int always) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const int is_set = knob_is_set(&file->knobs, knob) && !(file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE);
         const double number = is_set ? (double)knob_number(&file->knobs, knob) : (double)NAN;
         if (is_always(knob) != always || !has_knob(report, knob)) continue;
-        if (knob == KNOB_VARIANT) csv_field(out, file->variant);
-        if (KNOBS[knob].type == KNOB_IS_NUMBER) csv_number(out, number);
-        else csv_field(out, is_set ? knob_text(&file->knobs, knob) : NULL);
-        if (KNOBS[knob].number_key) csv_number(out, number);
+        if (knob == KNOB_VARIANT) csv_texts(line, "variant", file->variant);
+        if (KNOBS[knob].type == KNOB_IS_NUMBER) csv_value(line, KNOBS[knob].key, "", number);
+        else csv_texts(line, KNOBS[knob].key, is_set ? knob_text(&file->knobs, knob) : NULL);
+        if (KNOBS[knob].number_key) csv_value(line, KNOBS[knob].number_key, "", number);
     }
 }
 /* Truth: the columns of this metric are left out, because no file has it. */
@@ -56,91 +66,61 @@ static int is_metric_unknown(const struct report *report, int metric) {
         if (!is_left_out(metric, report->items[i].mean[metric])) return 0;
     return 1;
 }
-void report_csv_heads(struct text_buffer *out, const struct report *report) {
-    text_add_string(out, "task");
-    knob_heads(out, report, 1);
-    text_add_string(out, ",num_samples");
-    knob_heads(out, report, 0);
+static void csv_times(struct csv_line *line, const struct report *report, const struct decomposition *times) {
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        const char *key = METRIC_KEYS[metric];
         if (is_metric_unknown(report, metric)) continue;
-        static const char *const suffixes[] = {"mean", "p50", "p50_low", "p50_high", "p95", "p99"};
-        for (int k = 0; k < 6; k++) {
-            char head[64];
-            snprintf(head, sizeof head, ",%s_%s", METRIC_KEYS[metric], suffixes[k]);
-            text_add_string(out, head);
-        }
+        csv_value(line, key, "_mean", times->mean[metric]);
+        csv_value(line, key, "_p50", times->p50[metric].value);
+        csv_value(line, key, "_p50_low", times->p50[metric].low);
+        csv_value(line, key, "_p50_high", times->p50[metric].high);
+        csv_value(line, key, "_p95", times->p95[metric]);
+        csv_value(line, key, "_p99", times->p99[metric]);
     }
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
-        static const char *const suffixes[] = {"ms", "share", "tflops", "gbs"};
-        for (int k = 0; k < 4; k++) {
-            char head[64];
-            snprintf(head, sizeof head, ",%s_%s", vp_stage_name((vp_stage)stage), suffixes[k]);
-            text_add_string(out, head);
-        }
+        const char *key = vp_stage_name((vp_stage)stage);
+        if (stage == VP_STAGE_PRUNE && !stage_is_known(report, stage)) continue;
+        csv_value(line, key, "_ms", times->stages[stage].mean);
+        csv_value(line, key, "_share", times->stages[stage].share);
+        csv_value(line, key, "_tflops", times->stages[stage].tflops);
+        csv_value(line, key, "_gbs", times->stages[stage].gbs);
     }
     for (int which = 0; which < PART_STAGE_COUNT; which++)
         for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++) {
-            char head[64];
-            snprintf(head, sizeof head, ",%s_%s_share", vp_stage_name((vp_stage)PART_STAGES[which]),
+            char key[64];
+            snprintf(key, sizeof key, "%s_%s", vp_stage_name((vp_stage)PART_STAGES[which]),
                      vp_part_name((vp_part)part));
-            text_add_string(out, head);
+            csv_value(line, key, "_share", times->stages[PART_STAGES[which]].parts[part]);
         }
-    text_add_string(
-        out,
-        ",idle_share,accuracy,accuracy_low,accuracy_high,latency,latency_low,latency_high,front,membership,path\n");
 }
-void report_csv_row(struct text_buffer *out, const struct report *report, size_t file_index) {
-    const struct decomposition *decomposition = &report->items[file_index];
-    const struct result_file *file = decomposition->file;
+static void csv_add_line(struct text_buffer *out, const struct report *report, size_t index, int is_head) {
+    struct csv_line line = {out, is_head, 0};
+    const struct decomposition *times = &report->items[index];
     const struct tradeoff *tradeoff = report->tradeoffs;
+    const vp_bootstrap_point *point = NULL;
     size_t config = 0;
-    while (file_index >= tradeoff->group->first + tradeoff->group->count) tradeoff++;
-    while (config < tradeoff->config_count && tradeoff->group->paired[config] != file_index) config++;
-    csv_text(out, file->task);
-    knob_fields(out, report, file, 1);
-    csv_number(out, (double)file->count);
-    knob_fields(out, report, file, 0);
-    for (int metric = 0; metric < METRIC_STAGE; metric++) {
-        if (is_metric_unknown(report, metric)) continue;
-        double values[6];
-        values[0] = decomposition->mean[metric];
-        values[1] = decomposition->p50[metric].value;
-        values[2] = decomposition->p50[metric].low;
-        values[3] = decomposition->p50[metric].high;
-        values[4] = decomposition->p95[metric];
-        values[5] = decomposition->p99[metric];
-        for (int k = 0; k < 6; k++) csv_number(out, values[k]);
-    }
-    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
-        csv_number(out, decomposition->stages[stage].mean);
-        csv_number(out, decomposition->stages[stage].share);
-        csv_number(out, decomposition->stages[stage].tflops);
-        csv_number(out, decomposition->stages[stage].gbs);
-    }
-    for (int which = 0; which < PART_STAGE_COUNT; which++)
-        for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++)
-            csv_number(out, decomposition->stages[PART_STAGES[which]].parts[part]);
-    csv_number(out, decomposition->idle_share);
-    if (config == tradeoff->config_count || tradeoff->reason[0]) {
-        const vp_estimate accuracy = file_accuracy(file);
-        csv_number(out, accuracy.value);
-        csv_number(out, accuracy.low);
-        csv_number(out, accuracy.high);
-        text_add_string(out, ",,,,,");
-    } else {
-        const vp_bootstrap_point *point = &tradeoff->points[config];
-        csv_number(out, point->accuracy);
-        csv_number(out, point->accuracy_low);
-        csv_number(out, point->accuracy_high);
-        csv_number(out, point->latency);
-        csv_number(out, point->latency_low);
-        csv_number(out, point->latency_high);
-        csv_number(out, is_listed(tradeoff->front, tradeoff->front_count, config));
-        csv_number(out, point->membership);
-    }
-    text_add_string(out, ",");
-    csv_text(out, file->path);
+    while (index >= tradeoff->group->first + tradeoff->group->count) tradeoff++;
+    while (config < tradeoff->config_count && tradeoff->group->paired[config] != index) config++;
+    if (config < tradeoff->config_count && !tradeoff->reason[0]) point = &tradeoff->points[config];
+    csv_texts(&line, "task", times->file->task);
+    csv_knobs(&line, report, times->file, 1);
+    csv_value(&line, "num_samples", "", (double)times->file->count);
+    csv_knobs(&line, report, times->file, 0);
+    csv_times(&line, report, times);
+    csv_value(&line, "idle_share", "", times->idle_share);
+    csv_estimate(&line, "accuracy", point ? point_accuracy(point) : file_accuracy(times->file));
+    csv_estimate(&line, "latency", point ? point_latency(point) : (vp_estimate){NAN, NAN, NAN});
+    csv_value(&line, "front", "",
+              point ? (double)is_listed(tradeoff->front, tradeoff->front_count, config) : (double)NAN);
+    csv_value(&line, "membership", "", point ? point->membership : (double)NAN);
+    csv_texts(&line, "path", times->file->path);
     text_add_string(out, "\n");
+}
+void report_csv(struct text_buffer *out, const struct report *report) {
+    for (size_t i = 0; i < report->results->count; i++) {
+        if (!i) csv_add_line(out, report, i, 1);
+        csv_add_line(out, report, i, 0);
+    }
 }
 
 /* ---- JSON */
@@ -271,24 +251,34 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
         vp_json_end_array(writer);
     }
 }
-static void put_shares(vp_json_writer *writer, const struct tradeoff *tradeoff) {
-    vp_json_key(writer, "variance_shares");
-    vp_json_begin_array(writer);
-    for (int32_t row = 0, term = 0, knobs = tradeoff->knobs.knob_count;
-         tradeoff->order && row <= knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0); row++, term++) {
-        char name[80] = "left";
-        int32_t pair = row - knobs, first = 0;
-        if (pair < 0) snprintf(name, sizeof name, "%s", KNOBS[tradeoff->knob_of[row]].axis_key);
-        else if (tradeoff->order == 2 && pair < knobs * (knobs - 1) / 2) {
-            while (pair >= knobs - 1 - first) pair -= knobs - 1 - first++;
-            snprintf(name, sizeof name, "%s x %s", KNOBS[tradeoff->knob_of[first]].axis_key,
-                     KNOBS[tradeoff->knob_of[first + 1 + pair]].axis_key);
-        }
-        PUT(writer, KEY_OBJECT(NULL), KEY("term", name),
-            KEY("latency", tradeoff->shares[0] ? tradeoff->shares[0][term] : (double)NAN),
-            KEY("accuracy", tradeoff->shares[1] ? tradeoff->shares[1][term] : (double)NAN), END_OBJECT);
+struct share_row { char term[80], key[80]; double latency, accuracy; };
+static const struct table_column SHARES[] = {
+    {CELL(struct share_row, key), "term"}, {CELL(struct share_row, term), NULL, "term"},
+    {CELL(struct share_row, latency), "latency", "latency", .as = number_percent},
+    {CELL(struct share_row, accuracy), "accuracy", "accuracy", .as = number_percent}};
+struct table variance_shares(const struct tradeoff *tradeoff) {
+    const int32_t knobs = tradeoff->knobs.knob_count;
+    struct share_row *rows = zeroed((size_t)(knobs + 1) * (size_t)(knobs + 1), sizeof *rows);
+    size_t count = 0;
+    for (int32_t first = 0; tradeoff->order && first < knobs; first++) {
+        snprintf(rows[count].term, 80, "%s", KNOBS[tradeoff->knob_of[first]].axis);
+        snprintf(rows[count++].key, 80, "%s", KNOBS[tradeoff->knob_of[first]].axis_key);
     }
-    vp_json_end_array(writer);
+    for (int32_t first = 0; first < knobs && tradeoff->order == 2; first++)
+        for (int32_t second = first + 1; second < knobs; second++) {
+            const struct knob *one = &KNOBS[tradeoff->knob_of[first]], *other = &KNOBS[tradeoff->knob_of[second]];
+            snprintf(rows[count].term, 80, "%s x %s", one->axis, other->axis);
+            snprintf(rows[count++].key, 80, "%s x %s", one->axis_key, other->axis_key);
+        }
+    if (tradeoff->order) {
+        snprintf(rows[count].term, 80, "what is left");
+        snprintf(rows[count++].key, 80, "left");
+    }
+    for (size_t i = 0; i < count; i++) {
+        rows[i].latency = tradeoff->shares[0] ? tradeoff->shares[0][i] : (double)NAN;
+        rows[i].accuracy = tradeoff->shares[1] ? tradeoff->shares[1][i] : (double)NAN;
+    }
+    return (struct table)TABLE(SHARES, rows, count, NULL, 0);
 }
 static void put_knob_fronts(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
     vp_json_key(writer, "fronts_with_knob_held");
@@ -329,6 +319,7 @@ static void put_tradeoff(vp_json_writer *writer, const struct report *report, co
         fronts[0] = tradeoff->front; fronts[1] = tradeoff->kept;
         counts[0] = tradeoff->front_count; counts[1] = tradeoff->kept_count;
         PUT(writer, KEY("epsilon_ms", tradeoff->epsilon_latency), KEY("area", tradeoff->area));
+        struct table shares = variance_shares(tradeoff);
         put_points(writer, report, tradeoff);
         for (int which = 0; which < 2; which++) {
             vp_json_key(writer, which ? "epsilon_front" : "front"); /* places in configurations */
@@ -336,7 +327,8 @@ static void put_tradeoff(vp_json_writer *writer, const struct report *report, co
             for (size_t i = 0; i < counts[which]; i++) vp_json_int(writer, fronts[which][i]);
             vp_json_end_array(writer);
         }
-        put_shares(writer, tradeoff);
+        table_put(writer, "variance_shares", &shares);
+        free((void *)shares.rows);
         put_effects(writer, report, tradeoff);
         put_knob_fronts(writer, report, tradeoff);
         put_gains(writer, tradeoff);

@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "base/noise.h"
+#include "results/fields.h"
 #include "vlmprof_config.h"
 #include "vlmprof_file.h"
 
@@ -561,7 +561,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     }
     read_provenance(file, json);
     read_kernel_pass(file, json, vp_json_get(json, 0, "kernel_pass"));
-    read_noise(json, vp_json_get(json, 0, "noise"), &file->noise);
+    fields_read(json, vp_json_get(json, 0, "noise"), &NOISE, &file->noise);
     for (int knob = 0; knob < KNOB_COUNT; knob++)
         if (KNOBS[knob].list_key && read_knob_list(file, json, knob)) return EXIT_INPUT;
     return 0;

@@ -140,6 +140,7 @@ void knob_copy_servers(struct knob_values *values, const struct knob_values *fro
 int knob_is_set(const struct knob_values *values, int knob);
 const char *knob_text(const struct knob_values *values, int knob); /* NULL: not set */
 int64_t knob_number(const struct knob_values *values, int knob);   /* 0: not set */
+int64_t number_of_knob(const struct knob_values *values, int knob); /* -1: not set */
 int knobs_are_served(const struct knob_values *values);            /* truth: of a server */
 int knobs_are_dense(const struct knob_values *values);             /* truth: of a model without experts */
 const vp_tier *knob_tier(const struct knob_values *values);        /* NULL: no tier, or an unknown one */

@@ -231,10 +231,10 @@ static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *g
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
 /* "T_image_outside" of some pairs; null without any. */
-static void put_outside(vp_json_writer *writer, const struct measured_twins *twins, int64_t prompt_tokens,
-                        int64_t image_tokens) {
-    const struct twin_result result = twins_result(twins->pairs, twins->count, twins->method);
-    if (twins->count) twins_put(writer, &result, prompt_tokens, image_tokens);
+static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count,
+                        enum twin_method method, int64_t prompt_tokens, int64_t image_tokens) {
+    const struct twin_result result = twins_result(pairs, count, method);
+    if (count) twins_put(writer, &result, prompt_tokens, image_tokens);
     else put_null(writer, "T_image_outside");
 }
 /* The spread of the totals of the point's runs. */
@@ -305,32 +305,17 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
     put_double(writer, TERMS[TERM_OUTPUT_RATE].key, ran ? measured_output_rate(measured) : (double)NAN);
     put_run_flags(writer, measured, gathered, file);
     put_int(writer, "stamps", measured->stamps);
-    put_double(writer, "T_total_bare", measured->bare_ns > 0 ? (double)measured->bare_ns / 1e6 : (double)NAN);
-    put_double(writer, "T_total_staged", measured->staged_ns > 0 ? (double)measured->staged_ns / 1e6 : (double)NAN);
+    put_double(writer, "T_total_bare", measured->bare.bare_ns > 0 ? (double)measured->bare.bare_ns / 1e6 : (double)NAN);
+    put_double(writer, "T_total_staged",
+               measured->bare.staged_ns > 0 ? (double)measured->bare.staged_ns / 1e6 : (double)NAN);
     put_int(writer, "num_retries", measured->retries);
 }
-/* The members of an object, into the open one. */
-static void put_members(vp_json_writer *writer, const vp_json *json) {
-    for (uint32_t i = 1, member = 0; member < json->nodes[0].count; member++, i = json->nodes[i + 1].end) {
-        char *key = node_text(json, i);
-        if (key) vp_json_key(writer, key);
-        if (key) json_node(writer, json, i + 1);
-        free(key);
-    }
-}
 /* "twins": the pairs of a point; null: nobody asked for them. "T_image_outside": what they say; null without pairs. */
-static void put_twins(vp_json_writer *writer, const struct measured_twins *twins) {
-    vp_json_key(writer, "twins");
-    if (twins->are_there) {
-        vp_json_begin_object(writer);
-        put_text(writer, "reason", twins->reason);
-        vp_json_key(writer, "pairs");
-        vp_json_begin_array(writer);
-        for (int32_t i = 0; i < twins->count; i++) twin_pair_put(writer, &twins->pairs[i]);
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
-    } else vp_json_null(writer);
-    put_outside(writer, twins, twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
+static void put_twins(vp_json_writer *writer, const struct measured *measured) {
+    const struct twins_object *twins = &measured->twins;
+    if (measured->has_twins) fields_put_object(writer, "twins", &RESULT_TWINS, twins); else put_null(writer, "twins");
+    put_outside(writer, twins->pairs, twins->count, method_of_twins(twins),
+                twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
 }
 /* One of per_sample_results. samples/result.schema.json describes its keys: change both together. */
 static void put_row(vp_json_writer *writer, const struct point *point, const struct measured *measured,
@@ -342,8 +327,8 @@ static void put_row(vp_json_writer *writer, const struct point *point, const str
     put_int(writer, "sample_id", point->sample->id);
     put_text(writer, "status", point->reason ? "failed" : "ok");
     put_text(writer, "reason", point->reason);
-    if (point->is_served) put_served_layout(writer, point, &measured->sizes.json);
-    else put_members(writer, &measured->sizes.json);
+    if (point->is_served) put_served_layout(writer, point, &measured->served_sizes);
+    else fields_put(writer, &SIZES, &measured->sizes);
     put_point_tokens(writer, point);
     put_point_answer(writer, point, &outcome);
     vp_json_key(writer, "metadata");
@@ -351,8 +336,8 @@ static void put_row(vp_json_writer *writer, const struct point *point, const str
     put_point_times(writer, point);
     put_measurement(writer, measured, gathered, file);
     if (point->is_served) {
-        put_served_point(writer, point, &measured->sizes.json);
-        put_twins(writer, &measured->twins);
+        put_served_point(writer, point, &measured->served_sizes);
+        put_twins(writer, measured);
     }
     vp_json_end_object(writer);
     scoring_free(&scoring);
@@ -498,7 +483,7 @@ static void put_tier_range(vp_json_writer *writer, const vp_tier *tier) {
 }
 /* The model's blocks and shape; of a server nobody knows them. */
 static void put_model_shape(vp_json_writer *writer, const struct journal_index *index, int is_known) {
-    if (is_known) put_int(writer, "num_total_blocks", index->total_blocks);
+    if (is_known) put_int(writer, "num_total_blocks", index->head.num_total_blocks);
     else put_null(writer, "num_total_blocks");
     vp_json_key(writer, "model_shape");
     if (is_known && index->model_shape) vp_json_raw(writer, index->model_shape, strlen(index->model_shape));
@@ -530,20 +515,20 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_int(writer, "num_failed", gathered->failed_count);
     put_int(writer, "num_ok", gathered->ok_count);
     put_int(writer, "num_missing", gathered->missing_count);
-    put_int(writer, "num_samples", set->sample_count);
-    put_int(writer, "num_runs_per_sample", index->run_count);
-    put_text(writer, "timing", index->timing);
-    put_bool(writer, "synthetic", index->synthetic);
-    put_text(writer, "model", is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->model);
-    put_text(writer, "architecture", index->architecture);
-    put_text(writer, "dataset_name", set->task);
-    put_text(writer, "data", set->path);
-    put_text(writer, "data_hash", set->hash);
-    put_int(writer, "max_new_tokens", set->new_tokens);
+    put_int(writer, "num_samples", set->data.num_samples);
+    put_int(writer, "num_runs_per_sample", index->head.num_runs_per_sample);
+    put_text(writer, "timing", index->head.timing);
+    put_bool(writer, "synthetic", index->head.synthetic);
+    put_text(writer, "model", is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->head.model);
+    put_text(writer, "architecture", index->head.architecture);
+    put_text(writer, "dataset_name", set->data.task);
+    put_text(writer, "data", set->data.path);
+    put_text(writer, "data_hash", set->data.content_hash);
+    put_int(writer, "max_new_tokens", set->data.max_new_tokens);
     put_setting(writer, index, &configuration->knobs);
     put_double(writer, "accuracy", list_mean(&gathered->lists[LIST_ACCURACY]));
     put_double(writer, "accuracy_std", list_std(&gathered->lists[LIST_ACCURACY]));
-    put_text(writer, "accuracy_metric", set->metric);
+    put_text(writer, "accuracy_metric", set->data.metric);
     put_int(writer, "accuracy_count", (int64_t)gathered->lists[LIST_ACCURACY].count);
     put_text(writer, "accuracy_reason",
              gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with");
@@ -552,7 +537,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_run_counts(writer, gathered);
     if (is_server) {
         put_int(writer, "num_cached_runs", gathered->cached_count);
-        put_outside(writer, &gathered->twins, -1, -1);
+        put_outside(writer, gathered->twins.pairs, gathered->twins.count, gathered->twins.method, -1, -1);
         put_null_reasons_of(writer, gathered);
     }
     put_sessions(writer, index, gathered);

@@ -139,25 +139,13 @@ void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     vp_json_end_object(writer);
 }
 void served_put_sizes(vp_json_writer *writer, const struct open_point *point) {
-    const struct configuration *configuration = point->configuration;
     const struct sent_picture *sent = point->sent && !point->sent->reason ? point->sent : NULL;
-    vp_json_key(writer, "sizes");
-    vp_json_begin_object(writer);
-    knob_put(writer, KNOB_TIER, &configuration->knobs);
-    knob_put(writer, KNOB_TOKENS, &configuration->knobs);
-    vp_json_key(writer, "sent_image");
-    if (sent) {
-        vp_json_begin_object(writer);
-        put_int(writer, "width_px", sent->picture.width_px);
-        put_int(writer, "height_px", sent->picture.height_px);
-        put_int(writer, "bytes", (int64_t)sent->picture.byte_count);
-        put_text(writer, "media_type", sent->picture.media_type);
-        put_bool(writer, "is_resized", sent->width_px > 0);
-        vp_json_end_object(writer);
-    } else vp_json_null(writer);
-    if (point->tokens_by_rule >= 0) put_int(writer, "image_tokens_by_rule", point->tokens_by_rule);
-    else put_null(writer, "image_tokens_by_rule");
-    vp_json_end_object(writer);
+    struct sent_image image;
+    struct served_sizes sizes;
+    if (sent) { SENT_IMAGE_ROWS(FIELD_FILL, &image) }
+    SERVED_SIZES_ROWS(FIELD_FILL, FIELD_SKIP, &sizes)
+    sizes.sent_image = sent ? &image : NULL;
+    fields_put_object(writer, "sizes", &SERVED_SIZES, &sizes);
 }
 /* What a server says of itself, as JSON on one line; null where it says nothing, or too much. */
 static void put_words(vp_json_writer *writer, const char *key, struct endpoint *endpoint, const char *path) {

@@ -11,15 +11,9 @@
 #ifndef VLMPROF_H
 #include "vlmprof.h"
 #endif
-#ifndef VLMPROF_STAGES_H
 #include "vlmprof_stages.h"
-#endif
-#ifndef VLMPROF_RANGES_H
 #include "vlmprof_ranges.h"
-#endif
-#ifndef VLMPROF_CHECKPOINT_H
 #include "vlmprof_checkpoint.h"
-#endif
 
 #ifdef __cplusplus
 extern "C" {
