@@ -486,7 +486,7 @@ static void check_rows(const model *m, const vp_request *r, const json_file *fil
     int32_t count, *want = ints_of(file, "cache_lengths", &count);
     vp_error error = { VP_OK, -1, "", "" };
     if (!want) want = ints_of(file, "rows_per_block", &count);
-    if (CHECK(want) && CHECK_INT(vp_engine_pruned(m->engine, r, pruned, &error), VP_OK)) {
+    if (CHECK(want) && CHECK_INT(vp_prune_request(&m->config, r, VP_WEIGHTS_FP32, pruned, &error), VP_OK)) {
         uint64_t rows = 0;
         for (int32_t b = 0; b < count; b++) {
             int32_t region = 0;

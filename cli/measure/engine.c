@@ -112,11 +112,11 @@ static vp_request engine_request(const struct session *session, const struct pas
     return request;
 }
 
-vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_pruned *pruned,
-                         vp_error *error) {
+vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_weights weights,
+                         vp_pruned *pruned, vp_error *error) {
     vp_request request = engine_request(session, input);
     request.image_input_idx = NULL; /* nothing filled it for this input */
-    return vp_engine_pruned(session->engine, &request, pruned, error);
+    return vp_prune_request(&session->model->config, &request, weights, pruned, error);
 }
 vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
                         vp_error *error) {

@@ -61,9 +61,9 @@ void session_reserve(struct session *session, const struct pass_input *input);
 vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
                         vp_error *error);
 
-/* What pruning makes of a pass (vp_engine_pruned). */
-vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_pruned *pruned,
-                         vp_error *error);
+/* What pruning makes of a pass (vp_prune_request); the session needs no open engine. weights: as it will be opened. */
+vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_weights weights,
+                         vp_pruned *pruned, vp_error *error);
 
 /* Runs one pass. *run comes from runs_make with room for input->new_tokens; its old answer is freed. With
  * VP_TIMING_OFF its stages did not run, and only the total is set. After a failure *error says why and *run is no

@@ -87,13 +87,12 @@ int tokenize_input(struct request *request) {
 int request_open(const struct options *options, struct request *request) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    int code;
     request->session.model = &request->model;
-    code = engine_open(options, &request->model, sequence_of(&request->input) + request->input.new_tokens,
+    result = request_pruned(&request->session, &request->input, weights_of(text_of(options, "weights")),
+                            &request->pruned, &error);
+    if (result != VP_OK) return complain_result(EXIT_USAGE, NULL, result, &error);
+    return engine_open(options, &request->model, sequence_of(&request->input) + request->input.new_tokens,
                        request->input.layout ? request->layout.views : 1, &request->session.engine);
-    if (code) return code;
-    result = request_pruned(&request->session, &request->input, &request->pruned, &error);
-    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, NULL, result, &error);
 }
 void request_close(struct request *request) {
     session_free(&request->session);

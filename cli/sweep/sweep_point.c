@@ -692,7 +692,8 @@ static int has_obstacle(const struct sweep *sweep, struct open_point *point, con
     memset(&point->pruned, 0, sizeof point->pruned);
     if (!reason[0] && point->input.prune.how.method != VP_PRUNE_NONE) {
         vp_error error = {VP_OK, -1, "", ""};
-        const vp_result result = request_pruned(&sweep->engine->session, &point->input, &point->pruned, &error);
+        const vp_result result = request_pruned(&sweep->engine->session, &point->input,
+                                                weights_of(sweep->engine->weights), &point->pruned, &error);
         if (result != VP_OK) error_line(reason, capacity, result, &error);
     }
     return reason[0] != 0;

@@ -31,8 +31,8 @@ static int vk_is_active(const vp_request *request, int block) {
     for (int i = 0; i < request->active_block_count; i++) if (request->active_blocks[i] == block) return 1;
     return 0;
 }
-int vk_image_token_count(const vp_engine *engine, const vp_request *request) {
-    int all = vk_image_tokens(&engine->config, request->views, request->grid_rows, request->grid_cols), count = 0;
+static int vk_image_token_count(const vp_model_config *config, const vp_request *request) {
+    int all = vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols), count = 0;
     if (!request->views) return 0;
     if (!request->image_input_idx)
         return request->prune && request->prune->image_tokens ? request->prune->image_tokens : all;
@@ -40,8 +40,8 @@ int vk_image_token_count(const vp_engine *engine, const vp_request *request) {
     return count;
 }
 /* tokens behind the last one of the image */
-static int vk_text_behind(const vp_engine *engine, const vp_request *request) {
-    int all = vk_image_tokens(&engine->config, request->views, request->grid_rows, request->grid_cols), last = -1;
+static int vk_text_behind(const vp_model_config *config, const vp_request *request) {
+    int all = vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols), last = -1;
     if (!request->image_input_idx) return VP_PRUNE_PIVOTS_MAX;
     for (int i = 0; i < all; i++) if (request->image_input_idx[i] > last) last = request->image_input_idx[i];
     return request->input_count - 1 - last;
@@ -86,9 +86,9 @@ static vp_result vk_plan_late(const vp_request *request, vk_pruning *plan, int k
     result = vk_plan_cut(request, plan, prune->layer, keep, error);
     return result == VP_OK ? vk_needs_block(request, prune, prune->layer - 1, error) : result;
 }
-static vp_result vk_plan_dart(const vp_engine *engine, const vp_request *request, vk_pruning *plan, vp_error *error) {
+static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *request, vk_pruning *plan, vp_error *error) {
     vp_prune *prune = &plan->how;
-    const int pivots = prune->pivot_image + prune->pivot_text, behind = vk_text_behind(engine, request);
+    const int pivots = prune->pivot_image + prune->pivot_text, behind = vk_text_behind(config, request);
     int64_t kept;
     int keep = 0;
     vp_result result = VP_OK;
@@ -122,14 +122,13 @@ static vp_result vk_plan_pyramid(const vp_request *request, vk_pruning *plan, vp
     }
     return result;
 }
-static int vk_is_plain_projector(const vp_engine *engine, const vp_request *request) {
-    const vp_model_config *config = &engine->config;
+static int vk_is_plain_projector(const vp_model_config *config, const vp_request *request) {
     return config->connector == VP_CONNECTOR_MLP && config->geometry.pool == 1 && config->vit_class_token
            && request->views == 1 && config->vit_layer_count == 1;
 }
-static vp_result vk_plan_zip(const vp_engine *engine, const vp_request *request, vk_pruning *plan, vp_error *error) {
+static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *request, vk_pruning *plan, vp_error *error) {
     const vp_prune *prune = &plan->how;
-    const int is_published = vk_is_plain_projector(engine, request) && prune->positions != VP_PRUNE_KEEP;
+    const int is_published = vk_is_plain_projector(config, request) && prune->positions != VP_PRUNE_KEEP;
     int keep = 0, most;
     char text[160];
     vp_result result = VP_OK;
@@ -157,8 +156,7 @@ static vp_result vk_plan_zip(const vp_engine *engine, const vp_request *request,
     plan->skips_features = is_published;
     return VP_OK;
 }
-static vp_result vk_plan_pool(const vp_engine *engine, const vp_request *request, vk_pruning *plan, vp_error *error) {
-    const vp_model_config *config = &engine->config;
+static vp_result vk_plan_pool(const vp_model_config *config, const vp_request *request, vk_pruning *plan, vp_error *error) {
     const int side = vp_geometry_patches_per_side(&config->geometry) / config->geometry.pool;
     if (plan->how.positions == VP_PRUNE_KEEP)
         return vk_refuse(error, VP_ERR_RANGE, &plan->how, "the mean of four tokens has no position to keep");
@@ -175,15 +173,15 @@ static vp_result vk_plan_pool(const vp_engine *engine, const vp_request *request
     plan->early = plan->early_keep < plan->tokens ? VK_EARLY_POOL : VK_EARLY_NONE;
     return VP_OK;
 }
-static vp_result vk_plan_method(const vp_engine *engine, const vp_request *request, vk_pruning *plan,
+static vp_result vk_plan_method(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
                                 vp_error *error) {
     const vp_prune *prune = &plan->how;
     int keep = 0;
     vp_result result;
     switch (prune->method) {
-    case VP_PRUNE_POOL: return vk_plan_pool(engine, request, plan, error);
-    case VP_PRUNE_VISIONZIP: return vk_plan_zip(engine, request, plan, error);
-    case VP_PRUNE_DART: return vk_plan_dart(engine, request, plan, error);
+    case VP_PRUNE_POOL: return vk_plan_pool(config, request, plan, error);
+    case VP_PRUNE_VISIONZIP: return vk_plan_zip(config, request, plan, error);
+    case VP_PRUNE_DART: return vk_plan_dart(config, request, plan, error);
     case VP_PRUNE_PDROP: return vk_plan_pyramid(request, plan, error);
     default: break;
     }
@@ -200,9 +198,8 @@ static vp_result vk_plan_method(const vp_engine *engine, const vp_request *reque
     return VP_OK;
 }
 /* whether kept tokens keep their positions; and what that excludes */
-static vp_result vk_plan_positions(const vp_engine *engine, const vp_request *request, vk_pruning *plan,
+static vp_result vk_plan_positions(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
                                    vp_error *error) {
-    const vp_model_config *config = &engine->config;
     const vp_prune *prune = &plan->how;
     const int is_mrope = vk_has_mrope(config);
     if (is_mrope && prune->positions == VP_PRUNE_COMPACT)
@@ -232,7 +229,7 @@ static void vk_plan_regions(const vp_request *request, vk_pruning *plan) {
     plan->features = plan->early ? plan->early_keep : plan->tokens;
 }
 
-vp_result vk_plan_pruning(const vp_engine *engine, const vp_request *request, vk_pruning *plan, vp_error *error) {
+vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *request, vk_pruning *plan, vp_error *error) {
     const vp_prune *prune = request->prune;
     vk_pruning made;
     vp_result result = VP_OK;
@@ -242,15 +239,13 @@ vp_result vk_plan_pruning(const vp_engine *engine, const vp_request *request, vk
         return vp_fail(error, VP_ERR_RANGE, -1, "prune", "an unknown method or rule of positions");
     if (prune && prune->method != VP_PRUNE_NONE) {
         made.how = *prune;
-        made.tokens = vk_image_token_count(engine, request);
-        if (!engine->config.vit_block_count)
+        made.tokens = vk_image_token_count(config, request);
+        if (!config->vit_block_count)
             return vk_refuse(error, VP_ERR_UNSUPPORTED, prune, "this model reads text only, and has no image tokens");
-        if (!engine->prunes)
-            return vk_refuse(error, VP_ERR_RANGE, prune, "this engine was opened without room for it");
         if (made.tokens > request->input_count)
             return vk_refuse(error, VP_ERR_RANGE, prune, "more image tokens than the prompt has");
-        if (made.tokens) result = vk_plan_method(engine, request, &made, error);
-        if (result == VP_OK && made.tokens) result = vk_plan_positions(engine, request, &made, error);
+        if (made.tokens) result = vk_plan_method(config, request, &made, error);
+        if (result == VP_OK && made.tokens) result = vk_plan_positions(config, request, &made, error);
         if (!made.tokens) made.how.method = VP_PRUNE_NONE;
     }
     if (result != VP_OK) return result;
@@ -259,24 +254,21 @@ vp_result vk_plan_pruning(const vp_engine *engine, const vp_request *request, vk
     return VP_OK;
 }
 
-static uint64_t vk_cache_bytes(const vp_engine *engine, const vp_request *request, const vk_pruning *plan) {
-    uint64_t rows = 0, row = 2 * (uint64_t)(engine->wide ? 4 : 2) * (uint64_t)vk_kv_width(&engine->config);
-    for (int i = 0; i < request->active_block_count; i++) {
-        int region = 0;
-        for (int r = 0; plan && r < plan->region_count; r++)
-            if (plan->regions[r].first_block <= request->active_blocks[i]) region = r;
-        rows += (uint64_t)((plan ? plan->regions[region].rows : request->input_count) + request->max_new_tokens - 1);
-    }
-    return rows * row;
+/* the region that a block is in */
+static int vk_region_at(const vk_pruning *plan, int block) {
+    int region = 0;
+    for (int r = 1; r < plan->region_count; r++) if (plan->regions[r].first_block <= block) region = r;
+    return region;
 }
-VP_API vp_result vp_engine_pruned(const vp_engine *engine, const vp_request *request, vp_pruned *pruned,
-                                  vp_error *error) {
+VP_API vp_result vp_prune_request(const vp_model_config *config, const vp_request *request, vp_weights weights,
+                                  vp_pruned *pruned, vp_error *error) {
+    const uint64_t row = 2 * (uint64_t)(weights == VP_WEIGHTS_FP32 ? 4 : 2) * (uint64_t)vk_kv_width(config);
     vk_pruning plan;
-    vp_result result = vk_plan_pruning(engine, request, &plan, error);
+    vp_result result = vk_plan_pruning(config, request, &plan, error);
     double sum = 0;
     if (result != VP_OK) return result;
     memset(pruned, 0, sizeof *pruned);
-    if (plan.how.method == VP_PRUNE_NONE) plan.tokens = plan.features = vk_image_token_count(engine, request);
+    if (plan.how.method == VP_PRUNE_NONE) plan.tokens = plan.features = vk_image_token_count(config, request);
     pruned->image_tokens = plan.tokens;
     pruned->kept_tokens = plan.cut_count ? plan.cuts[plan.cut_count - 1].keep : plan.features;
     pruned->region_count = plan.region_count;
@@ -286,14 +278,12 @@ VP_API vp_result vp_engine_pruned(const vp_engine *engine, const vp_request *req
     }
     pruned->keeps_positions = plan.keeps_positions;
     for (int i = 0; i < request->active_block_count; i++) {
-        int region = 0;
-        for (int r = 0; r < plan.region_count; r++)
-            if (plan.regions[r].first_block <= request->active_blocks[i]) region = r;
-        sum += plan.tokens - (request->input_count - plan.regions[region].rows);
+        const int rows = plan.regions[vk_region_at(&plan, request->active_blocks[i])].rows;
+        sum += plan.tokens - (request->input_count - rows);
+        pruned->cache_bytes += row * (uint64_t)(rows + request->max_new_tokens - 1);
+        pruned->full_cache_bytes += row * (uint64_t)(request->input_count + request->max_new_tokens - 1);
     }
     pruned->mean_image_tokens = request->active_block_count ? sum / request->active_block_count : 0;
-    pruned->cache_bytes = vk_cache_bytes(engine, request, &plan);
-    pruned->full_cache_bytes = vk_cache_bytes(engine, request, NULL);
     return VP_OK;
 }
 
@@ -398,7 +388,7 @@ static void vk_find_tokens(vp_engine *engine, const vp_request *request) {
 void vk_begin_pruning(vp_engine *engine, const vp_request *request) {
     vk_pruning *pruning = &engine->pruning;
     const vk_prune_host host = pruning->host;
-    (void)vk_plan_pruning(engine, request, pruning, NULL); /* vk_check_shape did that: it can be done */
+    (void)vk_plan_pruning(&engine->config, request, pruning, NULL); /* vk_check_shape did that: it can be done */
     pruning->host = host;
     pruning->kept = pruning->tokens;
     pruning->now_rows = request->input_count;

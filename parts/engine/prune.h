@@ -81,10 +81,9 @@ typedef struct vk_pruning {
 typedef struct vk_segment { int stage, slot; } vk_segment;
 
 /* What request->prune asks for, if the model and the image allow it; plan NULL: only that. */
-vp_result vk_plan_pruning(const vp_engine *engine, const vp_request *request, vk_pruning *plan, vp_error *error);
+vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *request, vk_pruning *plan, vp_error *error);
 /* The same for the request that was checked, at its start. */
 void vk_begin_pruning(vp_engine *engine, const vp_request *request);
-int vk_image_token_count(const vp_engine *engine, const vp_request *request);
 /* memory */
 void vk_layout_prune_buffers(vk_arena *arena, vp_engine *engine);
 int vk_place_pruning(vp_engine *engine); /* 0: no memory */

@@ -54,7 +54,9 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
     if (request->span_capacity < 0 || (request->span_capacity && !request->spans))
         return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
-    return vk_plan_pruning(engine, request, NULL, error);
+    if (request->prune && request->prune->method != VP_PRUNE_NONE && request->views && !engine->prunes)
+        return vp_fail(error, VP_ERR_RANGE, -1, "prune", "this engine was opened without room for it");
+    return vk_plan_pruning(config, request, NULL, error);
 }
 static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;

@@ -351,13 +351,17 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
  *          launch of its own (fp32 on a GPU), fewer launches as well. All other numbers are those of vp_engine_run
  * memory:  none */
 VP_API vp_result vp_engine_count(vp_engine *engine, const vp_request *request, vp_stage_times *work, vp_error *error);
-/* What request->prune makes of a request: counts of tokens and rows, memory of the KV cache. Nothing is sent. Without
- * image_input_idx DART's text pivots are taken to be there.
+/* What request->prune makes of a request: counts of tokens and rows, memory of the KV cache. No engine is needed.
+ * in:      request  input_count, views, grid, active blocks and max_new_tokens are read, and image_input_idx if it is
+ *                   there; without it DART's text pivots are taken to be there
+ *          weights  of the engine: fp32 has a cache of twice the size
  * out:     pruned  on success only; without pruning or without an image all rows, in one region
  * returns: VP_OK; VP_ERR_RANGE a value that the method, the image or the model does not allow, with the reason;
- *          VP_ERR_UNSUPPORTED a method that the model lacks something for */
-VP_API vp_result vp_engine_pruned(const vp_engine *engine, const vp_request *request, vp_pruned *pruned,
-                                  vp_error *error);
+ *          VP_ERR_UNSUPPORTED a method that the model lacks something for
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_prune_request(const vp_model_config *config, const vp_request *request, vp_weights weights,
+                                  vp_pruned *pruned, vp_error *error);
 /* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made
  * superfluous. Call this between requests and outside of timed sections, so that the next request does not wait for
  * it. */
