@@ -560,6 +560,7 @@ static void compare_counted(const model *m, const vp_request *request) {
     bare.input_ids = bare.image_input_idx = NULL;
     bare.pixels = bare.image_masks = NULL;
     bare.prune = &prune;
+    for (int i = 0; i < vk_image_tokens(&m->config, bare.views, bare.grid_rows, bare.grid_cols); i++) prune.image_tokens += request->image_input_idx[i] >= 0;
     if (!CHECK_INT(vp_engine_run(m->engine, request, &reply, &error), VP_OK) || !CHECK_INT(vp_engine_count(m->paper, &bare, &work, &error), VP_OK)) return;
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         check_note(work.launches[stage] == reply.times.launches[stage] && work.flops[stage] == reply.times.flops[stage]
@@ -651,10 +652,264 @@ static void test_others(void) {
     if (cases < 16 && !getenv("ONLY")) check_skip("other models' cases", "they are shared golden data");
 }
 
+/* ---------------------------------------------------------------------------------------------------------------- without golden data */
+static uint32_t noise_state;
+static double noise(void) { /* -1..1 */
+    noise_state = noise_state * 1664525u + 1013904223u;
+    return (double)(noise_state >> 8) / 8388608.0 - 1.0;
+}
+/* a made picture between text; image tokens are read in another order than the connector makes them, and some of these are no tokens */
+static void make_input(const vp_model_config *config, int shuffled, input *in) {
+    const vp_geometry *g = &config->geometry;
+    const int32_t patches = config->vit_positions - config->vit_class_token, before = 5, behind = 9;
+    int32_t all, count = 0;
+    memset(in, 0, sizeof *in);
+    in->rows = in->cols = 1;
+    in->views = config->connector == VP_CONNECTOR_STITCHED || config->connector == VP_CONNECTOR_POOLING ? 2
+                : vp_geometry_tokens_per_crop(g) < 16 ? 5 : 1;
+    if (config->vit_native) { in->rows = 4; in->cols = 6; in->views = 24; }
+    all = vk_image_tokens(config, in->views, in->rows, in->cols);
+    in->index = (int32_t *)malloc((size_t)all * sizeof *in->index);
+    for (int32_t i = 0; i < all; i++) in->index[i] = shuffled && i % 5 == 3 ? -1 : before + count++;
+    if (shuffled) /* columns before rows */
+        for (int32_t i = 0, j = all - 1; i < j; i++, j--) { const int32_t held = in->index[i]; in->index[i] = in->index[j]; in->index[j] = held; }
+    in->count = before + count + behind;
+    in->ids = (int32_t *)malloc((size_t)in->count * sizeof *in->ids);
+    in->ends = (int32_t *)malloc((size_t)in->count * sizeof *in->ends);
+    for (int32_t i = 0; i < in->count; i++) {
+        in->ids[i] = (i * 7 + 3) % config->embedding_size;
+        in->ends[i] = i >= before && i < before + count ? before + count : i + 1;
+    }
+    in->pixels = (float *)malloc((size_t)(in->views * patches * g->patch_px * g->patch_px * 3) * sizeof(float));
+    for (int32_t i = 0; i < in->views * patches * g->patch_px * g->patch_px * 3; i++) in->pixels[i] = (float)noise();
+    in->masks = (float *)malloc((size_t)(in->views * patches) * sizeof(float));
+    for (int32_t i = 0; i < in->views * patches; i++) in->masks[i] = 1.0f;
+}
+static int open_made(const char *name, vp_weights weights, model *m) {
+    char path[200];
+    size_t bytes = 0, preprocessor_bytes = 0;
+    char *text, *preprocessor;
+    vp_engine_options options = vp_engine_options_default();
+    vp_error error = { VP_OK, -1, "", "" };
+    memset(m, 0, sizeof *m);
+    snprintf(path, sizeof path, "othermodels/%s/checkpoint/config.json", name);
+    text = check_read(check_golden(path), &bytes);
+    snprintf(path, sizeof path, "othermodels/%s/checkpoint/preprocessor_config.json", name);
+    preprocessor = check_read(check_golden(path), &preprocessor_bytes);
+    if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, &m->config, &error), VP_OK)) printf("%s\n", error.text);
+    free(text);
+    free(preprocessor);
+    options.config = &m->config; options.weights = weights; options.device = TEST_DEVICE; options.max_sequence = 512; options.max_views = 30;
+    options.prunes = 1;
+    if (!CHECK_INT(vp_engine_open(&options, &m->engine, &error), VP_OK)) printf("%s: %s\n", name, error.text);
+    options.counts_only = 1;
+    CHECK_INT(vp_engine_open(&options, &m->paper, &error), VP_OK);
+    return m->engine && m->paper;
+}
+static double worst(const output *a, const output *b, int64_t vocabulary) {
+    double most = 0;
+    for (int s = 0; s < STEPS; s++) {
+        double difference = 0, size = 0;
+        for (int64_t i = 0; i < vocabulary; i++) {
+            const double w = b->logits[s * vocabulary + i], d = (double)a->logits[s * vocabulary + i] - w;
+            difference += d * d;
+            size += w * w;
+        }
+        most = fmax(most, sqrt(difference / size));
+    }
+    return most;
+}
+/* Pruned before the language model with compact positions, a request is the one whose prompt never had the other image tokens. */
+static void test_shortened(const char *name) {
+    int32_t blocks[64], *index, *ids, *ends, *row_of, rows = 0, all;
+    vp_prune prune = vp_prune_default(VP_PRUNE_RANDOM);
+    vp_error error = { VP_OK, -1, "", "" };
+    output pruned, shortened;
+    vp_request r;
+    model m;
+    input in;
+    check_case("%s: pruned is as if the prompt never had them", name);
+    if (!open_made(name, VP_WEIGHTS_FP32, &m)) { close_model(&m); return; }
+    make_input(&m.config, !m.config.image_bidirectional, &in);
+    all = vk_image_tokens(&m.config, in.views, in.rows, in.cols);
+    prune.keep = 0.4;
+    prune.positions = VP_PRUNE_COMPACT;
+    r = request_of(&m.config, &in, &prune, blocks);
+    if (!CHECK_INT(run(&m, &r, &pruned, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    if (!m.config.image_bidirectional) compare_counted(&m, &r);
+    index = (int32_t *)malloc((size_t)all * sizeof *index);
+    ids = (int32_t *)malloc((size_t)in.count * 3 * sizeof *ids);
+    ends = ids + in.count;
+    row_of = ends + in.count;
+    for (int32_t row = 0, token = 0, next = 0; row < in.count; row++) { /* tokens in the order of their rows */
+        int is_image = 0, goes_on = 1;
+        for (int32_t i = 0; i < all; i++) is_image |= in.index[i] == row;
+        if (is_image) {
+            goes_on = next < pruned.reply.kept_count && pruned.kept[next] == token;
+            next += goes_on;
+            token++;
+        }
+        row_of[row] = goes_on ? rows : -1;
+        if (goes_on) ids[rows++] = in.ids[row];
+    }
+    for (int32_t i = 0; i < all; i++) index[i] = in.index[i] < 0 ? -1 : row_of[in.index[i]];
+    for (int32_t row = 0, at = 0; row < in.count; row++) {
+        if (row_of[row] < 0) continue;
+        ends[at] = 0;
+        for (int32_t other = 0; other < in.ends[row]; other++) ends[at] += row_of[other] >= 0;
+        at++;
+    }
+    r.prune = NULL;
+    r.input_ids = ids; r.input_count = rows; r.image_input_idx = index; r.span_ends = ends;
+    if (!CHECK_INT(run(&m, &r, &shortened, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    CHECK_NEAR(worst(&pruned, &shortened, m.config.embedding_size), 0, 1e-6);
+    for (int i = 0; i < STEPS; i++) CHECK_INT(pruned.tokens[i], shortened.tokens[i]);
+    free_output(&pruned);
+    free_output(&shortened);
+    free(index);
+    free(ids);
+    free_input(&in);
+    close_model(&m);
+}
+/* every method runs on every model or says why it does not; what is counted is what runs; nothing that all tokens go on through differs from no pruning */
+static void test_every_method(const char *name, vp_weights weights) {
+    int32_t blocks[64];
+    vp_error error = { VP_OK, -1, "", "" };
+    output full;
+    model m;
+    input in;
+    vp_request r;
+    if (!open_made(name, weights, &m)) { close_model(&m); return; }
+    make_input(&m.config, !m.config.image_bidirectional && !m.config.vit_native, &in);
+    r = request_of(&m.config, &in, NULL, blocks);
+    check_case("%s, weights %d: without pruning", name, (int)weights);
+    if (!CHECK_INT(run(&m, &r, &full, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    for (int method = VP_PRUNE_RANDOM; method < VP_PRUNE_METHOD_COUNT; method++) {
+        vp_prune prune = vp_prune_default((vp_prune_method)method);
+        vp_pruned pruned;
+        output o;
+        check_case("%s, weights %d: %s", name, (int)weights, vp_prune_name(prune.method));
+        if (method == VP_PRUNE_DART) { prune.pivot_image = 2; prune.pivot_text = 1; prune.per_pivot = 2; }
+        else prune.keep = 0.4;
+        if (prune.layer) prune.layer = 1;
+        prune.cut_count = method == VP_PRUNE_PDROP ? 2 : 0;
+        prune.layers[0] = 0; prune.layers[1] = 1; prune.ratios[0] = 0.6; prune.ratios[1] = 0.3;
+        r.prune = &prune;
+        if (vp_prune_request(&m.config, &r, weights, &pruned, &error) != VP_OK) {
+            CHECK(prune.method == VP_PRUNE_POOL || !strcmp(name, "own_gemma3_a"));
+            CHECK_INT(vp_prune_request(&m.config, &r, weights, &pruned, &error), VP_ERR_UNSUPPORTED);
+            CHECK_TEXT(error.where, "prune");
+            CHECK(strstr(error.text, vp_prune_name(prune.method)) == error.text && strlen(error.text) > 40);
+            CHECK_INT(run(&m, &r, &o, &error), VP_ERR_UNSUPPORTED);
+            free_output(&o);
+            prune.positions = VP_PRUNE_COMPACT;
+            if (prune.method == VP_PRUNE_POOL) continue;
+            CHECK_INT(vp_prune_request(&m.config, &r, weights, &pruned, &error), VP_OK);
+        }
+        CHECK(pruned.kept_tokens > 0 && pruned.kept_tokens < pruned.image_tokens && pruned.cache_bytes < pruned.full_cache_bytes);
+        if (!CHECK_INT(run(&m, &r, &o, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+        CHECK_INT(o.reply.kept_tokens, pruned.kept_tokens);
+        CHECK(worst(&o, &full, m.config.embedding_size) > 1e-3);
+        for (int i = 1; i < o.reply.kept_count; i++) CHECK(o.kept[i] > o.kept[i - 1] && o.kept[i] < pruned.image_tokens);
+        if (!m.config.image_bidirectional) compare_counted(&m, &r); /* which scores there are then depends on what is kept */
+        free_output(&o);
+        if (prune.method == VP_PRUNE_POOL || prune.method == VP_PRUNE_PDROP || prune.method == VP_PRUNE_DART) continue;
+        prune.keep = pruned.image_tokens;
+        if (prune.method == VP_PRUNE_VISIONZIP) prune.positions = VP_PRUNE_KEEP;
+        if (prune.method == VP_PRUNE_VISIONZIP && m.config.sliding_window) continue;
+        if (CHECK_INT(run(&m, &r, &o, &error), VP_OK)) CHECK(worst(&o, &full, m.config.embedding_size) == 0);
+        free_output(&o);
+    }
+    free_output(&full);
+    free_input(&in);
+    close_model(&m);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- what is rejected */
+static void test_rejected(void) {
+    static const struct { vp_prune_method method; double keep; int layer, a, b; const char *says; } bad[] = {
+        { VP_PRUNE_FASTV, 0, 1, 0, 0, "keep must be" }, { VP_PRUNE_FASTV, -3, 1, 0, 0, "keep must be" }, { VP_PRUNE_FASTV, NAN, 1, 0, 0, "keep must be" },
+        { VP_PRUNE_FASTV, 2.5, 1, 0, 0, "keep must be" }, { VP_PRUNE_FASTV, 1e9, 1, 0, 0, "and the image has 36 tokens" },
+        { VP_PRUNE_FASTV, 37, 1, 0, 0, "and the image has 36 tokens" }, { VP_PRUNE_RANDOM, 0.001, 0, 0, 0, "is none" },
+        { VP_PRUNE_FASTV, 0.5, 0, 0, 0, "layer must be at least 1" }, { VP_PRUNE_FASTV, 0.5, 99, 0, 0, "the last block that runs is 2" },
+        { VP_PRUNE_STRIDE, 0.5, -1, 0, 0, "layer must be 0 or more" }, { VP_PRUNE_DIVPRUNE, 0.5, 1, 0, 0, "acts before the language model" },
+        { VP_PRUNE_DART, 4, 1, 0, 0, "at least the number of pivots" }, { VP_PRUNE_VISIONZIP, 0, 0, 30, 30, "dominant and contextual are 37" },
+        { VP_PRUNE_VISIONZIP, 0, 0, 38, 0, "dominant must be 1 to 37" }, { VP_PRUNE_PDROP, 0, 0, 2, 1, "must ascend" } };
+    int32_t blocks[64];
+    vp_error error = { VP_OK, -1, "", "" };
+    vp_pruned pruned;
+    vp_prune prune;
+    vp_request r;
+    model m;
+    input in;
+    output o;
+    if (!open_made("llava", VP_WEIGHTS_BF16, &m)) { close_model(&m); return; }
+    make_input(&m.config, 0, &in);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        check_case("rejected: %s, %s", vp_prune_name(bad[i].method), bad[i].says);
+        prune = vp_prune_default(bad[i].method);
+        prune.keep = bad[i].keep;
+        prune.layer = bad[i].layer;
+        prune.dominant = bad[i].a;
+        prune.contextual = bad[i].b;
+        prune.cut_count = bad[i].method == VP_PRUNE_PDROP ? 2 : 0;
+        prune.layers[0] = bad[i].a; prune.layers[1] = bad[i].b; prune.ratios[0] = 0.5; prune.ratios[1] = 0.25;
+        r = request_of(&m.config, &in, &prune, blocks);
+        error.text[0] = 0;
+        CHECK_INT(run(&m, &r, &o, &error), VP_ERR_RANGE);
+        free_output(&o);
+        if (!CHECK(strstr(error.text, bad[i].says))) printf("%s\n", error.text);
+    }
+    check_case("rejected: a block that gives the scores does not run");
+    prune = vp_prune_default(VP_PRUNE_FASTV);
+    prune.keep = 0.5;
+    r = request_of(&m.config, &in, &prune, blocks);
+    blocks[1] = 2;
+    r.active_block_count = 2;
+    CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_ERR_RANGE);
+    CHECK(strstr(error.text, "block 1, which does not run"));
+    check_case("a request without an image is as ever");
+    r = request_of(&m.config, &in, &prune, blocks);
+    r.views = 0;
+    if (CHECK_INT(run(&m, &r, &o, &error), VP_OK)) CHECK_INT(o.reply.times.ran[VP_STAGE_PRUNE], 0);
+    free_output(&o);
+    CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_OK);
+    CHECK(pruned.image_tokens == 0 && pruned.cache_bytes == pruned.full_cache_bytes && pruned.region_count == 1);
+    free_input(&in);
+    close_model(&m);
+    check_case("rejected: an engine without room, a model without images");
+    {
+        vp_engine_options options = vp_engine_options_default();
+        if (!open_made("llava", VP_WEIGHTS_BF16, &m)) return;
+        make_input(&m.config, 0, &in);
+        vp_engine_close(m.engine);
+        options.config = &m.config; options.device = TEST_DEVICE; options.max_sequence = 256; options.max_views = 1;
+        CHECK_INT(vp_engine_open(&options, &m.engine, &error), VP_OK);
+        r = request_of(&m.config, &in, &prune, blocks);
+        CHECK_INT(run(&m, &r, &o, &error), VP_ERR_RANGE);
+        CHECK_TEXT(error.text, "this engine was opened without room for it");
+        free_output(&o);
+        m.config.vit_block_count = 0;
+        CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_ERR_UNSUPPORTED);
+        CHECK(strstr(error.text, "reads text only"));
+        free_input(&in);
+        close_model(&m);
+    }
+}
+
 int main(void) {
+    static const char *const made[] = { "llava", "own_molmo_a", "own_gemma3_a", "own_molmo2_a", "own_smolvlm_a", "own_internvl_a", "own_qwen2_5_vl_a", "own_qwen3_vl_a" };
+    const int quick = strcmp(TEST_DEVICE, "cpu") && !check_all();
     test_rules();
     test_shares();
     test_models();
     test_others();
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        if (!is_wanted(made[i]) || (quick && i != 1 && i != 6)) continue;
+        if (i < 6) test_shortened(made[i]);
+        test_every_method(made[i], i % 2 && !quick ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32);
+    }
+    if (is_wanted("int8") && !quick) test_every_method("own_internvl_a", VP_WEIGHTS_INT8);
+    if (is_wanted("rejected")) test_rejected();
     return check_done(strcmp(TEST_DEVICE, "cpu") ? "test_prune_" TEST_DEVICE : "test_prune");
 }
