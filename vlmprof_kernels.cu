@@ -1057,7 +1057,6 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
 }
 
 #include "kernels/native_launchers.h"
-#include "kernels/prune_launchers.h"
 
 #define VK_KERNEL_TABLE { \
     l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_places, l_pool_attention, l_silu_mul, \

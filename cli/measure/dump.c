@@ -135,7 +135,8 @@ int dump_write(const char *folder, const struct session *session, const struct p
         code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->inputs.index.data, sizeof(int32_t));
     if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->inputs.masks.data, sizeof(float));
     if (!code) code = write_pixels(folder, session, input, views);
-    if (!code && !run->skips_features) code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
+    if (!code && !run->skips_features)
+        code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
     if (!code && session->model->config.deepstack_count)
         code = write_npy(folder, "deepstack_features", "<f4", 3, deepstack, dump->deepstack_features, sizeof(float));
     if (!code) code = write_npy(folder, "block_last", "<f4", 2, last, dump->block_last, sizeof(float));

@@ -33,9 +33,9 @@ static struct field_pair layout_canvas(const vp_layout *layout) {
 /* NaN: not pruned, or not known. */
 static double pruned_rows(const struct point *point) {
     const vp_layout *layout = point->layout;
-    if (!point->pruned || !layout) return (double)NAN;
+    if (!point->kept_tokens || !layout) return (double)NAN;
     return layout->image_tokens - layout->feature_tokens + !point->sample->no_bos + point->sample->text_count
-           + point->pruned->mean_image_tokens;
+           + point->mean_image_tokens;
 }
 void put_point_layout(vp_json_writer *writer, const struct point *point) {
     const vp_layout *layout = point->layout;

@@ -8,7 +8,6 @@
 #include "results/knobs.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
-#include "vlmprof_engine.h"
 #include "vlmprof_prompt.h"
 #include "vlmprof_score.h"
 
@@ -36,7 +35,8 @@ struct point {
     const char *reason; /* why it failed; NULL: it did not */
     vp_score_metric metric;
     int ignore_eos;
-    const vp_pruned *pruned; /* what pruning made of it; NULL: all image tokens went on */
+    /* image tokens behind the last cut, and their mean over blocks; 0: all went on */
+    int32_t kept_tokens; double mean_image_tokens;
     int is_served; /* truth: a server ran it; only the answer as it arrived is known */
 };
 

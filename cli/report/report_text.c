@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "report/front_drawing.h"
 #include "report/report_data.h"
+#include "report/pruning.h"
 #include "report/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
@@ -500,6 +501,37 @@ static void write_gains(struct document *document, const struct report *report, 
         else text_list_add(table, "unbounded"); /* the ms more may be none */
     }
 }
+static struct number_text points_text(const vp_bounded_interval *difference) {
+    return isfinite(difference->low) && isfinite(difference->high)
+               ? number_estimate(100, difference->mean, difference->low, difference->high)
+               : number_formatted("%.0f", (double)NAN);
+}
+/* What pruning image tokens loses, against all of them and against random ones. */
+static void write_pruning(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
+    struct pruned_row *rows;
+    const size_t count = pruned_rows(tradeoff, report->results, &rows);
+    struct text_list *table = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct pruned_row *row = &rows[i];
+        char name[80];
+        if (!table) {
+            document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
+                          report->results->files[tradeoff->group->first].task);
+            document_text(document, BLOCK_LINE,
+                          "points: accuracy less that of no pruning, and of random tokens of the same number, paired "
+                          "over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
+                          tradeoff->sample_count);
+            table = document_table(document, "configuration|kept tokens|kept %|prefill|accuracy|points to none|"
+                                             "points to random");
+        }
+        CELLS(table, config_text(report, tradeoff, row->config, name), number_formatted("%.1f", row->kept).text,
+              number_formatted("%.1f", 100 * row->share).text,
+              number_formatted("%.2f", row->prefill_ratio).text,
+              number_of_estimate(point_accuracy(&tradeoff->points[row->config])).text,
+              points_text(&row->to_full).text, points_text(&row->to_random).text);
+    }
+    free(rows);
+}
 void report_text_write(struct document *document, const struct report *report) {
     write_summary(document, report);
     for (size_t i = 0; i < report->results->group_count; i++) {
@@ -519,6 +551,7 @@ void report_text_write(struct document *document, const struct report *report) {
         write_pairs(document, report, tradeoff);
         write_knob_fronts(document, report, tradeoff);
         write_gains(document, report, tradeoff);
+        write_pruning(document, report, tradeoff);
     }
     write_shares(document, report);
     write_parts(document, report);

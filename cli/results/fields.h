@@ -339,7 +339,7 @@ struct twin_pair {
         layout || !point->sample->image_path \
             ? !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count : -1, \
         "prompt positions", .most = INT32_MAX, .null = "not known") \
-    ROW(S, INT, kept_vision_tokens, point->pruned ? point->pruned->kept_tokens : 0, \
+    ROW(S, INT, kept_vision_tokens, point->kept_tokens, \
         "with --prune_list: image tokens that go on, behind the last cut", .least = 1, .most = INT32_MAX, \
         .is_optional = 1) \
     ROW(S, NUMBER, mean_sequence_length, pruned_rows(point), \

@@ -223,7 +223,10 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     described.sample = sample;
     described.layout = point->layout;
     described.knobs = &point->configuration->knobs;
-    if (point->pruned.image_tokens) described.pruned = &point->pruned;
+    if (point->pruned.image_tokens) {
+        described.kept_tokens = point->pruned.kept_tokens;
+        described.mean_image_tokens = point->pruned.mean_image_tokens;
+    }
     if (point->layout) {
         const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);
         described.target_tokens = target ? target : point->layout->theoretical_tokens;

@@ -52,7 +52,8 @@ static vp_result vk_plan_keep(const vp_prune *prune, int tokens, int *count, vp_
     char text[160];
     int is_share = prune->keep > 0 && prune->keep < 1;
     if (!is_share && !(prune->keep >= 1 && prune->keep <= INT32_MAX && prune->keep == (double)(int32_t)prune->keep))
-        return vk_refuse(error, VP_ERR_RANGE, prune, "keep must be a whole number of tokens, or a share between 0 and 1");
+        return vk_refuse(error, VP_ERR_RANGE, prune,
+                         "keep must be a whole number of tokens, or a share between 0 and 1");
     *count = is_share ? vk_prune_count(prune->keep, tokens) : (int)prune->keep;
     if (*count >= 1 && *count <= tokens) return VP_OK;
     if (*count < 1) snprintf(text, sizeof text, "keep=%g of %d image tokens is none", prune->keep, tokens);
@@ -86,7 +87,8 @@ static vp_result vk_plan_late(const vp_request *request, vk_pruning *plan, int k
     result = vk_plan_cut(request, plan, prune->layer, keep, error);
     return result == VP_OK ? vk_needs_block(request, prune, prune->layer - 1, error) : result;
 }
-static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *request, vk_pruning *plan, vp_error *error) {
+static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
+                               vp_error *error) {
     vp_prune *prune = &plan->how;
     const int pivots = prune->pivot_image + prune->pivot_text, behind = vk_text_behind(config, request);
     int64_t kept;
@@ -101,7 +103,8 @@ static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *r
         prune->per_pivot = keep / pivots;
     }
     if (result == VP_OK && prune->per_pivot < 1)
-        result = vk_refuse(error, VP_ERR_RANGE, prune, "keep must be at least the number of pivots: each chooses as many");
+        result = vk_refuse(error, VP_ERR_RANGE, prune,
+                           "keep must be at least the number of pivots: each chooses as many");
     if (result != VP_OK) return result;
     plan->text_pivots = prune->pivot_text < behind ? prune->pivot_text : behind;
     kept = prune->pivot_image + (int64_t)(prune->pivot_image + plan->text_pivots) * prune->per_pivot;
@@ -126,7 +129,8 @@ static int vk_is_plain_projector(const vp_model_config *config, const vp_request
     return config->connector == VP_CONNECTOR_MLP && config->geometry.pool == 1 && config->vit_class_token
            && request->views == 1 && config->vit_layer_count == 1;
 }
-static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *request, vk_pruning *plan, vp_error *error) {
+static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
+                              vp_error *error) {
     const vp_prune *prune = &plan->how;
     const int is_published = vk_is_plain_projector(config, request) && prune->positions != VP_PRUNE_KEEP;
     int keep = 0, most;
@@ -156,7 +160,8 @@ static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *re
     plan->skips_features = is_published;
     return VP_OK;
 }
-static vp_result vk_plan_pool(const vp_model_config *config, const vp_request *request, vk_pruning *plan, vp_error *error) {
+static vp_result vk_plan_pool(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
+                               vp_error *error) {
     const int side = vp_geometry_patches_per_side(&config->geometry) / config->geometry.pool;
     if (plan->how.positions == VP_PRUNE_KEEP)
         return vk_refuse(error, VP_ERR_RANGE, &plan->how, "the mean of four tokens has no position to keep");

@@ -34,8 +34,8 @@ int32_t vk_prune_pool_members(int32_t rows, int32_t columns, int32_t index, int3
  * ones are targets, the others are merged. Returns the number of targets, which is less where fewer rows are left. */
 int32_t vk_prune_targets(int32_t count, const int32_t *dominant, int32_t dominant_count, int32_t contextual,
                          int32_t *targets, int32_t *merged);
-/* VisionZip's rows behind that: dominant[dominant_count], targets[target_count], and merged[merged_count], each of which
- * goes to target assigned[i]. */
+/* VisionZip's rows behind that: dominant[dominant_count], targets[target_count], and merged[merged_count], each of
+ * which goes to target assigned[i]. */
 typedef struct vk_zip {
     int32_t dominant_count, target_count, merged_count;
     int32_t *dominant, *targets, *merged, *assigned;

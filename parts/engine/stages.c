@@ -778,8 +778,8 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
     if (pruning->early && request->dump && !engine->queue->dry) vk_dump_kept(engine, request);
     for (int b = 0, i = 0; b < engine->config.block_count; b++) {
         int is_active = i < request->active_block_count && request->active_blocks[i] == b,
-            adds = views && b < engine->config.deepstack_count, is_last = is_active && i + 1 == request->active_block_count,
-            region = vk_region_of(engine, b);
+            adds = views && b < engine->config.deepstack_count,
+            is_last = is_active && i + 1 == request->active_block_count, region = vk_region_of(engine, b);
         vk_prune_before_block(engine, request, b);
         rows = pruning->regions[region].rows;
         if (is_last && engine->backend->decode && !adds && !request->dump) one_row = region;

@@ -168,8 +168,8 @@ typedef struct vp_memory_block {
     uint64_t bytes_a_position;
 } vp_memory_block;
 /* Blocks of memory, counted from 0: weights, KV cache, vision buffers, language buffers, scratch and, of an engine
- * that prunes, pruning buffers (their sum is vp_engine_bytes), then, if there are any, pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU each
- * has two events as well). Nothing else grows while requests run.
+ * that prunes, pruning buffers (their sum is vp_engine_bytes), then, if there are any, pinned host memory and launch
+ * records (VP_TIMING_KERNEL; on a GPU each has two events as well). Nothing else grows while requests run.
  * returns: 1, or 0 with *out untouched: no such index */
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
 /* What the device can do at most, to compare operations with. */
