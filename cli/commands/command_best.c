@@ -17,6 +17,7 @@
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,7 +273,7 @@ static void require_better_than_random(const struct results *results, struct tra
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         char name[80];
         if (is_better_than_random(rows, count, i)) continue;
-        tradeoff->at_latency[i] = INFINITY;
+        tradeoff->at_latency[i] = DBL_MAX;
         print_note("vlmprof: left out: %s: not shown to be better than random tokens of the same number\n",
                    setting_text(&results->files[tradeoff->group->paired[i]], name));
     }

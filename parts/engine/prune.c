@@ -120,8 +120,8 @@ static vp_result vk_plan_pyramid(const vp_request *request, vk_pruning *plan, vp
         if (!keep || (i && (prune->ratios[i] >= prune->ratios[i - 1] || prune->layers[i] <= prune->layers[i - 1])))
             return vk_refuse(error, VP_ERR_RANGE, prune,
                              "layers must ascend; ratios must descend, lie between 0 and 1, and leave a token");
-        result = vk_needs_block(request, prune, prune->layers[i], error);
-        if (result == VP_OK) result = vk_plan_cut(request, plan, prune->layers[i], keep, error);
+        result = vk_plan_cut(request, plan, prune->layers[i], keep, error);
+        if (result == VP_OK) result = vk_needs_block(request, prune, prune->layers[i], error);
     }
     return result;
 }
