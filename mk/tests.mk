@@ -49,7 +49,7 @@ $(INJECTOR): tests/fault_injector.c tests/fault_injector.h | $(PROBED)
 # then stays in the archive. An old program is removed first: a failed build must not leave one to run.
 # Tests and samples are compiled at -O0: they wait for the compiler longer than for their own code; those that compute much get -O1. Benchmarks that
 # include the kernels get the product's flags.
-COMPUTING := tests/test_gemm.c tests/test_kernels.c tests/test_engine.c tests/test_intervals.c tests/test_analysis.c tests/test_load.c
+COMPUTING := tests/test_gemm.c tests/test_kernels.c tests/test_engine.c tests/test_intervals.c tests/test_analysis.c tests/test_latency.c tests/test_load.c
 LEVEL = $(if $(filter $(COMPUTING),$<),-O1,$(if $(filter tests/test_% samples/%,$<),-O0))
 BENCH_OF_KERNELS := $(shell grep -l 'include "vlmprof_kernels.cu"' $(BENCH_SOURCES))
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \

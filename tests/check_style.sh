@@ -14,7 +14,6 @@ program              200  ^cli\.c$
 kernels             4000  ^vlmprof_kernels\.cu$
 subjects_of_parts   2500  ^parts/(lib/)?vlmprof_[a-z]+\.[ch]$
 kernel_tests        3100  ^tests/test_kernels\.c$
-analysis_tests      1800  ^tests/test_analysis\.c$
 emulated_gpu        3200  ^tests/emulator/cuda_on_cpu\.h$
 any_other           1500  \.(c|h|hpp|css|js|sh|py|cu)$'
 product=(vlmprof.h cli.c vlmprof_kernels.cu)

@@ -2,6 +2,8 @@
  * Values go in and JSON text comes out at the writer's sink; or JSON text goes in and values come out. */
 #include "base/json.h"
 
+#include "base/console.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,10 @@ vp_result file_sink(void *user, const char *text, size_t bytes) {
     return fwrite(text, 1, bytes, (FILE *)user) == bytes ? VP_OK : VP_ERR_WRITE;
 }
 
+int json_end(vp_json_writer *writer) {
+    /* flushed: what goes to stderr next must not cut a line of it in two where both go to one pipe */
+    return vp_json_finish(writer) == VP_OK && putchar('\n') != EOF && !fflush(stdout) ? 0 : output_failed();
+}
 void json_lossy(vp_json_writer *writer, const char *text) {
     char *copy = copy_text(text, strlen(text));
     for (char *rest = copy; *rest;) {

@@ -9,6 +9,9 @@
 vp_result text_sink(void *user, const char *text, size_t bytes);
 vp_result file_sink(void *user, const char *text, size_t bytes);
 
+/* Ends the JSON of a writer whose sink is stdout, with a line end. Returns 0 or an exit code. */
+int json_end(vp_json_writer *writer);
+
 /* Writes any bytes as a string: what is not UTF-8 (in file names and arguments) becomes '?'. */
 void json_lossy(vp_json_writer *writer, const char *text);
 void put_text(vp_json_writer *writer, const char *key, const char *text); /* NULL: null */
@@ -55,6 +58,8 @@ void put_list(vp_json_writer *writer, const char *key, const struct text_list *l
 #define KEY_BOOL(key, value) {key, MEMBER_BOOL, .whole = (value)}
 #define KEY_NULL(key) {key, MEMBER_NULL, .whole = 0}
 #define KEY_RANGE(key, low_end, high_end) {key, MEMBER_RANGE, .low = (low_end), .high = (high_end)} /* as put_range */
+#define KEY_ESTIMATE(key, range_key, estimate) \
+    KEY(key, (estimate).value), KEY_RANGE(range_key, (estimate).low, (estimate).high)
 #define KEY_TEXTS(key, texts) {key, MEMBER_LIST, .list = (texts)}
 #define KEY_OBJECT(key) {key, MEMBER_OBJECT, .whole = 0}
 #define END_OBJECT {NULL, MEMBER_END_OBJECT, .whole = 0}

@@ -53,20 +53,10 @@ static void put_candidate(vp_json_writer *writer, const struct results *results,
         KEY_RANGE("good_share_interval", candidate->good.low, candidate->good.high),
         KEY("good_samples", candidate->good.good), KEY("options", words), END_OBJECT);
 }
-static void begin_json(vp_json_writer *writer, struct text_buffer *out, const char *schema,
-                       const struct objective *objective) {
-    vp_json_writer_init_sink(writer, text_sink, out, 1);
+static void begin_json(vp_json_writer *writer, const char *schema, const struct objective *objective) {
+    vp_json_writer_init_sink(writer, file_sink, stdout, 1);
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", schema), KEY("slo", objective->text),
         KEY("slo_share", objective->share));
-}
-static int print_json(vp_json_writer *writer, struct text_buffer *out) {
-    int code;
-    vp_json_end_object(writer);
-    if (vp_json_finish(writer) != VP_OK) abort(); /* memory ends the program before */
-    text_add_string(out, "\n");
-    code = print_whole(out);
-    free(out->data);
-    return code;
 }
 static int print_best(const struct options *options, const struct objective *objective, const struct results *results,
                       const struct tradeoff *tradeoff, const struct candidate pick[2],
@@ -75,9 +65,8 @@ static int print_best(const struct options *options, const struct objective *obj
     char *words = options_text(file_of(results, tradeoff, pick[0].config)), name[80];
     int code = 0;
     if (is_given(options, "json")) {
-        struct text_buffer out = {NULL, 0, 0};
         vp_json_writer writer;
-        begin_json(&writer, &out, "vlmprof-report-best-slo-1", objective);
+        begin_json(&writer, "vlmprof-report-best-slo-1", objective);
         put_int(&writer, "num_samples", (int64_t)tradeoff->sample_count);
         vp_json_key(&writer, "best");
         put_candidate(&writer, results, tradeoff, &pick[0], words);
@@ -87,11 +76,12 @@ static int print_best(const struct options *options, const struct objective *obj
             put_candidate(&writer, results, tradeoff, &pick[1], others);
             free(others);
         } else vp_json_null(&writer);
-        code = print_json(&writer, &out);
+        vp_json_end_object(&writer);
+        code = json_end(&writer);
     } else {
         print_plain("%s: the best of %s that meets %s (ms) in %g %% of the samples\n",
                     setting_text(file_of(results, tradeoff, pick[0].config), name),
-                    results->files[tradeoff->group->first].task, objective->text, 100 * objective->share);
+                    results->files[tradeoff->group->first].dataset_name, objective->text, 100 * objective->share);
         print_candidate(tradeoff, objective, &pick[0]);
         if (has_second) {
             print_plain("runner-up: %s\n", setting_text(file_of(results, tradeoff, pick[1].config), name));
@@ -161,9 +151,7 @@ static void put_level(vp_json_writer *writer, const struct load_level *level, co
     vp_json_begin_object(writer);
     put_load_level(writer, level);
     PUT(writer, KEY("trial", TRIAL_NAMES[trial_of(level, objective)]), KEY("requests_due", summary->due),
-        KEY("good_share", summary->good_share.value),
-        KEY_RANGE("good_share_interval", summary->good_share.low, summary->good_share.high),
-        KEY("goodput_per_s", summary->goodput),
+        KEY_ESTIMATE("good_share", "good_share_interval", summary->good_share), KEY("goodput_per_s", summary->goodput),
         KEY_RANGE("goodput_interval", summary->goodput_low, summary->goodput_high), END_OBJECT);
 }
 static void add_levels(struct document *document, const struct load_level *levels, size_t count,
@@ -199,9 +187,8 @@ int best_of_load(const struct options *options, const struct objective *objectiv
     best[0] = highest_load(levels->items, rates, objective);
     best[1] = highest_load(levels->items + rates, levels->count - rates, objective);
     if (is_given(options, "json")) {
-        struct text_buffer out = {NULL, 0, 0};
         vp_json_writer writer;
-        begin_json(&writer, &out, "vlmprof-report-best-load-1", objective);
+        begin_json(&writer, "vlmprof-report-best-load-1", objective);
         vp_json_key(&writer, "best_rate");
         put_level(&writer, best[0], objective);
         vp_json_key(&writer, "best_concurrency");
@@ -210,7 +197,8 @@ int best_of_load(const struct options *options, const struct objective *objectiv
         vp_json_begin_array(&writer);
         for (size_t i = 0; i < levels->count; i++) put_level(&writer, &levels->items[i], objective);
         vp_json_end_array(&writer);
-        code = print_json(&writer, &out);
+        vp_json_end_object(&writer);
+        code = json_end(&writer);
     } else {
         struct document document = {NULL, 0, NULL};
         if (rates) add_answer(&document, best[0], objective, "rate");

@@ -479,8 +479,7 @@ static void print_audit_json(const struct options *options, const struct audit *
     PUT(&writer, KEY("client", vp_server_library(audit->endpoint.server)), END_OBJECT);
     put_config(&writer, options);
     vp_json_end_object(&writer);
-    vp_json_finish(&writer);
-    putchar('\n');
+    json_end(&writer); /* main finds an error of stdout */
 }
 
 static void audit_free(struct audit *audit) {

@@ -89,15 +89,15 @@ static int are_texts_different(const char *one, const char *other) {
 }
 /* The share of a file's runs in which the clocks were throttled. */
 static double throttled_share(const struct result_file *file) {
-    return file->throttled_runs > 0 && file->run_at[file->count]
-               ? (double)file->throttled_runs / (double)file->run_at[file->count]
+    return file->num_throttled_runs > 0 && file->run_at[file->count]
+               ? (double)file->num_throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
 /* Truth: a server was asked the same by both files. Their variants may have other names, because a name says only what
  * differs among the files of one side. */
 static int is_same_request(const struct result_file *before, const struct result_file *after) {
-    return before->is_served && after->is_served && !strcmp(before->task, after->task) && is_same_size(before, after)
-           && !knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
+    return before->is_served && after->is_served && !strcmp(before->dataset_name, after->dataset_name)
+           && is_same_size(before, after) && !knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
            && !knob_compare(KNOB_ENDPOINT_MODEL, &before->knobs, &after->knobs);
 }
 /* Truth: the files differ in this. `out` gets what each of them says. */
@@ -128,9 +128,9 @@ static int is_different(const struct result_file *before, const struct result_fi
         texts[1] = after->data_hash ? after->data_hash : after->data;
         break;
     case ALIKE_SEED: numbers[0] = before->seed; numbers[1] = after->seed; break;
-    case ALIKE_RUNS: numbers[0] = before->runs_per_sample; numbers[1] = after->runs_per_sample; break;
+    case ALIKE_RUNS: numbers[0] = before->num_runs_per_sample; numbers[1] = after->num_runs_per_sample; break;
     case ALIKE_TIMING: texts[0] = before->timing; texts[1] = after->timing; break;
-    case ALIKE_METRIC: texts[0] = before->metric; texts[1] = after->metric; break;
+    case ALIKE_METRIC: texts[0] = before->accuracy_metric; texts[1] = after->accuracy_metric; break;
     case ALIKE_NEW_TOKENS: numbers[0] = before->max_new_tokens; numbers[1] = after->max_new_tokens; break;
     default:
         snprintf(out[0], 80, "%d blocks", one->list_count);
@@ -306,7 +306,7 @@ static int is_noisy(const struct comparison_job *job, const struct compared_row 
     int reasons = 0;
     for (size_t i = 0; i < job->pair_count; i++) {
         const struct result_pair *pair = &job->pairs[i];
-        if (row->pair ? row->pair != pair : strcmp(row->task, pair->before->task) != 0) continue;
+        if (row->pair ? row->pair != pair : strcmp(row->task, pair->before->dataset_name) != 0) continue;
         reasons |= vp_noise_reasons(&pair->before->noise) | vp_noise_reasons(&pair->after->noise);
     }
     return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) && !is_forced(job->options, "noise");
@@ -369,7 +369,7 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
         after_means[count++] = by_ratio ? exp(after_sum / (double)alike) : after_sum / (double)alike;
     }
     memset(&row, 0, sizeof row);
-    row.task = job->pairs[first].before->task;
+    row.task = job->pairs[first].before->dataset_name;
     row.which = which;
     row.range = pair_range(&job->pairs[first]);
     for (size_t pair = first + 1; pair < last; pair++)
@@ -386,7 +386,7 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
         struct compared_row row;
         memset(&row, 0, sizeof row);
         row.pair = pair;
-        row.task = pair->before->task;
+        row.task = pair->before->dataset_name;
         row.which = which;
         row.range = pair_range(pair);
         add_comparison(job, &row, before, after, pair_values(pair, which, before, after, NULL));
@@ -413,7 +413,7 @@ static void warn_of_pairs(struct comparison_job *job) {
         }
         pairs += both;
         missing += before->count + after->count - 2 * both;
-        synthetic += before->is_synthetic || after->is_synthetic;
+        synthetic += before->synthetic || after->synthetic;
     }
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)
@@ -470,7 +470,8 @@ static void adjust_verdicts(struct comparison_job *job) {
 static int compare_all(struct comparison_job *job) {
     for (size_t first = 0, last; first < job->pair_count; first = last) {
         for (last = first + 1;
-             last < job->pair_count && !strcmp(job->pairs[last].before->task, job->pairs[first].before->task);)
+             last < job->pair_count
+             && !strcmp(job->pairs[last].before->dataset_name, job->pairs[first].before->dataset_name);)
             last++;
         for (int which = 0; which < COMPARED && last - first > 1; which++) compare_overall(job, first, last, which);
         for (size_t pair = first; pair < last; pair++) compare_pair(job, &job->pairs[pair]);
@@ -648,26 +649,22 @@ static void write_saying(struct document *document, const struct comparison_job 
 }
 /* Prints the comparison. Returns the exit code of the command. */
 static int print_comparison(const struct comparison_job *job) {
-    struct text_buffer out = {NULL, 0, 0};
     const struct saying saying = overall_saying(job);
     int fails = saying.verdict <= SAYS_WORSE
                 || (saying.verdict == SAYS_INCONCLUSIVE && is_given(job->options, "fail_on_unsure")), code;
     if (is_given(job->options, "json")) {
         vp_json_writer writer;
-        vp_json_writer_init_sink(&writer, text_sink, &out, 1);
+        vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
         put_comparisons(&writer, job, &saying);
-        if (vp_json_finish(&writer) != VP_OK) abort();
-        text_add_string(&out, "\n");
+        code = json_end(&writer);
     } else {
         struct document document = {NULL, 0, color_of_saying};
         write_comparison(&document, job);
         if (is_given(job->options, "plan")) write_plan(&document, job);
         write_saying(&document, job, &saying);
-        document_print(&document, 0, &out);
+        code = print_document(&document);
         document_free(&document);
     }
-    code = print_whole(&out);
-    free(out.data);
     return code ? code : fails ? EXIT_WORK : 0;
 }
 /* Checks the words of --force. Returns 0 or an exit code. */

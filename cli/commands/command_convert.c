@@ -400,9 +400,7 @@ static int print_converted(const struct convert_job *job, const struct model *wr
         KEY_KNOWN("seed", job->model.synthetic, number_of(job->options, "seed")), KEY_TEXTS("files", &job->written),
         KEY("tensors", vp_model_tensor_count(&job->model.config)), KEY("weight_files", written->file_count),
         KEY("weight_bytes", written->file_bytes), KEY("seconds", seconds), END_OBJECT);
-    if (vp_json_finish(&writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return 0;
+    return json_end(&writer);
 }
 static int report_converted(const struct convert_job *job, int64_t since_ns) {
     struct model written;

@@ -360,8 +360,7 @@ static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const
     vp_json_key(&writer, "model");
     if (model) put_model(&writer, model, holdings); else vp_json_null(&writer);
     vp_json_end_object(&writer);
-    vp_json_finish(&writer);
-    putchar('\n');
+    json_end(&writer); /* main finds an error of stdout */
 }
 
 static int run_command(const struct options *options) {

@@ -490,9 +490,7 @@ static int print_json(const struct load *load) {
             KEY("trials", load->search.trials), END_OBJECT);
     } else vp_json_null(&writer);
     PUT(&writer, KEY_TEXTS("warnings", &load->warnings), END_OBJECT);
-    if (vp_json_finish(&writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return 0;
+    return json_end(&writer);
 }
 static int load_report(const struct load *load) {
     struct text_buffer found = {NULL, 0, 0};

@@ -36,14 +36,11 @@ static const struct option_spec MERGE_OPTIONS[] = {
 static int print_merged(const char *folder, const char *status, const struct summaries *results,
                         const struct text_list *warnings) {
     vp_json_writer writer;
-    int code = 0;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", folder), KEY("status", status));
     summaries_put(&writer, results);
     PUT(&writer, KEY_TEXTS("warnings", warnings), END_OBJECT);
-    if (vp_json_finish(&writer) != VP_OK) code = output_failed();
-    putchar('\n');
-    return code;
+    return json_end(&writer);
 }
 
 /* --layout reference: result files go in and out; journals are not needed. */
@@ -63,8 +60,7 @@ static int lay_out(const struct options *options) {
         vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
         PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", folder), KEY_TEXTS("files", &layout.written),
             KEY_TEXTS("warnings", &layout.warnings), END_OBJECT);
-        if (vp_json_finish(&writer) != VP_OK) code = output_failed();
-        putchar('\n');
+        if (json_end(&writer)) code = EXIT_OUTPUT;
     }
     reference_layout_free(&layout);
     return code;

@@ -389,14 +389,9 @@ static void print_opening(const struct request *request) {
 }
 static void put_opening(vp_json_writer *writer, const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
-    vp_json_key(writer, "opening");
-    vp_json_begin_object(writer);
-    put_double(writer, "device_ms", (double)opening.device_ns / 1e6);
-    put_double(writer, "memory_ms", (double)opening.memory_ns / 1e6);
-    put_double(writer, "weights_ms", (double)opening.weights_ns / 1e6);
-    put_double(writer, "pages_ms", (double)opening.pages_ns / 1e6);
-    put_int(writer, "page_bytes", (int64_t)opening.page_bytes);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT("opening"), KEY("device_ms", (double)opening.device_ns / 1e6),
+        KEY("memory_ms", (double)opening.memory_ns / 1e6), KEY("weights_ms", (double)opening.weights_ns / 1e6),
+        KEY("pages_ms", (double)opening.pages_ns / 1e6), KEY("page_bytes", (int64_t)opening.page_bytes), END_OBJECT);
 }
 
 static void print_run(const struct options *options, const struct run_state *state) {
@@ -461,18 +456,16 @@ static void print_run_json(const struct options *options, const struct run_state
                                 .ignore_eos = is_given(options, "ignore_eos")};
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-run-2");
-    put_text(&writer, "model", request->model.name);
-    put_text(&writer, "architecture", vp_architecture_name(request->model.config.architecture));
-    put_bool(&writer, "synthetic", request->model.synthetic);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-run-2"), KEY("model", request->model.name),
+        KEY("architecture", vp_architecture_name(request->model.config.architecture)),
+        KEY_BOOL("synthetic", request->model.synthetic));
     put_answer(&writer, "answer", &state->timed.runs[0]);
-    put_text(&writer, "image", request->sample.image_path);
+    PUT(&writer, KEY("image", request->sample.image_path));
     if (point.layout) put_pair(&writer, "image_size", request->sample.height_px, request->sample.width_px);
-    else put_null(&writer, "image_size");
-    put_text(&writer, "preprocess", !request->model.rules->is_tiled ? NULL
-                                    : request->tiles.tier           ? "tier"
-                                                                  : text_of(options, "preprocess"));
+    else PUT(&writer, KEY_NULL("image_size"));
+    PUT(&writer, KEY("preprocess", !request->model.rules->is_tiled ? NULL
+                                   : request->tiles.tier           ? "tier"
+                                                                   : text_of(options, "preprocess")));
     knob_put(&writer, KNOB_IMAGE, &request->knobs);
     knob_put_more(&writer, KNOB_IMAGE, &request->knobs);
     knob_put_more(&writer, KNOB_BLOCKS, &request->knobs);
@@ -500,14 +493,12 @@ static void print_run_json(const struct options *options, const struct run_state
 static void print_prompt(const struct request *request) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 0);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "prompt_text", request->sample.prompt);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("prompt_text", request->sample.prompt));
     put_ints(&writer, "ids", request->input.text_ids,
              request->input.no_bos ? sequence_of(&request->input) : request->input.text_count);
-    put_int(&writer, "text_tokens", request->input.text_count);
-    put_int(&writer, "image_tokens", request->input.layout ? request->input.layout->image_tokens : 0);
-    put_int(&writer, "total_sequence_length", sequence_of(&request->input));
-    vp_json_end_object(&writer);
+    PUT(&writer, KEY("text_tokens", request->input.text_count),
+        KEY("image_tokens", request->input.layout ? request->input.layout->image_tokens : 0),
+        KEY("total_sequence_length", sequence_of(&request->input)), END_OBJECT);
     vp_json_finish(&writer);
     putchar('\n');
 }

@@ -357,8 +357,7 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
     }
     PUT(&writer, END_ARRAY, KEY("cuda_skipped", selftest->skipped[0] ? selftest->skipped : NULL),
         KEY("passed", selftest->verdict_count - failed), KEY("failed", failed), END_OBJECT);
-    vp_json_finish(&writer);
-    putchar('\n');
+    json_end(&writer); /* main finds an error of stdout */
 }
 
 static void selftest_free(struct selftest *selftest) {

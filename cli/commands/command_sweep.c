@@ -179,9 +179,7 @@ static int print_summary(const struct sweep *sweep, const struct text_list *warn
         KEY("runs_now", sweep->runs_now), KEY("failed", sweep->failed), KEY_BOOL("synthetic", sweep->model.synthetic));
     summaries_put(&writer, &sweep->results);
     PUT(&writer, KEY_TEXTS("warnings", warnings), END_OBJECT);
-    if (vp_json_finish(&writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return code;
+    return json_end(&writer) ? EXIT_OUTPUT : code;
 }
 /* Prints what was measured. Returns the exit code of the sweep. */
 static int sweep_report(const struct sweep *sweep) {
@@ -421,7 +419,8 @@ static void make_engines(struct sweep *sweep) {
 static int sweep_prepare(struct sweep *sweep) {
     int code;
     make_engines(sweep);
-    code = is_given(sweep->options, "endpoint") ? served_open(sweep) : 0;
+    sweep->way = is_given(sweep->options, "endpoint") ? &SERVER_WAY : &ENGINE_WAY;
+    code = sweep->way == &SERVER_WAY ? served_open(sweep) : 0;
     if (!code) code = sweep_open(sweep);
     if (code) return code;
     sweep->run = runs_make(1, sweep->plan.new_tokens);

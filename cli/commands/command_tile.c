@@ -250,8 +250,7 @@ static int run_command(const struct options *options) {
     if (!code && !job.row_count) code = complain(EXIT_INPUT, "--sizes %s: there is no size in it", list);
     if (job.json && job.row_count) {
         vp_json_end_array(&job.writer);
-        vp_json_finish(&job.writer);
-        putchar('\n');
+        json_end(&job.writer); /* main finds an error of stdout */
     }
     if (!code && job.refused_count)
         code = complain(EXIT_INPUT, "%lld of %lld sizes refused; see their error", (long long)job.refused_count,

@@ -97,14 +97,9 @@ static int print_text(const struct comparison *comparison, const char *const nam
     document_free(&document);
     return code;
 }
-static void put_value(vp_json_writer *writer, const char *key, const char *range_key, const vp_series_value *value) {
-    PUT(writer, KEY(key, value->value), KEY_RANGE(range_key, value->low, value->high));
-}
 static int print_json(const struct comparison *comparison, const char *const names[2]) {
-    struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
-    vp_json_writer_init_sink(&writer, text_sink, &out, 1);
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-load-1"), KEY("a", names[0]),
         KEY("b", names[1]), KEY_TEXTS("warnings", &comparison->warnings), KEY("verdict", overall_of(comparison)),
         KEY_ARRAY("comparisons"));
@@ -113,17 +108,11 @@ static int print_json(const struct comparison *comparison, const char *const nam
         const vp_series_value a = value_of(row->before, row->which), b = value_of(row->after, row->which);
         vp_json_begin_object(&writer);
         put_load_level(&writer, row->before);
-        put_text(&writer, "of", KEYS[row->which]);
-        put_value(&writer, "a", "a_interval", &a);
-        put_value(&writer, "b", "b_interval", &b);
-        PUT(&writer, KEY("verdict", SAYS[is_goodput(row->which)][row->says]), END_OBJECT);
+        PUT(&writer, KEY("of", KEYS[row->which]), KEY_ESTIMATE("a", "a_interval", a),
+            KEY_ESTIMATE("b", "b_interval", b), KEY("verdict", SAYS[is_goodput(row->which)][row->says]), END_OBJECT);
     }
     PUT(&writer, END_ARRAY, END_OBJECT);
-    if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
-    text_add_string(&out, "\n");
-    code = print_whole(&out);
-    free(out.data);
-    return code;
+    return json_end(&writer);
 }
 int load_compare(const struct load_levels *before, const struct load_levels *after, const char *const names[2],
                  int is_json, int fails_unsure) {

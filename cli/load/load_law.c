@@ -21,7 +21,7 @@ static int can_match(const struct results *results, const struct server_law *law
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         size_t row;
-        if (!law_is_of(law, file) || strcmp(file->task, level->task ? level->task : "")) continue;
+        if (!law_is_of(law, file) || strcmp(file->dataset_name, level->task ? level->task : "")) continue;
         row = result_row(file, asked->sample_id);
         if (row < file->count && law_request_of(law, file, row, request)
             && fabs(request->prompt_tokens - (double)asked->record.usage.prompt_tokens) <= 0) {
@@ -193,8 +193,7 @@ static void put_waits(vp_json_writer *writer, struct wait_value of[WAIT_PARTS][W
         vp_json_key(writer, PART_KEYS[part]);
         vp_json_begin_object(writer);
         for (int p = 0; p < WAIT_PERCENTILES; p++) {
-            PUT(writer, KEY_OBJECT(PERCENTILE_KEYS[p]), KEY("ms", of[part][p].value),
-                KEY_RANGE("interval_ms", of[part][p].low, of[part][p].high), END_OBJECT);
+            PUT(writer, KEY_OBJECT(PERCENTILE_KEYS[p]), KEY_ESTIMATE("ms", "interval_ms", of[part][p]), END_OBJECT);
         }
         vp_json_end_object(writer);
     }

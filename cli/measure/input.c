@@ -25,7 +25,7 @@ static void apply_prune(struct pass_input *input, const struct knob_value *value
     (void)prune_read(value->text, &input->prune, reason, sizeof reason); /* prune_check did that: it can be read */
     input->prune.how.image_tokens = input->layout ? input->layout->feature_tokens : 0;
 }
-#define APPLY_OF(id, sweep, run, apply, ...) apply,
+#define APPLY_OF(id, key, words, sweep, run, apply, ...) apply,
 static void (*const APPLY[KNOB_COUNT])(struct pass_input *, const struct knob_value *) = {KNOB_ROWS(APPLY_OF)};
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values) {
     for (int knob = 0; knob < KNOB_COUNT; knob++)

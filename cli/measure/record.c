@@ -48,9 +48,6 @@ static vp_chat_usage usage_of(const struct point *point) {
     const vp_chat_usage unknown = {-1, -1, -1, -1, -1};
     return point->run_count && point->runs[0].served ? point->runs[0].served->usage : unknown;
 }
-static void put_count_or_null(vp_json_writer *writer, const char *key, int64_t count) {
-    if (count < 0) put_null(writer, key); else put_int(writer, key, count);
-}
 void put_served_layout(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent) {
     const vp_chat_usage usage = usage_of(point);
     const struct field_pair none = {-1, -1};
@@ -81,20 +78,13 @@ static void put_run_gaps(vp_json_writer *writer, const struct served *served) {
     vp_json_end_array(writer);
     free(gaps);
 }
+static double ms_or_nan(int64_t ns) { return ns < 0 ? (double)NAN : (double)ns / 1e6; }
 static void put_served_run(vp_json_writer *writer, const struct served *served) {
+    struct served_result result;
+    result.usage = served->usage;
+    SERVED_RESULT_ROWS(FIELD_FILL, FIELD_SKIP, &result)
     vp_json_begin_object(writer);
-    put_usage(writer, &served->usage);
-    put_text(writer, "model", served->model);
-    put_text(writer, "finish_reason", served->finish_reason);
-    put_int(writer, "pieces", (int64_t)served->piece_count);
-    put_int(writer, "attempts", served->attempts);
-    put_bool(writer, "new_connection", served->is_new_connection);
-    put_bool(writer, "streamed", served->is_streamed);
-    put_double(writer, "sent_ms", served->sent_ns < 0 ? (double)NAN : (double)served->sent_ns / 1e6);
-    put_double(writer, "headers_ms", served->headers_ns < 0 ? (double)NAN : (double)served->headers_ns / 1e6);
-    put_double(writer, "first_output_ms",
-               served->first_output_ns < 0 ? (double)NAN : (double)served->first_output_ns / 1e6);
-    put_server_timings(writer, served);
+    fields_put(writer, &SERVED_RESULT, &result);
     vp_json_end_object(writer);
 }
 void put_served_point(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent) {
@@ -110,24 +100,14 @@ void put_served_point(vp_json_writer *writer, const struct point *point, const s
     for (int32_t i = 0; i < point->run_count; i++) put_served_run(writer, point->runs[i].served);
     vp_json_end_array(writer);
 }
+static const struct pass_result *first_run(const struct point *point) {
+    return point->run_count ? &point->runs[0] : NULL;
+}
 void put_point_tokens(vp_json_writer *writer, const struct point *point) {
-    int ran = point->run_count > 0;
-    int32_t tokens = ran ? point->runs[0].token_count : 0;
-    if (point->is_served) { /* a server does not say whether its count has the token that ends the answer */
-        const struct served *served = ran ? point->runs[0].served : NULL;
-        put_count_or_null(writer, "output_tokens", usage_of(point).completion_tokens);
-        put_null(writer, "content_tokens");
-        vp_json_key(writer, "ends_with_eos");
-        if (served && served->finish_reason) vp_json_bool(writer, point->runs[0].ended_by_eos);
-        else vp_json_null(writer);
-        return;
-    }
-    vp_json_key(writer, "output_tokens");
-    if (ran) vp_json_int(writer, tokens); else vp_json_null(writer);
-    vp_json_key(writer, "content_tokens");
-    if (ran) vp_json_int(writer, tokens - (point->runs[0].ended_by_eos != 0)); else vp_json_null(writer);
-    vp_json_key(writer, "ends_with_eos");
-    if (ran) vp_json_bool(writer, point->runs[0].ended_by_eos); else vp_json_null(writer);
+    const struct pass_result *run = first_run(point);
+    struct tokens tokens;
+    TOKENS_ROWS(FIELD_FILL, &tokens)
+    fields_put(writer, &ANSWER_TOKENS, &tokens);
 }
 
 /* "energy_resolution_j": of the mean; each run's reading is off by at most a step at either end. */
@@ -221,38 +201,30 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
         outcome->reason = "the record has no answers to compare with";
     free(record.nodes);
 }
-/* By their tokens; of a server's answers only the text is known. */
-static int is_same_answer(const struct pass_result *left, const struct pass_result *right) {
-    if (left->served)
-        return left->answer_bytes == right->answer_bytes && !memcmp(left->answer, right->answer, left->answer_bytes);
-    return left->token_count == right->token_count
-           && !memcmp(left->tokens, right->tokens, (size_t)left->token_count * sizeof(int32_t));
-}
 int is_truncated(const struct pass_result *run) {
     if (!run->served) return !run->ended_by_eos;
     return run->served->finish_reason ? !strcmp(run->served->finish_reason, "length") : -1;
 }
-void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored) {
-    vp_score_outcome outcome = *scored;
-    int same = 1, ran = point->run_count > 0;
-    const int truncated = ran && !point->ignore_eos ? is_truncated(&point->runs[0]) : -1;
-    for (int32_t run = 1; run < point->run_count; run++) same &= is_same_answer(&point->runs[run], &point->runs[0]);
-    /* unparsed: the reference guesses there; a guess earns nothing */
-    put_double(writer, "accuracy", outcome.is_unparsed ? 0 : outcome.score);
-    put_text(writer, "accuracy_reason", outcome.is_unparsed ? NULL : outcome.reason);
-    put_answer(writer, "pred", ran ? &point->runs[0] : NULL);
-    put_text(writer, "pred_cleaned", ran ? outcome.cleaned : NULL);
-    vp_json_key(writer, "unparsed");
-    if (ran) vp_json_bool(writer, outcome.is_unparsed); else vp_json_null(writer);
-    vp_json_key(writer, "truncated"); /* no EOS among the tokens that were allowed */
-    if (truncated >= 0) vp_json_bool(writer, truncated); else vp_json_null(writer);
-    vp_json_key(writer, "empty");
-    if (ran && outcome.cleaned) vp_json_bool(writer, !outcome.cleaned[0]); else vp_json_null(writer);
-    if (point->is_served) put_null(writer, "output_token_ids");
-    else put_ints(writer, "output_token_ids", ran ? point->runs[0].tokens : NULL, ran ? point->runs[0].token_count : 0);
-    vp_json_key(writer, "answers_equal_over_runs");
-    if (ran) vp_json_bool(writer, same); else vp_json_null(writer);
-    put_text(writer, "prompt", point->sample->prompt);
+static struct field_bytes bytes_of(const struct pass_result *run) {
+    struct field_bytes bytes = {NULL, 0};
+    if (!run) return bytes;
+    bytes.text = run->answer;
+    bytes.bytes = run->answer_bytes;
+    return bytes;
+}
+static struct field_ints token_ids(const struct point *point) {
+    static const int32_t none[1];
+    struct field_ints ids = {point->is_served ? NULL : none, 0};
+    if (point->is_served || !point->run_count) return ids;
+    ids.items = point->runs[0].tokens;
+    ids.count = point->runs[0].token_count;
+    return ids;
+}
+void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *outcome) {
+    const struct pass_result *run = first_run(point);
+    struct answer answer;
+    ANSWER_ROWS(FIELD_FILL, &answer)
+    fields_put(writer, &ANSWER, &answer);
 }
 
 void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct sample *sample) {

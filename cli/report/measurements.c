@@ -186,10 +186,10 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     int64_t failed = 0, missing = 0, throttled = 0, synthetic = 0;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
-        synthetic += file->is_synthetic;
+        synthetic += file->synthetic;
         failed += file->failed_count;
-        missing += file->missing_count > 0 ? file->missing_count : 0;
-        throttled += file->throttled_runs > 0 ? file->throttled_runs : 0;
+        missing += file->num_missing > 0 ? file->num_missing : 0;
+        throttled += file->num_throttled_runs > 0 ? file->num_throttled_runs : 0;
     }
     if (synthetic)
         text_list_add(

@@ -102,7 +102,7 @@ static void csv_add_line(struct text_buffer *out, const struct report *report, s
     while (index >= tradeoff->group->first + tradeoff->group->count) tradeoff++;
     while (config < tradeoff->config_count && tradeoff->group->paired[config] != index) config++;
     if (config < tradeoff->config_count && !tradeoff->reason[0]) point = &tradeoff->points[config];
-    csv_texts(&line, "task", times->file->task);
+    csv_texts(&line, "task", times->file->dataset_name);
     csv_knobs(&line, report, times->file, 1);
     csv_value(&line, "num_samples", "", (double)times->file->count);
     csv_knobs(&line, report, times->file, 0);
@@ -125,8 +125,8 @@ void report_csv(struct text_buffer *out, const struct report *report) {
 
 /* ---- JSON */
 static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost) {
-    PUT(writer, KEY_OBJECT(NULL), KEY("mean_ms", cost->mean), KEY("share", cost->share), KEY("p50_ms", cost->p50.value),
-        KEY_RANGE("p50_interval", cost->p50.low, cost->p50.high), KEY("flops", cost->flops), KEY("bytes", cost->bytes),
+    PUT(writer, KEY_OBJECT(NULL), KEY("mean_ms", cost->mean), KEY("share", cost->share),
+        KEY_ESTIMATE("p50_ms", "p50_interval", cost->p50), KEY("flops", cost->flops), KEY("bytes", cost->bytes),
         KEY("launches", cost->launches), KEY("tflops_per_s", cost->tflops), KEY("gb_per_s", cost->gbs),
         KEY("host_share", cost->host_share), KEY("idle_share", cost->idle_share));
     vp_json_key(writer, "parts"); /* null: kernels were not timed */
@@ -157,16 +157,16 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         if (is_left_out(metric, decomposition->mean[metric])) continue;
         PUT(writer, KEY_OBJECT(METRIC_KEYS[metric]), KEY("count", decomposition->counts[metric]),
-            KEY("mean", decomposition->mean[metric]), KEY("p50", decomposition->p50[metric].value),
-            KEY_RANGE("p50_interval", decomposition->p50[metric].low, decomposition->p50[metric].high),
+            KEY("mean", decomposition->mean[metric]), KEY_ESTIMATE("p50", "p50_interval", decomposition->p50[metric]),
             KEY("p95", decomposition->p95[metric]), KEY("p99", decomposition->p99[metric]), END_OBJECT);
     }
     PUT(writer, END_OBJECT, KEY("closure", decomposition->closure),
         KEY("unaccounted_share", decomposition->unaccounted_share), KEY("idle_share", decomposition->idle_share),
         KEY("run_spread", decomposition->run_spread));
     if (decomposition->file->is_served) put_outside(writer, &decomposition->file->outside);
-    PUT(writer, KEY("tool_cost_share", decomposition->file->cost_share),
-        KEY_RANGE("tool_cost_share_interval", decomposition->file->cost_low, decomposition->file->cost_high),
+    PUT(writer, KEY("tool_cost_share", decomposition->file->cost.bare_difference_share),
+        KEY_RANGE("tool_cost_share_interval", decomposition->file->cost.bare_difference_share_interval.low,
+                  decomposition->file->cost.bare_difference_share_interval.high),
         KEY_OBJECT("stages"));
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         if (!isfinite(decomposition->stages[stage].mean)) continue;
@@ -178,18 +178,16 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
 static void put_curve(vp_json_writer *writer, const struct report *report, size_t index) {
     const struct curve *curve = &report->curves.items[index];
     PUT(writer, KEY_OBJECT(NULL), KEY("name", curve->name),
-        KEY("dataset_name", report->results->files[report->results->groups[curve->group].first].task),
+        KEY("dataset_name", report->results->files[report->results->groups[curve->group].first].dataset_name),
         KEY("of", curve->label), KEY("x", curve->x_name), KEY("y", curve->y_name), KEY("unit", curve->unit),
-        KEY("slope", curve->slope.value), KEY_RANGE("slope_interval", curve->slope.low, curve->slope.high),
-        KEY("intercept_ms", curve->intercept.value),
-        KEY_RANGE("intercept_interval", curve->intercept.low, curve->intercept.high), KEY("r2", curve->r2),
+        KEY_ESTIMATE("slope", "slope_interval", curve->slope),
+        KEY_ESTIMATE("intercept_ms", "intercept_interval", curve->intercept), KEY("r2", curve->r2),
         KEY("count", curve->count), KEY_ARRAY("bins"));
     for (size_t bin = 0; bin < curve->bin_count; bin++) {
-        PUT(writer, KEY_OBJECT(NULL), KEY("x", curve->bins[bin].x), KEY("p50_ms", curve->bins[bin].p50.value),
-            KEY_RANGE("p50_interval", curve->bins[bin].p50.low, curve->bins[bin].p50.high),
-            KEY("mean_x", curve->bins[bin].mean_x), KEY("mean_ms", curve->bins[bin].mean.value),
-            KEY_RANGE("mean_interval", curve->bins[bin].mean.low, curve->bins[bin].mean.high),
-            KEY("count", curve->bins[bin].count), END_OBJECT);
+        PUT(writer, KEY_OBJECT(NULL), KEY("x", curve->bins[bin].x),
+            KEY_ESTIMATE("p50_ms", "p50_interval", curve->bins[bin].p50), KEY("mean_x", curve->bins[bin].mean_x),
+            KEY_ESTIMATE("mean_ms", "mean_interval", curve->bins[bin].mean), KEY("count", curve->bins[bin].count),
+            END_OBJECT);
     }
     PUT(writer, END_ARRAY, END_OBJECT);
 }
@@ -312,7 +310,7 @@ static void put_gains(vp_json_writer *writer, const struct tradeoff *tradeoff) {
 static void put_tradeoff(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
     const uint32_t *fronts[2];
     size_t counts[2];
-    PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", report->results->files[tradeoff->group->first].task),
+    PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", report->results->files[tradeoff->group->first].dataset_name),
         KEY("reason", tradeoff->reason[0] ? tradeoff->reason : NULL), KEY_BOOL("corpus_metric", tradeoff->is_corpus),
         KEY("num_samples", tradeoff->sample_count));
     if (!tradeoff->reason[0]) {

@@ -57,14 +57,14 @@ static void write_summary(struct document *document, const struct report *report
                   results->count == 1 ? "" : "s");
     for (size_t i = 0; i < results->group_count; i++) {
         const struct result_file *first = &results->files[results->groups[i].first];
-        document_text(document, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task,
+        document_text(document, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->dataset_name,
                       results->groups[i].count, results->groups[i].count == 1 ? "" : "s",
-                      first->metric ? first->metric : "a metric that is not said");
+                      first->accuracy_metric ? first->accuracy_metric : "a metric that is not said");
     }
     if (are_all_served(results)) write_servers(document, results);
     else
         document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said",
-                  file->is_synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
+                  file->synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
                   file->device ? file->device : "device not said");
     free(weights);
     if (least == most) document_text(document, BLOCK_LINE, "%zu samples a configuration", most);
@@ -74,11 +74,11 @@ static void write_summary(struct document *document, const struct report *report
 }
 static void write_provenance(struct document *document, const struct report *report) {
     const struct result_file *file = &report->results->files[0];
-    if (!(file->runs_per_sample > 0) && !(file->measured_from && file->measured_to)) return;
+    if (!(file->num_runs_per_sample > 0) && !(file->measured_from && file->measured_to)) return;
     document_text(document, BLOCK_HEADING, "Provenance");
-    if (file->runs_per_sample > 0)
+    if (file->num_runs_per_sample > 0)
         document_text(document, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs",
-                      (long long)file->runs_per_sample, file->runs_per_sample == 1 ? "" : "s");
+                      (long long)file->num_runs_per_sample, file->num_runs_per_sample == 1 ? "" : "s");
     if (file->measured_from && file->measured_to)
         document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
                       file->measured_to, file->version ? file->version : "?", file->host ? file->host : "?");
@@ -274,7 +274,7 @@ static void write_curves(struct document *document, const struct report *report,
         if (!list) {
             document_text(document, BLOCK_HEADING,
                           "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
-                          report->results->files[report->results->groups[group].first].task);
+                          report->results->files[report->results->groups[group].first].dataset_name);
             list = document_table(document, "latency|against|of|slope|unit|at 0, ms|R2|points");
         }
         CELLS(list, curve->y_name, curve->x_name, curve->label, number_of_estimate(curve->slope).text, curve->unit,
@@ -313,14 +313,15 @@ static void write_front(struct document *document, const struct report *report, 
     struct text_list *table;
     char latency[64];
     document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common",
-                  percentile, axis, report->results->files[tradeoff->group->first].task, tradeoff->sample_count);
+                  percentile, axis, report->results->files[tradeoff->group->first].dataset_name,
+                  tradeoff->sample_count);
     if (tradeoff->is_corpus)
         document_text(
             document, BLOCK_LINE,
             "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals of "
             "accuracy, no memberships, no effects on it",
-            report->results->files[tradeoff->group->first].metric
-                ? report->results->files[tradeoff->group->first].metric
+            report->results->files[tradeoff->group->first].accuracy_metric
+                ? report->results->files[tradeoff->group->first].accuracy_metric
                 : "of these files");
     else
         document_text(
@@ -385,7 +386,7 @@ static void write_effects(struct document *document, const struct report *report
         return;
     }
     document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy, %s [95 %% interval]",
-                  METRIC_KEYS[report->settings.axis], report->results->files[tradeoff->group->first].task);
+                  METRIC_KEYS[report->settings.axis], report->results->files[tradeoff->group->first].dataset_name);
     write_effect_shares(document, tradeoff);
     document_text(document, BLOCK_LINE, "main effects: a level's mean less the mean of all; %s mean %s %s%s%s",
                   is_energy ? "energy" : "latency",
@@ -516,7 +517,7 @@ static void write_pruning(struct document *document, const struct report *report
         char name[80];
         if (!table) {
             document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
-                          report->results->files[tradeoff->group->first].task);
+                          report->results->files[tradeoff->group->first].dataset_name);
             document_text(document, BLOCK_LINE,
                           "points: accuracy less that of no pruning, and of random tokens of the same number, paired "
                           "over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
@@ -537,7 +538,8 @@ void report_text_write(struct document *document, const struct report *report) {
     for (size_t i = 0; i < report->results->group_count; i++) {
         const struct tradeoff *tradeoff = &report->tradeoffs[i];
         if (tradeoff->reason[0]) {
-            document_text(document, BLOCK_HEADING, "E2: %s", report->results->files[tradeoff->group->first].task);
+            document_text(document, BLOCK_HEADING, "E2: %s",
+                          report->results->files[tradeoff->group->first].dataset_name);
             document_text(document, BLOCK_LINE, "no front: %s", tradeoff->reason);
             continue;
         }

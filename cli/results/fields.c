@@ -37,6 +37,17 @@ FIELD_TABLE(SENT, struct served_sizes, SENT_ROWS(FIELD_ROW, FIELD_AT, struct ser
 FIELD_TABLE(KERNELS, struct kernels_line, KERNELS_ROWS(FIELD_ROW, FIELD_ELSE, struct kernels_line))
 FIELD_TABLE(KERNEL_STAGE, struct kernel_stage, KERNEL_STAGE_ROWS(FIELD_ROW, FIELD_ELSE, struct kernel_stage))
 FIELD_TABLE(NOISE_LINE, struct noise_line, NOISE_LINE_ROWS(FIELD_ROW, FIELD_AT, struct noise_line))
+FIELD_TABLE(ROW_HEAD, struct row_head, ROW_HEAD_ROWS(FIELD_ROW, struct row_head))
+FIELD_TABLE(ANSWER_TOKENS, struct tokens, TOKENS_ROWS(FIELD_ROW, struct tokens))
+FIELD_TABLE(ANSWER, struct answer, ANSWER_ROWS(FIELD_ROW, struct answer))
+FIELD_TABLE(MEASURED, struct measured_row, MEASURED_ROWS(FIELD_ROW, struct measured_row))
+FIELD_TABLE(MEASURED_COST, struct measured_cost, MEASURED_COST_ROWS(FIELD_ROW, struct measured_cost))
+FIELD_TABLE(SERVED_RESULT, struct served_result, SERVED_RESULT_ROWS(FIELD_ROW, FIELD_AT, struct served_result))
+FIELD_TABLE(RESULT, struct result_head, RESULT_ROWS(FIELD_ROW, struct result_head))
+FIELD_TABLE(RESULT_ACCURACY, struct result_accuracy, RESULT_ACCURACY_ROWS(FIELD_ROW, struct result_accuracy))
+FIELD_TABLE(RESULT_VISION, struct result_vision, RESULT_VISION_ROWS(FIELD_ROW, struct result_vision))
+FIELD_TABLE(RESULT_TIME, struct result_time, RESULT_TIME_ROWS(FIELD_ROW, struct result_time))
+FIELD_TABLE(TOOL_COST, struct tool_cost, TOOL_COST_ROWS(FIELD_ROW, struct tool_cost))
 FIELD_TABLE(NOISE, vp_noise_summary, NOISE_ROWS(FIELD_AT, vp_noise_summary))
 
 /* ---- values in memory */
@@ -68,9 +79,13 @@ static struct field_range range_at(const char *at) {
 }
 /* Where the rows of an object have their struct; NULL: it is null. */
 static const char *object_at(const struct field *row, const char *at) { return row->is_pointer ? text_at(at) : at; }
+static int is_pointer(const struct field *row) {
+    return row->type == FIELD_TEXT || row->type == FIELD_JSON || row->type == FIELD_LIST;
+}
 /* Truth: the value in memory is null. */
 static int is_null(const struct field *row, const char *at) {
-    if (!row->null && !row->is_optional) return 0;
+    const int may_be = row->null || row->is_optional;
+    if (row->type == FIELD_STAGES || (!may_be && !is_pointer(row))) return 0;
     switch (row->type) {
     case FIELD_INT: return int_at(at, row->bytes) < row->least || int_at(at, row->bytes) > row->most;
     case FIELD_TRUTH: return int_at(at, row->bytes) < 0;
@@ -129,6 +144,13 @@ static void put_two(vp_json_writer *writer, const struct field *row, const char 
     }
     vp_json_end_array(writer);
 }
+/* On one line: in what a server sends there may be line ends between the values. */
+static void put_raw(vp_json_writer *writer, const char *json) {
+    char *text = copy_text(json, strlen(json));
+    for (char *byte = text; *byte; byte++) if (*byte == '\n' || *byte == '\r') *byte = ' ';
+    vp_json_raw(writer, text, strlen(text));
+    free(text);
+}
 static void put_value(vp_json_writer *writer, const struct field *row, const char *from) {
     const char *at = from + row->offset;
     switch (row->type) {
@@ -148,7 +170,7 @@ static void put_value(vp_json_writer *writer, const struct field *row, const cha
         vp_json_end_object(writer);
         break;
     case FIELD_JSON:
-    case FIELD_LIST: vp_json_raw(writer, text_at(at), strlen(text_at(at))); break;
+    case FIELD_LIST: put_raw(writer, text_at(at)); break;
     default: put_two(writer, row, at);
     }
 }
@@ -193,8 +215,8 @@ static int are_objects(const vp_json *json, uint32_t node, const struct fields *
 }
 static int is_choice(const struct field *row, const char *text) {
     const size_t bytes = strlen(text);
-    for (const char *word = row->choices; word && *word; word += strcspn(word, " "), word += *word == ' ')
-        if (strcspn(word, " ") == bytes && !memcmp(word, text, bytes)) return 1;
+    for (const char *word = row->choices; word && *word; word += strcspn(word, "|"), word += *word == '|')
+        if (strcspn(word, "|") == bytes && !memcmp(word, text, bytes)) return 1;
     return !row->choices;
 }
 static int is_text(const vp_json *json, uint32_t node, const struct field *row) {
@@ -337,6 +359,7 @@ static void read_object(const vp_json *json, uint32_t node, const struct field *
 static void read_value(const vp_json *json, uint32_t node, const struct field *row, char *to) {
     char *at = to + row->offset;
     const double number = node_number(json, node);
+    const int is_null_there = row->null && node_is(json, node, VP_JSON_NULL);
     int64_t value = 0;
     switch (row->type) {
     case FIELD_INT:
@@ -346,14 +369,18 @@ static void read_value(const vp_json *json, uint32_t node, const struct field *r
         break;
     case FIELD_NUMBER: memcpy(at, &number, sizeof number); break;
     case FIELD_TEXT: set_text(at, node_text(json, node)); break;
-    case FIELD_BYTES: read_bytes(json, node, row, to); break;
+    case FIELD_BYTES:
+        if (!is_null_there) read_bytes(json, node, row, to);
+        break;
     case FIELD_TRUTH:
         set_int(at, row->bytes, row->null && !node_is(json, node, VP_JSON_FALSE) && !node_is(json, node, VP_JSON_TRUE)
                                     ? -1
                                     : node_is(json, node, VP_JSON_TRUE));
         break;
     case FIELD_INTS:
-    case FIELD_OBJECTS: read_items(json, node, row, to); break;
+    case FIELD_OBJECTS:
+        if (!is_null_there) read_items(json, node, row, to);
+        break;
     case FIELD_STAGES: read_stages(json, node, (vp_stage_times *)(void *)at); break;
     case FIELD_OBJECT: read_object(json, node, row, at); break;
     case FIELD_JSON: set_text(at, raw_text(json, node, VP_JSON_OBJECT)); break;

@@ -28,6 +28,8 @@ enum field_type {
 };
 struct field_pair { int64_t first, second; };
 struct field_range { double low, high; };
+struct field_bytes { const char *text; size_t bytes; };
+struct field_ints { const int32_t *items; int64_t count; };
 
 struct fields;
 struct field {
@@ -38,10 +40,12 @@ struct field {
     const char *unit;           /* NULL: none */
     const char *null;           /* why it may be null; NULL: it may not */
     int64_t least, most;        /* of integers; of a number where most is above least */
-    const char *choices;        /* the words that a text may be; NULL: any */
+    const char *choices;        /* what a text may be, "a|b"; NULL: anything */
     size_t count, count_bytes;  /* where the length stands */
     size_t stride, item, item_bytes; /* of an item of a list; of the integer in it */
     const struct fields *of;    /* of FIELD_OBJECT and FIELD_OBJECTS */
+    int column;                 /* of a number of a sample: COLUMN_..., where reports read it */
+    int is_read;                /* truth: reports read it from the head of a result file */
     int digits;                 /* decimals that are written; 0: all */
     int is_pointer;
     int is_optional;            /* truth: a value that is null is not written, and older files lack the key */
@@ -88,6 +92,8 @@ void fields_free(const struct fields *fields, void *of);
 #define FIELD_C_JSON const char *
 #define FIELD_C_LIST const char *
 #define FIELD_C_OBJECTS void *
+#define FIELD_C_BYTES struct field_bytes
+#define FIELD_C_INTS struct field_ints
 #define FIELD_FILL(line, type_, key_, value_, ...) (line)->key_ = value_;
 #define FIELD_SKIP(...)
 
@@ -95,6 +101,8 @@ void fields_free(const struct fields *fields, void *of);
 #define LINE_NS_MAX INT64_C(500000000000000) /* of a run: six days; sums over a point's runs do not overflow */
 #define LINE_WORK_MAX (INT64_C(1) << 58)     /* launches, FLOPs and bytes of a stage */
 #define LINE_COUNT_MAX (INT64_C(1) << 40)
+#define FIELD_COUNT_MAX (INT64_C(1) << 60)
+#define RESULT_SCHEMA "vlmprof-sweep-2"
 enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* runs of a point; rows of a tiling */
 
 #define HEAD_ROWS(ROW, ELSE, S) \
@@ -191,6 +199,8 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, unix_s, (int64_t)time(NULL), "when it ended", .most = LINE_COUNT_MAX) \
     AT(S, INT, "total_ns", pass.total_ns, "T_total", .least = 1, .most = LINE_NS_MAX) \
     AT(S, BYTES, "answer", pass.answer, "the answer's text", FIELD_COUNT_AT(S, pass.answer_bytes))
+#define KEPT_FIELD(id, key, unit_, meaning, value, S, AT) \
+    AT(S, NUMBER, key, pass.kept[KEPT_##id], meaning, .unit = unit_, .is_optional = 1)
 #define RUN_ROWS(ROW, AT, S) \
     ANY_RUN_ROWS(ROW, AT, S) \
     ROW(S, INT, stamps, sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS, "time stamps or events", \
@@ -203,7 +213,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     AT(S, TRUTH, "ended_by_eos", pass.ended_by_eos, "the model ended its answer") \
     ROW(S, TRUTH, throttled, sweep->is_throttled, "the device was slowed down") \
     ROW(S, JSON, telemetry, telemetry, "clocks, power, temperature", .null = "not read") \
-    AT(S, NUMBER, "energy_j", pass.energy_j, "what the GPU used, by NVML's counter", .unit = "J", .is_optional = 1) \
+    KEPT_ROWS(KEPT_FIELD, S, AT) \
     AT(S, NUMBER, "energy_resolution_j", pass.energy_resolution_j, "what it used in one step of the counter", \
        .unit = "J", .is_optional = 1)
 #define SERVED_RUN_ROWS(ROW, AT, S) \
@@ -256,7 +266,7 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
 #define TWINS_PAIRS(ROW, S) \
     ROW(S, OBJECTS, pairs, twins->pairs, "in the order they ran", .of = &TWIN_PAIR, FIELD_COUNT_AT(S, count))
 #define TWINS_OBJECT_ROWS(ROW, S) \
-    ROW(S, TEXT, method, text_of(sweep->options, "twins_method"), "--twins_method", .choices = "exact adjusted") \
+    ROW(S, TEXT, method, text_of(sweep->options, "twins_method"), "--twins_method", .choices = "exact|adjusted") \
     TWINS_REASON(ROW, S) \
     ROW(S, INT, prompt_tokens, twins->prompt_tokens, "of the image's request", .most = INT32_MAX) \
     ROW(S, INT, image_tokens, twins->image_tokens, "those less the tokens of the question alone", \
@@ -292,7 +302,7 @@ struct twin_pair {
 #define DONE_ROWS(ROW, ELSE, S) \
     POINT_ROWS(ROW, S) \
     ROW(S, INT, done, point->runs, "its runs", .least = 1, .most = LINE_RUNS_MAX) \
-    ROW(S, TEXT, stop, vp_stop_name((int32_t)stop), "what ended its runs", .choices = "runs interval box max") \
+    ROW(S, TEXT, stop, vp_stop_name((int32_t)stop), "what ended its runs", .choices = "runs|interval|box|max") \
     ROW(S, INT, retries, point->retries, "requests made again after a device error", .most = INT32_MAX) \
     ELSE(JSON, "sizes", "what follows from the layout of its image")
 #define FAILED_ROWS(ROW, ELSE, S) \
@@ -303,7 +313,7 @@ struct twin_pair {
     ELSE(JSON, "sizes", "what follows from the layout of its image")
 /* NULLS: only results of servers have a null there. */
 #define SIZES_ROWS(ROW, S, NULLS) \
-    ROW(S, TEXT, tier, knob_text(point->knobs, KNOB_TIER), "resolution tier", .choices = "low medium high", \
+    ROW(S, TEXT, tier, knob_text(point->knobs, KNOB_TIER), "resolution tier", .choices = "low|medium|high", \
         .null = "by vision tokens") \
     ROW(S, INT, target_vision_tokens, layout ? point->target_tokens : -1, "vision tokens asked for", \
         .most = INT32_MAX, .null = "no image") \
@@ -322,33 +332,36 @@ struct twin_pair {
     ROW(S, INT, theoretical_vision_tokens, layout ? layout->theoretical_tokens : -1, \
         "vision tokens, as if crops did not overlap", .most = INT32_MAX, .null = "no image") \
     ROW(S, INT, actual_num_crops, layout ? layout->crops : -1, "crops without the global view", \
-        .most = INT32_MAX, .null = "no image") \
+        .column = COLUMN_VIEWS, .most = INT32_MAX, .null = "no image") \
     ROW(S, PAIR, actual_tiling, layout_tiling(layout), "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
         .null = "no image") \
     ROW(S, PAIR, actual_image_size, layout_canvas(layout), \
         "the tiling's size, [height, width]; of a server: of the image that was sent", .unit = "px", \
         .most = INT32_MAX, .null = "no image") \
     ROW(S, INT, actual_vision_tokens, layout ? layout->feature_tokens : -1, \
-        "vision tokens, as in the sequence; of a server: as it counts them", .most = INT32_MAX, .null = "no image") \
+        "vision tokens, as in the sequence; of a server: as it counts them", .column = COLUMN_VISION_TOKENS, \
+        .most = INT32_MAX, .null = "no image") \
     ROW(S, INT, input_text_tokens, point->sample->text_count, \
         "tokens of the prompt's text: sequence without image tokens and BOS", \
-        .most = INT32_MAX NULLS("a server does not say")) \
+        .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("a server does not say")) \
     ROW(S, INT, actual_text_tokens, point->sample->text_count, "the same under the reference's name", \
-        .most = INT32_MAX NULLS("a server does not say")) \
+        .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("a server does not say")) \
     ROW(S, INT, total_sequence_length, \
         layout || !point->sample->image_path \
             ? !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count : -1, \
-        "prompt positions", .most = INT32_MAX, .null = "not known") \
+        "prompt positions", .column = COLUMN_SEQUENCE, .most = INT32_MAX, .null = "not known") \
     ROW(S, INT, kept_vision_tokens, point->kept_tokens, \
-        "with --prune_list: image tokens that go on, behind the last cut", .least = 1, .most = INT32_MAX, \
-        .is_optional = 1) \
+        "with --prune_list: image tokens that go on, behind the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
+        .most = INT32_MAX, .is_optional = 1) \
     ROW(S, NUMBER, mean_sequence_length, pruned_rows(point), \
-        "with --prune_list: rows of the prefill, the mean over decoder blocks", .is_optional = 1)
+        "with --prune_list: rows of the prefill, the mean over decoder blocks", .column = COLUMN_SEQUENCE, \
+        .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "of a server: the image as it was sent", .of = &SENT_IMAGE, \
        .is_pointer = 1, .null = "text only, or nothing could be sent") \
     ROW(S, INT, image_tokens_by_rule, point->tokens_by_rule, \
-        "of a server: what the sent image costs by the rule of --family", .most = INT32_MAX, \
+        "of a server: what the sent image costs by the rule of --family", \
+        .column = COLUMN_TOKENS_BY_RULE, .most = INT32_MAX, \
         .null = "no family was named")
 #define SERVED_SIZES_ROWS(ROW, AT, S) \
     ROW(S, TEXT, tier, knob_text(&point->configuration->knobs, KNOB_TIER), "resolution tier", .null = "none") \
@@ -415,6 +428,371 @@ struct twin_pair {
 /* The key "noise". */
 void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 
+/* ---- a row of per_sample_results. Names in the values: point, measured, outcome, run (the first one; NULL: none) */
+#define ROW_HEAD_ROWS(ROW, S) \
+    ROW(S, INT, sample_id, point->sample->id, "0-based line number in the data set", .most = INT64_MAX) \
+    ROW(S, TEXT, status, point->reason ? "failed" : "ok", "failed: no number of this row was measured", \
+        .choices = "ok|failed") \
+    ROW(S, TEXT, reason, point->reason, "why it failed", .null = "it did not")
+/* a server does not say whether its count has the token that ends the answer */
+#define TOKENS_ROWS(ROW, S) \
+    ROW(S, INT, output_tokens, !run ? -1 : run->served ? run->served->usage.completion_tokens : run->token_count, \
+        "new tokens, an end token included", .most = INT32_MAX, .null = "not measured", \
+        .column = COLUMN_OUTPUT_TOKENS) \
+    ROW(S, INT, content_tokens, run && !run->served ? run->token_count - (run->ended_by_eos != 0) : -1, \
+        "new tokens without the end token", .most = INT32_MAX, .null = "not measured, or of a server") \
+    ROW(S, TRUTH, ends_with_eos, \
+        run && (!run->served || run->served->finish_reason) ? run->ended_by_eos != 0 : -1, \
+        "the model ended its answer", .null = "not known")
+/* unparsed: the reference guesses there; a guess earns nothing */
+#define ANSWER_ROWS(ROW, S) \
+    ROW(S, NUMBER, accuracy, outcome->is_unparsed ? 0 : outcome->score, "score of the first run's answer", \
+        .least = -1000000, .most = 1000000, .null = "see accuracy_reason", .column = COLUMN_ACCURACY) \
+    ROW(S, TEXT, accuracy_reason, outcome->is_unparsed ? NULL : outcome->reason, "why there is no score", \
+        .null = "there is") \
+    ROW(S, BYTES, pred, bytes_of(run), "answer of the first run", FIELD_COUNT_AT(S, pred.bytes), \
+        .null = "not measured") \
+    ROW(S, TEXT, pred_cleaned, run ? outcome->cleaned : NULL, "answer as it was scored", .null = "not scored") \
+    ROW(S, TRUTH, unparsed, run ? outcome->is_unparsed : -1, "the answer names no option; it scores 0", \
+        .null = "not measured") \
+    ROW(S, TRUTH, truncated, run && !point->ignore_eos ? is_truncated(run) : -1, \
+        "no end token among max_new_tokens", .null = "--ignore_eos, or not known") \
+    ROW(S, TRUTH, empty, run && outcome->cleaned ? !outcome->cleaned[0] : -1, "the cleaned answer is empty", \
+        .null = "not scored") \
+    ROW(S, INTS, output_token_ids, token_ids(point), "new tokens of the first run", \
+        FIELD_COUNT_AT(S, output_token_ids.count), .stride = sizeof(int32_t), .item_bytes = sizeof(int32_t), \
+        .most = INT32_MAX, .null = "of a server") \
+    ROW(S, TRUTH, answers_equal_over_runs, run ? answers_are_equal(point->runs, point->run_count) : -1, \
+        "all runs gave the same tokens", .null = "not measured") \
+    ROW(S, TEXT, prompt, point->sample->prompt, "text that was tokenized", .null = "none")
+#define MEASURED_ROWS(ROW, S) \
+    ROW(S, TEXT, stop, measured->stop, "what ended its runs", .choices = "runs|interval|box|max", .null = "failed") \
+    ROW(S, INT, num_runs, ran ? measured->count : 0, "timed runs", .most = LINE_RUNS_MAX) \
+    ROW(S, NUMBER, T_total_p50, spread.value, "median of T_total over its runs", .unit = "ms", .most = FIELD_MS_MAX, \
+        .null = "not measured") \
+    ROW(S, RANGE, T_total_p50_interval, ((struct field_range){spread.low, spread.high}), "of T_total_p50", \
+        .unit = "ms", .null = "too few runs") \
+    ROW(S, NUMBER, decode_tokens_per_s, ran ? measured_decode_rate(measured) : (double)NAN, \
+        "1000 / T_decode_per_token", .most = FIELD_MS_MAX, .null = "no decode step was timed") \
+    ROW(S, NUMBER, output_tokens_per_s, ran ? measured_output_rate(measured) : (double)NAN, \
+        "output tokens / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, TRUTH, slow_first_run, slow_first, "the first run is far slower than the others", .null = "under 5 runs")
+#define MEASURED_COST_ROWS(ROW, S) \
+    ROW(S, INT, stamps, measured->stamps, "time stamps or events of a run", .most = LINE_COUNT_MAX) \
+    ROW(S, NUMBER, T_total_bare, ms_of(measured->bare.bare_ns), "a run without stage times, in no statistic", \
+        .unit = "ms", .most = FIELD_MS_MAX, .null = "none was made") \
+    ROW(S, NUMBER, T_total_staged, ms_of(measured->bare.staged_ns), \
+        "the run beside it with stage times, in no statistic", .unit = "ms", .most = FIELD_MS_MAX, \
+        .null = "none was made") \
+    ROW(S, INT, num_retries, measured->retries, "requests made again after a device error", .most = INT32_MAX)
+#define SERVED_RESULT_ROWS(ROW, AT, S) \
+    AT(S, OBJECT, "usage", usage, "its token counts", .of = &USAGE) \
+    ROW(S, TEXT, model, served->model, "the model that it says it ran", .null = "it does not say") \
+    ROW(S, TEXT, finish_reason, served->finish_reason, "stop, length ...", .null = "it does not say") \
+    ROW(S, INT, pieces, (int64_t)served->piece_count, "pieces of the answer; one may hold several tokens", \
+        .most = INT64_MAX) \
+    ROW(S, INT, attempts, served->attempts, "over 1: it was asked again, and the times are the last attempt's", \
+        .least = 1, .most = INT32_MAX) \
+    ROW(S, TRUTH, new_connection, served->is_new_connection, "connecting is in its times") \
+    ROW(S, TRUTH, streamed, served->is_streamed, "false: in one body, so TTFT is not known") \
+    ROW(S, NUMBER, sent_ms, ms_or_nan(served->sent_ns), "first byte sent", .unit = "ms from the start", \
+        .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, headers_ms, ms_or_nan(served->headers_ns), "headers of the answer read", \
+        .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, first_output_ms, ms_or_nan(served->first_output_ns), "first piece that is no reasoning", \
+        .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, JSON, server_timings, served->timings, "the server's own times, as it names them", .null = "it says none")
+
+/* ---- a result file before its rows. Names in the values: index, set, configuration, gathered, is_server */
+#define HEAD_COUNT(S, ROW, key, value, words) ROW(S, INT, key, value, words, .most = FIELD_COUNT_MAX)
+#define READ_COUNT(S, ROW, key, value, words) ROW(S, INT, key, value, words, .most = FIELD_COUNT_MAX, .is_read = 1)
+#define RESULT_ROWS(ROW, S) \
+    ROW(S, TEXT, schema, RESULT_SCHEMA, "name and version of this layout", .choices = RESULT_SCHEMA) \
+    ROW(S, TEXT, plan, index->plan, \
+        "fingerprint of everything that decides the measured points; a folder holds files of one plan") \
+    ROW(S, TEXT, status, \
+        gathered->missing_count ? "partial" : gathered->failed_count ? "complete with failures" : "complete", \
+        "complete: every sample has a row; complete with failures: some rows have status failed; partial: samples " \
+        "are missing (merge --partial)", .choices = "complete|complete with failures|partial", .is_read = 1) \
+    HEAD_COUNT(S, ROW, num_failed, gathered->failed_count, "rows with status failed") \
+    HEAD_COUNT(S, ROW, num_ok, gathered->ok_count, "rows with status ok") \
+    READ_COUNT(S, ROW, num_missing, gathered->missing_count, \
+               "samples without a row: merged before all processes had finished") \
+    HEAD_COUNT(S, ROW, num_samples, set->data.num_samples, "rows in this file") \
+    ROW(S, INT, num_runs_per_sample, index->head.num_runs_per_sample, "timed runs of each sample that were asked for", \
+        .least = 1, .most = 1000000, .is_read = 1) \
+    ROW(S, TEXT, timing, index->head.timing, "off: only T_total was measured", .choices = "stage|off", .is_read = 1) \
+    ROW(S, TRUTH, synthetic, index->head.synthetic, \
+        "weights are seeded random numbers: latency is real, accuracy is not", .is_read = 1) \
+    ROW(S, TEXT, model, is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->head.model, \
+        "checkpoint folder's name, or the synthetic preset; the server's name of the model", .is_read = 1) \
+    ROW(S, TEXT, architecture, index->head.architecture, "what kind of model it is: MolmoE, LLaVA, ...", \
+        .null = "not known, or a server's", .is_read = 1) \
+    ROW(S, TEXT, dataset_name, set->data.task, \
+        "--dataset_name, or the data file's stem with _ turned into -; the beginning of the file's name", \
+        .is_read = 1) \
+    ROW(S, TEXT, data, set->data.path, "path of the data set as it was given", .is_read = 1) \
+    ROW(S, TEXT, data_hash, set->data.content_hash, "of the data set's sampled records, prompts and image sizes", \
+        .is_read = 1) \
+    ROW(S, INT, max_new_tokens, set->data.max_new_tokens, "most tokens of an answer", .least = 1, \
+        .most = 1000000000, .is_read = 1)
+#define HEAD_NUMBER(S, ROW, key, list, of, words, max, why) \
+    ROW(S, NUMBER, key, list_##of(&gathered->lists[list]), words, .most = max, .null = why)
+#define RESULT_ACCURACY_ROWS(ROW, S) \
+    ROW(S, NUMBER, accuracy, list_mean(&gathered->lists[LIST_ACCURACY]), \
+        "mean score of the rows that have one, in the metric's unit", .least = -1000000, .most = 1000000, \
+        .null = "none has", .is_read = 1) \
+    HEAD_NUMBER(S, ROW, accuracy_std, LIST_ACCURACY, std, \
+                "population standard deviation of the scores: spread, not an error bar", FIELD_MS_MAX, "none has one") \
+    ROW(S, TEXT, accuracy_metric, set->data.metric, "scoring rule, see vlmprof score --help", .is_read = 1) \
+    HEAD_COUNT(S, ROW, accuracy_count, (int64_t)gathered->lists[LIST_ACCURACY].count, "rows with a score") \
+    ROW(S, TEXT, accuracy_reason, \
+        gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with", \
+        "why there is no accuracy", .null = "there is") \
+    ROW(S, NUMBER, accuracy_standard_error, tally_error(&gathered->tally), "standard error of accuracy", \
+        .most = FIELD_MS_MAX, .null = "too few scores") \
+    ROW(S, RANGE, accuracy_interval, accuracy, \
+        "[low, high] of accuracy at 95 %: Wilson's where all scores are 0 or 1, else Gaffke's of a mean in 0..1; " \
+        "older files: null where scores are not 0 or 1", .null = "there are no scores") \
+    HEAD_COUNT(S, ROW, num_unparsed, gathered->unparsed_count, "answers that name no option; they score 0") \
+    HEAD_COUNT(S, ROW, num_truncated, gathered->truncated_count, \
+               "answers without an end token among max_new_tokens") \
+    HEAD_COUNT(S, ROW, num_empty, gathered->empty_count, "answers that are empty after cleaning") \
+    HEAD_NUMBER(S, ROW, selected_crops_mean, LIST_CROPS, mean, "mean crops of an image, without the global view", \
+                FIELD_MS_MAX, "not known") \
+    HEAD_NUMBER(S, ROW, selected_crops_std, LIST_CROPS, std, "population standard deviation of the crops", \
+                FIELD_MS_MAX, "not known")
+#define RESULT_VISION_ROWS(ROW, S) \
+    HEAD_NUMBER(S, ROW, target_vision_tokens_mean, LIST_TARGET, mean, "mean vision tokens asked for", FIELD_MS_MAX, \
+                "no row has an image") \
+    HEAD_NUMBER(S, ROW, target_vision_tokens_std, LIST_TARGET, std, \
+                "population standard deviation of vision tokens asked for", FIELD_MS_MAX, "no row has an image") \
+    HEAD_NUMBER(S, ROW, actual_vision_tokens_mean, LIST_ACTUAL, mean, "mean vision tokens in the sequence", \
+                FIELD_MS_MAX, "not known") \
+    HEAD_NUMBER(S, ROW, actual_vision_tokens_std, LIST_ACTUAL, std, \
+                "population standard deviation of vision tokens in the sequence", FIELD_MS_MAX, "not known") \
+    ROW(S, INT, max_crops, configuration->knobs.max_crops, "most crops that the configuration allows", .least = 1, \
+        .most = INT32_MAX, .null = "not known") \
+    ROW(S, INT, theoretical_num_crops, usual ? usual->tiling.first * usual->tiling.second : -1, \
+        "crops of the most frequent tiling", .most = INT32_MAX, .null = "no row has an image") \
+    ROW(S, PAIR, theoretical_tiling, usual ? usual->tiling : no_pair, "most frequent tiling, [rows, columns]", \
+        .most = INT32_MAX, .null = "no row has an image") \
+    ROW(S, PAIR, theoretical_image_size, usual ? usual->canvas : no_pair, "its size, [height, width]", .unit = "px", \
+        .most = INT32_MAX, .null = "no row has an image") \
+    ROW(S, INT, theoretical_vision_tokens, usual ? usual->tokens : -1, \
+        "(crops + 1) * tokens of a crop: what the tiling would have without overlap", .most = INT32_MAX, \
+        .null = "no row has an image") \
+    HEAD_COUNT(S, ROW, num_runs, gathered->run_count, "timed runs in this file, all samples together") \
+    READ_COUNT(S, ROW, num_outlier_runs, gathered->outlier_count, \
+               "runs far from the median of their point; they are kept") \
+    READ_COUNT(S, ROW, num_throttled_runs, gathered->throttled_count, \
+               "runs during which the device was slowed down; they are kept") \
+    HEAD_COUNT(S, ROW, num_retries, gathered->retry_count, "requests that were made again after a device error")
+#define RESULT_TIME_ROWS(ROW, S) \
+    ROW(S, TEXT, measured_from, date_of(gathered->first_s, from), "end of the first run, UTC, ISO 8601", \
+        .null = "nothing was measured", .is_read = 1) \
+    ROW(S, TEXT, measured_to, date_of(gathered->last_s, to), "end of the last run, UTC, ISO 8601", \
+        .null = "nothing was measured", .is_read = 1) \
+    HEAD_COUNT(S, ROW, sessions, (int64_t)gathered->session_count, \
+               "starts of the program that measured rows of this file")
+#define TOOL_COST_ROWS(ROW, S) \
+    ROW(S, NUMBER, stamps_per_request, stamps, "time stamps or events", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, stamp_cost_ns, stamp_ns, "of one, measured in the session", .unit = "ns", .most = FIELD_MS_MAX, \
+        .null = "not known") \
+    ROW(S, NUMBER, stamps_share, \
+        stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6), \
+        "stamps x cost / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
+    HEAD_COUNT(S, ROW, bare_pairs, paired ? (int64_t)difference.count : 0, "pairs") \
+    ROW(S, NUMBER, bare_difference_ms, difference.mean.value, "mean of staged - bare", .unit = "ms", \
+        .null = "no pairs") \
+    ROW(S, RANGE, bare_difference_ms_interval, ends_of(difference.mean), "of its mean", .unit = "ms", \
+        .null = "too few pairs") \
+    ROW(S, NUMBER, bare_difference_share, difference.relative_mean.value, "the same as a share of the bare mean", \
+        .null = "no pairs") \
+    ROW(S, RANGE, bare_difference_share_interval, ends_of(difference.relative_mean), "of its mean", \
+        .null = "too few pairs") \
+    ROW(S, NUMBER, bare_difference_share_median, difference.relative_median.value, \
+        "median of staged - bare as a share of the bare mean", .null = "no pairs") \
+    ROW(S, RANGE, bare_difference_share_median_interval, ends_of(difference.relative_median), "of its median", \
+        .null = "too few pairs")
+
+/* ---- what other code writes into result files: these rows are for the descriptions of the files */
+#define TIER_RANGE_ROWS(ELSE) \
+    ELSE(INT, "min_crops", "fewest crops", .least = 1) \
+    ELSE(INT, "max_crops", "most crops", .least = 1)
+#define SETTING_ROWS(ELSE) \
+    ELSE(OBJECT, "tier_range", "crops that the tier allows", .of = &TIER_RANGE, .null = "no tier") \
+    ELSE(INT, "image_knob_value", "the number of image_knob", .least = 1, .null = "none") \
+    ELSE(INT, "num_total_blocks", "decoder blocks of the model", .least = 1, .null = "of a server") \
+    ELSE(OBJECT, "model_shape", "the model's shape as its checkpoint says it", .of = &MODEL_SHAPE, \
+         .null = "a server, or a journal of a version that did not record it") \
+    ELSE(INTS, "active_block_indices", "the blocks that run, 0-based, ascending", .null = "of a server") \
+    ELSE(TEXT, "endpoint_api", "of a server: the language that was spoken", .is_optional = 1, \
+         .choices = "chat|responses|ollama") \
+    ELSE(TEXT, "family", "of a server: whose rule counts image tokens", .is_optional = 1, .null = "none was named") \
+    ELSE(JSON, "family_keys", "of a server: keys of the rule that the command line set", .is_optional = 1)
+#define STOPS_ROWS(ELSE) \
+    ELSE(INT, "runs", "num_runs_per_sample were made, no half-width was asked for") \
+    ELSE(INT, "interval", "the interval of the P50 became narrow enough") \
+    ELSE(INT, "box", "the time box ended") \
+    ELSE(INT, "max", "max_runs were made")
+#define SERVER_TIME_ROWS(ELSE) \
+    ELSE(NUMBER, "image", "with the image", .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "text", "with the text", .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "difference", "of the pairs")
+#define OUTSIDE_MS(ELSE, key, words, why) ELSE(NUMBER, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
+#define OUTSIDE_ROWS(ELSE) \
+    ELSE(NUMBER, "ms", "median of the pairs' differences: preprocessing, upload and vision encoder", .unit = "ms", \
+         .null = "no pair counts") \
+    ELSE(NUMBER, "low", "of a range of two differences that covers the median", .unit = "ms", \
+         .null = "fewer than 3 pairs") \
+    ELSE(NUMBER, "high", "its upper end", .unit = "ms", .null = "fewer than 3 pairs") \
+    ELSE(NUMBER, "level", "at which it does", .most = 1, .null = "fewer than 3 pairs") \
+    ELSE(TEXT, "method", "adjusted: some pairs have other numbers of tokens, corrected by ms_per_token", \
+         .choices = "exact|adjusted") \
+    ELSE(INT, "pairs", "that count") \
+    ELSE(INT, "pairs_adjusted", "those of them that were corrected") \
+    ELSE(INT, "pairs_cached", "left out: half of a prompt or more came from a cache") \
+    ELSE(INT, "pairs_unequal", "left out: other numbers of tokens") \
+    ELSE(INT, "pairs_silent", "left out: an answer had no text") \
+    OUTSIDE_MS(ELSE, "TTFT_image", "median with the image", "no pair counts") \
+    OUTSIDE_MS(ELSE, "TTFT_text", "median with the text", "no pair counts") \
+    OUTSIDE_MS(ELSE, "floor_ms", "median TTFT of a text of a few tokens", "no pair counts") \
+    OUTSIDE_MS(ELSE, "upload_ms", "median from the first byte of the image's request to the last", "not known") \
+    ELSE(NUMBER, "ms_per_token", "what a token of text costs", .unit = "ms", .null = "nothing was corrected") \
+    ELSE(OBJECT, "server_prompt_ms", "the prompt by the server's own clock, medians", .unit = "ms", \
+         .of = &SERVER_TIME, .null = "it does not say") \
+    ELSE(INT, "prompt_tokens", "of the image's request", .null = "of several") \
+    ELSE(INT, "image_tokens", "those less the tokens of the question alone", .null = "of several")
+#define OUTSIDE_WORDS \
+    "of a server: TTFT of the image's request less that of a text with as many prompt tokens, in pairs"
+#define COUNTS_OF_RESULT_ROWS(ELSE) \
+    ELSE(JSON, "selected_crops_distribution", "crops -> rows that have so many") \
+    ELSE(OBJECT, "stops", "how many points ended for which reason", .of = &STOPS) \
+    ELSE(INT, "num_cached_runs", "of a server: runs in which half of the prompt or more came from its cache", \
+         .is_optional = 1) \
+    ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS ", over the twins of all samples", .of = &OUTSIDE, \
+         .is_optional = 1, .null = "see null_reasons") \
+    ELSE(JSON, "null_reasons", "of a server: for keys that are null, why", .is_optional = 1)
+#define GPU_ROWS(ELSE) \
+    ELSE(INT, "index", "device number") \
+    ELSE(TEXT, "name", "as the driver says") \
+    ELSE(TEXT, "compute_capability", "major.minor") \
+    ELSE(INT, "multiprocessors", "streaming multiprocessors", .least = 1) \
+    ELSE(INT, "memory_bytes", "device memory") \
+    ELSE(INT, "free_bytes", "free when the engine was open", .null = "not known") \
+    ELSE(TEXT, "driver", "CUDA version of the driver") \
+    ELSE(TEXT, "runtime", "CUDA version of the runtime")
+#define COLD_ROWS(ELSE) \
+    ELSE(NUMBER, "T_total", "from pixels to text", .unit = "ms", .most = FIELD_MS_MAX, .null = "not timed") \
+    ELSE(NUMBER, "TTFT", "to the first token", .unit = "ms", .most = FIELD_MS_MAX, .null = "not timed") \
+    ELSE(INT, "views", "crops and the global view") \
+    ELSE(INT, "total_sequence_length", "prompt positions") \
+    ELSE(INT, "output_tokens", "new tokens")
+#define SERVER_WORDS_ROWS(ELSE) \
+    ELSE(TEXT, "endpoint", "its base URL") \
+    ELSE(TEXT, "server", "what it is, with its version", .null = "it does not say") \
+    ELSE(JSON, "models", "its answer to /v1/models", .null = "none, or over 64 KiB") \
+    ELSE(JSON, "props", "its answer to /props", .null = "none, or over 64 KiB") \
+    ELSE(LIST, "cold", "the session's first request of each variant: variant, T_total, TTFT, usage; in no statistic")
+#define PROVENANCE_ROWS(ELSE) \
+    SESSION_ROWS(ELSE) \
+    ELSE(TEXT, "kernel", "release of the system's kernel", .null = "not known", .is_optional = 1) \
+    ELSE(TEXT, "device", "what ran the model", .null = "a server knows") \
+    ELSE(TEXT, "device_note", "why it is this device", .null = "it was asked for", .is_optional = 1) \
+    ELSE(OBJECT, "gpu", "the GPU", .of = &GPU, .null = "a CPU", .is_optional = 1) \
+    ELSE(TEXT, "gemm_rows_1", "matrix kernel of one row (decode)", .null = "a server knows", .is_optional = 1) \
+    ELSE(TEXT, "gemm_rows_1024", "matrix kernel of many rows (prefill)", .null = "a server knows", .is_optional = 1) \
+    ELSE(INT, "threads", "--threads; 0: all", .null = "a server knows", .is_optional = 1) \
+    ELSE(INT, "seed", "of weights, samples and caption prompts", .null = "a server knows") \
+    ELSE(JSON, "clocks", "clocks, power, temperature", .null = "not read", .is_optional = 1) \
+    ELSE(TEXT, "client", "of servers: the library that sent the requests", .is_optional = 1) \
+    ELSE(OBJECTS, "servers", "of servers: each one's own words", .of = &SERVER_WORDS, .is_optional = 1) \
+    ELSE(OBJECT, "cold", "the session's first request, in no statistic", .of = &COLD, .is_optional = 1)
+#define RESULT_END_ROWS(ELSE) \
+    ELSE(JSON, "provenance", "of the latest session; open to further keys", .of = &PROVENANCE, \
+         .null = "nothing was measured") \
+    ELSE(LIST, "session_list", "provenance of each start of the engine that measured rows of this file; " \
+                               "run_flags.session counts from 0 in it") \
+    ELSE(OBJECT, "tool_cost", "what measuring costs: time stamps, and pairs of runs without and with stage times, " \
+                              "which are in no other statistic", .of = &TOOL_COST) \
+    ELSE(OBJECT, "noise", "what else the machine did during the blocks of runs that this file's runs belong to; " \
+                          "files of older versions lack it", .of = &NOISE, .is_optional = 1) \
+    ELSE(OBJECTS, "kernel_pass", "one request a shape with each kernel timed on its own (--kernel_pass); its times " \
+                                 "are in no other statistic", .of = &KERNELS) \
+    ELSE(JSON, "config", "every option of the command by its name, given or default; open to further keys") \
+    ELSE(JSON, "aggregate_stats", "statistics of the rows with status ok") \
+    ELSE(JSON, "latency_stats", "the same object again, under the name that the reference's scripts read") \
+    ELSE(JSON, "statistics", "every time and share by its key: over_samples (each the mean over its runs) and " \
+                             "over_runs (single runs)") \
+    ELSE(OBJECTS, "per_sample_results", "one row a sample, ascending by sample_id")
+#define AGGREGATE_ROWS(ELSE) \
+    ELSE(NUMBER, "vision_tokens_mean", "mean of actual_vision_tokens", .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "vision_tokens_std", "population standard deviation of actual_vision_tokens", \
+         .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "vision_tokens_diff_mean", "mean of target minus actual vision tokens", .null = "not known") \
+    ELSE(JSON, "T_decode_per_step_stats", "pos_1 (the first decode step), pos_2, ... over samples and runs")
+#define STAGE_DETAIL_ROWS(ELSE) \
+    ELSE(NUMBER, "wall_ms", "host's clock; on a GPU the time that sending took", .unit = "ms", \
+         .most = FIELD_MS_MAX, .null = "did not run") \
+    ELSE(NUMBER, "device_ms", "between the boundaries on the device", .unit = "ms", .most = FIELD_MS_MAX, \
+         .null = "a host stage") \
+    ELSE(NUMBER, "launches", "kernels, products and copies", .most = FIELD_MS_MAX, .null = "a host stage") \
+    ELSE(NUMBER, "flops", "that the arithmetic needs", .unit = "FLOP", .most = INT64_MAX, .null = "a host stage") \
+    ELSE(NUMBER, "bytes", "each operand of each launch once", .most = INT64_MAX, .null = "a host stage")
+#define ROW_TIMES_ROWS(ELSE) \
+    ELSE(NUMBER, "energy_resolution_j", "what the GPU used in one step of the counter", .unit = "J", \
+         .most = FIELD_MS_MAX, .is_optional = 1) \
+    ELSE(JSON, "metadata", "members of the data set's record") \
+    ELSE(JSON, "stages", "mean over the runs; device interval, on the host's stages wall; null: did not run", \
+         .unit = "ms") \
+    ELSE(JSON, "stage_detail", "means over the runs") \
+    ELSE(LIST, "T_decode_per_step", "[position][run]; position 0 is decode step 1", .unit = "ms") \
+    ELSE(JSON, "runs", "each number of each run, in the order of the runs; null: a part that did not run")
+#define RUN_FLAGS_ROWS(ELSE) \
+    ELSE(LIST, "outlier", "modified z score of T_total over 3.5; null: under 5 runs say nothing") \
+    ELSE(LIST, "throttled", "slowed down by power or heat") \
+    ELSE(LIST, "session", "which start of the engine: place in session_list") \
+    ELSE(LIST, "telemetry", "clocks [MHz], power [W], temperature [Celsius], throttle reasons before the run") \
+    ELSE(LIST, "steal_percent", "of the block that the run belongs to, as in noise; null: not known") \
+    ELSE(LIST, "other_cpu_percent", "of the block that the run belongs to, as in noise; null: not known")
+#define ROW_FLAGS_ROWS(ELSE) ELSE(OBJECT, "run_flags", "of each run, in order", .of = &RUN_FLAGS)
+#define ROW_SERVED_ROWS(ELSE) \
+    ELSE(OBJECT, "usage", "of a server: its token counts of the first run", .of = &USAGE) \
+    ELSE(LIST, "itl", "of a server: a list for each run, from one piece of the answer to the next", .unit = "ms") \
+    ELSE(OBJECTS, "served_runs", "of a server: what it said of each run", .of = &SERVED_RESULT) \
+    ELSE(OBJECT, "twins", "of a server: the pairs of this sample behind T_image_outside", .of = &RESULT_TWINS, \
+         .null = "--twins was not given, or there is no image") \
+    ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS, .of = &OUTSIDE, .null = "no pair was measured")
+
+/* All keys of a result file, of a row in it and of a run in a journal, for `help definitions`. */
+#define RESULT_KEYS(ROW, AT, ELSE) \
+    RESULT_ROWS(ROW, 0) SETTING_ROWS(ELSE) RESULT_ACCURACY_ROWS(ROW, 0) RESULT_VISION_ROWS(ROW, 0) \
+    COUNTS_OF_RESULT_ROWS(ELSE) RESULT_TIME_ROWS(ROW, 0) RESULT_END_ROWS(ELSE)
+#define SAMPLE_KEYS(ROW, AT, ELSE) \
+    ROW_HEAD_ROWS(ROW, 0) SIZES_ROWS(ROW, 0, FIELD_NULL) TOKENS_ROWS(ROW, 0) ANSWER_ROWS(ROW, 0) ROW_TIMES_ROWS(ELSE) \
+    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE)
+#define RUN_KEYS(ROW, AT, ELSE) RUN_ROWS(ROW, AT, 0) SERVED_PASS_ROWS(AT, 0)
+
+/* The numbers of a sample that reports read, each with an array of its own: means over its runs; times are ms. The
+ * first are METRIC_*. From COLUMN_STAGE on come the DETAIL_* of each stage: stage_column of report/result_read.h. */
+enum {
+    COLUMN_NONE, /* a row that reports do not read */
+    COLUMN_ACCURACY = METRIC_STAGE,
+    COLUMN_VIEWS,
+    COLUMN_VISION_TOKENS,
+    COLUMN_TEXT_TOKENS,
+    COLUMN_SEQUENCE,    /* with pruning the mean over decoder blocks */
+    COLUMN_KEPT_TOKENS, /* image tokens that go on, where some do not */
+    COLUMN_OUTPUT_TOKENS,
+    COLUMN_TOKENS_BY_RULE, /* of servers: what --family counts for the image; */
+    COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was; */
+    COLUMN_IMAGE_OUTSIDE,  /* what its twins say that it costs, ms; and by how many tokens it lengthens the prompt */
+    COLUMN_IMAGE_TOKENS,
+    COLUMN_STAGE,
+    COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
+};
+
 /* The structs of the lines. What ROW writes is a member of its own. */
 struct head_line { HEAD_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
 struct model_shape { MODEL_SHAPE_ROWS(FIELD_MEMBER, 0) };
@@ -434,9 +812,21 @@ struct served_sizes { SERVED_SIZES_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) struct sent
 struct kernels_line { KERNELS_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
 struct kernel_stage { KERNEL_STAGE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
 struct noise_line { NOISE_LINE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) vp_noise noise; };
+struct row_head { ROW_HEAD_ROWS(FIELD_MEMBER, 0) };
+struct tokens { TOKENS_ROWS(FIELD_MEMBER, 0) };
+struct answer { ANSWER_ROWS(FIELD_MEMBER, 0) };
+struct measured_row { MEASURED_ROWS(FIELD_MEMBER, 0) };
+struct measured_cost { MEASURED_COST_ROWS(FIELD_MEMBER, 0) };
+struct served_result { SERVED_RESULT_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) vp_chat_usage usage; };
+struct result_head { RESULT_ROWS(FIELD_MEMBER, 0) };
+struct result_accuracy { RESULT_ACCURACY_ROWS(FIELD_MEMBER, 0) };
+struct result_vision { RESULT_VISION_ROWS(FIELD_MEMBER, 0) };
+struct result_time { RESULT_TIME_ROWS(FIELD_MEMBER, 0) };
+struct tool_cost { TOOL_COST_ROWS(FIELD_MEMBER, 0) };
 
 extern const struct fields HEAD, MODEL_SHAPE, SERVER, DATA, CONFIGURATION, SESSION, SERVED_SESSION, SAMPLE, RUN,
     SERVED_RUN, SERVED, USAGE, BARE, BARE_PAIR, TWIN_PAIR, TWINS, TWINS_OBJECT, RESULT_TWINS, DONE, FAILED, SIZES,
-    RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE, KERNELS, KERNEL_STAGE, NOISE_LINE, NOISE;
+    RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE, KERNELS, KERNEL_STAGE, NOISE_LINE, NOISE, ROW_HEAD, ANSWER_TOKENS,
+    ANSWER, MEASURED, MEASURED_COST, SERVED_RESULT, RESULT, RESULT_ACCURACY, RESULT_VISION, RESULT_TIME, TOOL_COST;
 
 #endif

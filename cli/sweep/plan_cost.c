@@ -517,9 +517,7 @@ static int print_plan_json(const struct outlook *outlook) {
         KEY("note", outlook->note[0] ? outlook->note : NULL));
     put_config(&writer, outlook->options);
     vp_json_end_object(&writer);
-    return vp_json_finish(&writer) == VP_OK && putchar('\n') != EOF && !fflush(stdout)
-               ? 0
-               : output_failed();
+    return json_end(&writer);
 }
 
 /* A cell of the grid: "-" where the number is not known. */

@@ -251,8 +251,7 @@ static void print_head(struct family_job *job, const struct table *table) {
 }
 static void end_json(struct family_job *job) {
     vp_json_end_array(&job->writer);
-    vp_json_finish(&job->writer);
-    putchar('\n');
+    json_end(&job->writer); /* main finds an error of stdout */
 }
 static void print_line(const struct family_line *line) {
     const vp_vision_count *count = &line->count;
@@ -393,8 +392,7 @@ static int family_invert(struct family_job *job, const struct options *options) 
     if (!code && job->json) {
         vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
         table_put(&job->writer, NULL, &table);
-        vp_json_finish(&job->writer);
-        putchar('\n');
+        json_end(&job->writer);
     } else if (!code && job->csv) table_csv(&out, &table);
     else
         for (size_t k = 0; k < job->family_count && !code; k++) print_limit(&limits[k]);

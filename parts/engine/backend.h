@@ -50,7 +50,7 @@ typedef struct vk_queue {
     int timing;           /* vp_timing of the request that runs */
     int64_t stamps;       /* taken in it */
     vp_launch *log;       /* VP_TIMING_KERNEL: a record of each operation; else NULL */
-    int traced;           /* GPU: the device itself times them, also in a recorded step (kernels/cupti.h) */
+    int traced;           /* GPU: the device itself times them, also in a recorded step (kernels/gpu/cupti.h) */
     int64_t log_capacity, log_count;
     int32_t step, part, block; /* what the records belong to */
     vk_next next;
@@ -150,7 +150,7 @@ typedef struct vk_kernels {
                       int wide);
     void (*compose_rope)(vk_queue *queue, float *cs, const float *table, const int32_t *positions, const int32_t *axes,
                          int rows, int stride, int head_dim);
-    /* of pruning image tokens (kernels/prune.h) */
+    /* of pruning image tokens (kernels/shared/prune.h) */
     void (*attention_tops)(vk_queue *queue, const vk_scores_job *job, int wide);
     void (*attention_received)(vk_queue *queue, const vk_scores_job *job, int wide);
     void (*row_size)(vk_queue *queue, float *out, const void *in, int rows, int width, int ld, int wide);

@@ -97,7 +97,7 @@ typedef struct vp_packed {
     /* a weight's in the linears of the language model's blocks, of its head, of tower and connector: 16 bf16, 8, 4 */
     uint32_t block_bits, head_bits, vision_bits;
     uint32_t quant_values;        /* how many integers share a scale */
-    uint32_t quant_order;         /* of integers and bf16 scales in a panel: 1, as parts/kernels/quant_rows.h says */
+    uint32_t quant_order;         /* of integers and bf16 scales in a panel: 1, of kernels/cpu/quant_rows.h */
     const unsigned char *weights; /* in the mapping; not part of the header */
 } vp_packed;
 /* A hash of all tensors' names and shapes and of the number of vision blocks that run. Packed weights fit every

@@ -13,39 +13,39 @@ enum {
     VP_IMPL_LINEAR_STRIDE = VP_IMPL_LINEAR_WIDTH + VP_IMPL_LINEAR_BLOCK
 };
 typedef struct vp_impl_gather {
-    size_t width, held; /* columns and y; rows below the triangle */
+    size_t width, pending; /* columns and y; rows below the triangle */
     uint64_t rows;
     double cells[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_STRIDE]; /* column-major: the triangle's rows first */
 } vp_impl_gather;
 
 static void vp_impl_gather_open(vp_impl_gather *gather, size_t columns) {
     gather->width = columns + 1;
-    gather->held = 0;
+    gather->pending = 0;
     gather->rows = 0;
     memset(gather->cells, 0, sizeof gather->cells);
 }
 
 static void vp_impl_gather_close(vp_impl_gather *gather) {
-    const size_t rows = gather->width + gather->held;
+    const size_t rows = gather->width + gather->pending;
     size_t i, j;
-    for (j = 0; gather->held && j < gather->width; j++) {
+    for (j = 0; gather->pending && j < gather->width; j++) {
         double *v = gather->cells + j * VP_IMPL_LINEAR_STRIDE;
         const double factor = vp_reflection_make(v, rows, j);
         for (i = j + 1; i < gather->width; i++)
             vp_reflection_apply(v, factor, rows, j, gather->cells + i * VP_IMPL_LINEAR_STRIDE);
         for (i = j + 1; i < rows; i++) v[i] = 0.0;
     }
-    gather->held = 0;
+    gather->pending = 0;
 }
 
 static void vp_impl_gather_row(vp_impl_gather *gather, const double *x, double y, double weight) {
     const double root = sqrt(weight);
-    const size_t row = gather->width + gather->held;
+    const size_t row = gather->width + gather->pending;
     size_t j;
     for (j = 0; j + 1 < gather->width; j++) gather->cells[j * VP_IMPL_LINEAR_STRIDE + row] = root * x[j];
     gather->cells[j * VP_IMPL_LINEAR_STRIDE + row] = root * y;
     gather->rows++;
-    if (++gather->held == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
+    if (++gather->pending == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
 }
 
 /* a triangle [width, width], column-major, as further rows */
@@ -53,8 +53,9 @@ static void vp_impl_gather_triangle(vp_impl_gather *gather, const double *triang
     size_t i, j;
     for (i = 0; i < gather->width; i++) {
         for (j = 0; j < gather->width; j++)
-            gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->held] = triangle[j * gather->width + i];
-        if (++gather->held == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
+            gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->pending]
+                = triangle[j * gather->width + i];
+        if (++gather->pending == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
     }
 }
 

@@ -1,4 +1,4 @@
-/* prune_kernels.h: the kernels of parts/kernels/prune.h by themselves, a part of test_kernels.c, which includes it. */
+/* prune_kernels.h: the kernels of parts/kernels/shared/prune.h by themselves, a part of test_kernels.c, which includes it. */
 #ifndef PRUNE_KERNELS_H
 #define PRUNE_KERNELS_H
 

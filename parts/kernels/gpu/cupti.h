@@ -10,7 +10,7 @@
  * source: CUDA Toolkit 13.0, CUPTI, "Activity API" */
 #include <pthread.h>
 
-#include "kernels/cupti_records.h"
+#include "kernels/gpu/cupti_records.h"
 
 /* the device's work for one call; name NULL: a copy */
 typedef struct vk_activity {

@@ -1,4 +1,4 @@
-/* cpu_softmax.h - scores become weights: the softmax of >>attention on the CPU, a block of keys at a time
+/* softmax.h - scores become weights: the softmax of >>attention on the CPU, a block of keys at a time
  *
  * A part of the room >>gemm of vlmprof_kernels.cu, because each GEMM kernel has one of these. */
 #ifndef VK_CPU_SOFTMAX_H

@@ -1,5 +1,5 @@
-/* native.h - shared kernels that MolmoE's own stages do not need, most of them of towers that take pictures of any
- * size; included by vlmprof_kernels.cu. One block per row.
+/* native.h - kernels of vision towers that take pictures of any size; included by vlmprof_kernels.cu. One block per
+ * row. Some serve language models of the same checkpoints.
  *
  * `places` int32 [rows, 2]: the row and the column of a patch, in the order in which the tower has them. */
 

@@ -1,4 +1,4 @@
-/* cpu_attention.h - attention over many queries on the CPU, a part of the room >>attention of vlmprof_kernels.cu
+/* attention.h - attention over many queries on the CPU, a part of the room >>attention of vlmprof_kernels.cu
  *
  * softmax(q k^T * scale) v in one pass over the keys, with the tiles of the GEMM. K of a head is packed like weights
  * [keys, head_dim], V like weights [head_dim, keys]. A task is a strip of queries of one head. It meets the keys in

@@ -1,7 +1,7 @@
-/* leftovers.h - GPU kernels for what products leave over, included by vlmprof_kernels.cu (>>cuda). The CPU needs none:
- * its GEMM and attention tiles do this on the way. */
+/* epilogues.h - bias, activation and softmax as GPU kernels of their own, behind products that do not include them;
+ * included by vlmprof_kernels.cu (>>cuda). The CPU needs none: its GEMM and attention tiles do this on the way. */
 
-/* Work that products leave over. y in-type [rows, ldy], the first n columns: QuickGELU in place, `vectors` times 8
+/* y in-type [rows, ldy], the first n columns: QuickGELU in place, `vectors` times 8
  * bf16 at once, then one by one. One block per row. */
 FN uint32_t vk_quickgelu_pair(uint32_t two) {
     return vk_f2b(vk_quickgelu(vk_b2f((uint16_t)two)))

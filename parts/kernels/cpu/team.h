@@ -1,4 +1,4 @@
-/* cpu_team.h - the CPU's threads and how they share work, a part of vlmprof_kernels.cu
+/* team.h - the CPU's threads and how they share work, a part of vlmprof_kernels.cu
  *
  * A parallel loop over tasks opens a region of OpenMP by itself. Within vk_team_together, which a decode step uses, the
  * region is already open: its threads wait for loops, first spinning, then asleep. The sender never waits for a thread

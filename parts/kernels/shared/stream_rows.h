@@ -1,4 +1,5 @@
-/* blocks.h - shared kernels of models other than MolmoE, included by vlmprof_kernels.cu. One block per row. */
+/* stream_rows.h - rows that are added to the stream after a norm or a scale, image features in the place of their
+ * token, windows of patches; included by vlmprof_kernels.cu. One block per row. */
 
 /* stream row f32 [width] += weight * row / rms(row): a norm behind attention or an MLP */
 KERNEL(k_add_rmsnorm, float *stream, const float *rows, const float *weight, int width, float eps) {

@@ -1,4 +1,4 @@
-/* cpu_quant.h - linears whose weights are integers of 8 or 4 bits, a part of the room >>gemm of vlmprof_kernels.cu
+/* quant.h - linears whose weights are integers of 8 or 4 bits, a part of the room >>gemm of vlmprof_kernels.cu
  *
  * Before such products their inputs become integers, once for all panels (quant_rows.h). A kernel without products of
  * bytes widens each panel to bf16 when many rows meet it; the cache keeps it while they pass. */

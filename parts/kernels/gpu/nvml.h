@@ -30,9 +30,9 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     int status;
     memset(nvml, 0, sizeof *nvml);
     if (!library) {
-        const char *told = dlerror();
+        const char *reason = dlerror();
         snprintf(text, sizeof text, "%.150s; it comes with the NVIDIA driver",
-                 told ? told : "libnvidia-ml.so.1 is missing");
+                 reason ? reason : "libnvidia-ml.so.1 is missing");
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
     }
     vk_nvml_symbol(library, &nvml->start, "nvmlInit_v2");

@@ -1,4 +1,4 @@
-/* cpu_decode.h - attention of a single query over the cache on the CPU, a part of vlmprof_kernels.cu
+/* decode.h - attention of a single query over the cache on the CPU, a part of vlmprof_kernels.cu
  *
  * The cache has all heads of a position side by side. A task is a piece of the positions with all heads, so that memory
  * is read without gaps: a head for each task reads 256 bytes of every 4 kB, which is half as fast. Each piece has a
