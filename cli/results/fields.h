@@ -355,6 +355,7 @@ struct twin_pair {
         .most = INT32_MAX, .is_optional = 1) \
     ROW(S, NUMBER, mean_sequence_length, pruned_rows(point), \
         "with --prune_list: rows of the prefill, the mean over decoder blocks", .column = COLUMN_SEQUENCE, \
+        .most = INT32_MAX, \
         .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "of a server: the image as it was sent", .of = &SENT_IMAGE, \
