@@ -124,6 +124,7 @@ static double served_metric(const struct pass_result *run, int metric) {
            : metric == METRIC_DECODE ? decode_ms
                                      : decode_ms / (double)(served->usage.completion_tokens - 1);
 }
+double served_ms(int64_t ns) { return ns < 0 ? (double)NAN : (double)ns / 1e6; }
 size_t served_gaps(const struct served *served, double *out) {
     size_t count = served->is_streamed && served->piece_count ? served->piece_count - 1 : 0;
     for (size_t i = 0; i < count; i++) out[i] = (double)(served->pieces[i + 1].at_ns - served->pieces[i].at_ns) / 1e6;

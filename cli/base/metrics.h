@@ -141,6 +141,9 @@ void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64
 /* Why a server's pass lacks this metric; NULL: it has it. */
 const char *served_lacks(const struct pass_result *run, int metric);
 
+/* Milliseconds of a stamp of a server's pass; NaN: it did not come to that. */
+double served_ms(int64_t ns);
+
 /* From one piece of a server's answer to the next in ms: out has room for piece_count - 1. Returns how many. */
 size_t served_gaps(const struct served *served, double *out);
 

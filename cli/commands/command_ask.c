@@ -30,13 +30,12 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTION_GROUP("the server"),
     OPTIONS_OF_ASK(1),
     OPTION_GROUP("the question"),
-    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
-    {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
+    OPTION_PROMPT,
+    OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL, "timed runs, after an untimed one that warms up (default: 1)"},
-    {"cold", FLAG, NULL, NULL, 0, 0, NULL,
-     "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"},
+    OPTION_COLD,
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the order in the pairs of --twins", .needs = "twins"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -72,20 +71,18 @@ static int served_resize(struct served_run *state, int32_t width_px, int32_t hei
 static int served_load_image(const struct options *options, struct served_run *state) {
     const char *size = text_of(options, "resize");
     char reason[LINE_BYTES];
-    int64_t width = 0, height = 0;
+    int32_t width = 0, height = 0;
     int code = 0;
     if (!state->image_path)
         return size || is_given(options, "unique_image") || is_given(options, "family") || is_given(options, "twins")
                    ? complain(EXIT_USAGE, "--resize, --unique_image, --twins and --family need an image")
                    : 0;
-    if (size && (!can_parse_size(size, SIZE_SEPARATORS, &width, &height) || width < 1 || height < 1
-                 || width > INT32_MAX || height > INT32_MAX))
-        return complain(EXIT_USAGE, "--resize: \"%.60s\": want WIDTHxHEIGHT in pixels, like 640x480", size);
+    if (size && read_size("--resize ", size, &width, &height)) return EXIT_USAGE;
     if (size || is_given(options, "unique_image") || is_given(options, "twins")) {
         code = load_image(state->image_path, &state->image, reason, sizeof reason);
         state->file_width_px = state->image.width_px;
         state->file_height_px = state->image.height_px;
-        if (!code && size) code = served_resize(state, (int32_t)width, (int32_t)height, reason, sizeof reason);
+        if (!code && size) code = served_resize(state, width, height, reason, sizeof reason);
         else if (!code)
             picture_of_pixels(state->image.rgb, state->image.width_px, state->image.height_px, &state->picture);
     } else {
@@ -386,7 +383,9 @@ static void print_served_json(const struct options *options, const struct served
         PUT(&writer, KEY(METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric)));
     runs_put_rates(&writer, timed);
     put_null_reasons(&writer, timed->runs, timed->count);
-    put_gaps(&writer, timed->runs, timed->count);
+    PUT(&writer, KEY_ARRAY("itl")); /* of all runs in their order */
+    for (int32_t i = 0; i < timed->count; i++) put_run_gaps(&writer, timed->runs[i].served);
+    PUT(&writer, END_ARRAY);
     put_server_timings(&writer, timed->runs[0].served);
     if (state->twins.count)
         twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);

@@ -42,7 +42,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_MODEL,
     OPTION_MMPROJ,
     OPTION_SYNTHETIC,
-    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
+    OPTION_PROMPT,
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"",
      .excludes = "raw_prompt endpoint"},
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is", OF_ENGINE},
@@ -64,9 +64,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
-    {"cold", FLAG, NULL, NULL, 0, 0, NULL,
-     "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"},
-    {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
+    OPTION_COLD,
+    OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of synthetic weights; with --twins of the order in the pairs",
      .excludes = "endpoint", .unless = "twins", .because = "a server has weights of its own"},
@@ -260,10 +259,10 @@ static int run_prepare(const struct options *options, struct request *request) {
     if (!is_given(options, "max_crops") && request->tiles.rule == VP_TILE_ADAPTIVE)
         request->tiles.max_crops = request->model.config.geometry.max_crops;
     if ((code = run_prompt(options, request)) != 0) return code;
-    input_apply_knobs(&request->input, &request->knobs); /* behind the image: pruning counts its tokens */
-    input_seed_pruning(&request->input, (uint32_t)number_of(options, "seed"), 0);
     request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     request->input.ignore_eos = is_given(options, "ignore_eos");
+    input_apply_knobs(&request->input, &request->knobs); /* behind the image: pruning counts its tokens */
+    input_seed_pruning(&request->input, (uint32_t)number_of(options, "seed"), 0);
     if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
 }
@@ -499,8 +498,7 @@ static void print_prompt(const struct request *request) {
     PUT(&writer, KEY("text_tokens", request->input.text_count),
         KEY("image_tokens", request->input.layout ? request->input.layout->image_tokens : 0),
         KEY("total_sequence_length", sequence_of(&request->input)), END_OBJECT);
-    vp_json_finish(&writer);
-    putchar('\n');
+    json_end(&writer); /* main checks stdout */
 }
 static int run_command(const struct options *options) {
     struct run_state state;

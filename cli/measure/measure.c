@@ -99,7 +99,7 @@ static void print_steps(const struct timed_runs *timed) {
 }
 static double first_output_of(const struct pass_result *run, int which) {
     (void)which;
-    return run->served->first_output_ns < 0 ? (double)NAN : (double)run->served->first_output_ns / 1e6;
+    return served_ms(run->served->first_output_ns);
 }
 /* Milliseconds between the first byte sent and the headers. */
 static double waiting_of(const struct pass_result *run, int which) {
@@ -192,6 +192,5 @@ void runs_put_end(vp_json_writer *writer, const struct options *options, const s
     PUT(writer, END_OBJECT);
     put_config(writer, options);
     PUT(writer, END_OBJECT);
-    vp_json_finish(writer);
-    putchar('\n');
+    json_end(writer); /* main checks stdout */
 }

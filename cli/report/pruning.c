@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SAME_COUNT 0.05 /* share by which kept tokens may differ: DART's come in steps of its pivots */
+
 static const struct result_file *file_of(const struct tradeoff *tradeoff, const struct results *results,
                                          size_t config) {
     return &results->files[tradeoff->group->paired[config]];
@@ -39,20 +41,21 @@ static int is_same_otherwise(const struct knob_values *left, const struct knob_v
 static int is_pruned(const char *prune) { return prune && !is_method(prune, "none"); }
 static void find_controls(const struct tradeoff *tradeoff, const struct results *results, struct pruned_row *row) {
     const struct result_file *file = file_of(tradeoff, results, row->config);
-    double nearest = INFINITY;
+    double nearest = INFINITY, nearest_rows = INFINITY;
     row->full = row->random = tradeoff->config_count;
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         const struct result_file *other = file_of(tradeoff, results, i);
         const char *prune = knob_text(&other->knobs, KNOB_PRUNE);
-        double rows;
+        double rows, off;
         if (!is_same_otherwise(&file->knobs, &other->knobs)) continue;
         if (is_method(prune, "none")) row->full = i;
         if (i == row->config || !is_method(prune, "random")) continue;
-        /* as many tokens; of several, those whose blocks work on as many rows */
-        if (!(fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept) <= 0.01 * row->kept + 0.5)) continue;
+        /* the nearest number of tokens; of equal ones those whose blocks work on as many rows */
+        off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
         rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));
-        if (!(rows < nearest)) continue;
-        nearest = rows;
+        if (!(off <= SAME_COUNT * row->kept) || off > nearest || (off >= nearest && !(rows < nearest_rows))) continue;
+        nearest = off;
+        nearest_rows = rows;
         row->random = i;
     }
 }

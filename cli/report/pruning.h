@@ -7,7 +7,7 @@
 /* A pruned configuration. Configurations count as in struct tradeoff; config_count: there is no such one. */
 struct pruned_row {
     size_t config;
-    size_t full, random;  /* the same but for the pruning: without any; random with as many tokens */
+    size_t full, random;  /* the same but for the pruning: without any; random with as many tokens, within 5 % */
     double kept, share;   /* image tokens that go on, the mean over samples; of all image tokens */
     double prefill_ratio; /* T_LLM_prefill of `full` / of this one, prune included; NaN: not known */
     vp_bounded_interval to_full, to_random; /* accuracy less that of these; NaN: not known */

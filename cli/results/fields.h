@@ -496,11 +496,11 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         .least = 1, .most = INT32_MAX) \
     ROW(S, TRUTH, new_connection, served->is_new_connection, "connecting is in its times") \
     ROW(S, TRUTH, streamed, served->is_streamed, "false: in one body, so TTFT is not known") \
-    ROW(S, NUMBER, sent_ms, ms_or_nan(served->sent_ns), "first byte sent", .unit = "ms from the start", \
+    ROW(S, NUMBER, sent_ms, served_ms(served->sent_ns), "first byte sent", .unit = "ms from the start", \
         .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, headers_ms, ms_or_nan(served->headers_ns), "headers of the answer read", \
+    ROW(S, NUMBER, headers_ms, served_ms(served->headers_ns), "headers of the answer read", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, first_output_ms, ms_or_nan(served->first_output_ns), "first piece that is no reasoning", \
+    ROW(S, NUMBER, first_output_ms, served_ms(served->first_output_ns), "first piece that is no reasoning", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, JSON, server_timings, served->timings, "the server's own times, as it names them", .null = "it says none")
 

@@ -146,15 +146,11 @@ void put_usage(vp_json_writer *writer, const vp_chat_usage *usage) {
     PUT(writer, KEY_OBJECT("usage"), TOKENS(prompt_tokens), TOKENS(completion_tokens), TOKENS(image_tokens),
         TOKENS(cached_tokens), TOKENS(reasoning_tokens), END_OBJECT);
 }
-void put_gaps(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count) {
-    PUT(writer, KEY_ARRAY("itl"));
-    for (int32_t run = 0; run < run_count; run++) {
-        double *gaps = resize(NULL, runs[run].served->piece_count + 1, sizeof *gaps);
-        const size_t count = served_gaps(runs[run].served, gaps);
-        for (size_t i = 0; i < count; i++) vp_json_double(writer, gaps[i]);
-        free(gaps);
-    }
-    PUT(writer, END_ARRAY);
+void put_run_gaps(vp_json_writer *writer, const struct served *served) {
+    double *gaps = resize(NULL, served->piece_count + 1, sizeof *gaps);
+    const size_t count = served_gaps(served, gaps);
+    for (size_t i = 0; i < count; i++) vp_json_double(writer, gaps[i]);
+    free(gaps);
 }
 void put_server_timings(vp_json_writer *writer, const struct served *served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -164,7 +160,6 @@ void put_server_timings(vp_json_writer *writer, const struct served *served) {
     else vp_json_null(writer);
     free(parsed.nodes);
 }
-static double ms_of(int64_t ns) { return ns < 0 ? (double)NAN : (double)ns / 1e6; }
 static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     static const int shown[] = {METRIC_TOTAL,     METRIC_TTFT,     METRIC_DECODE, METRIC_PER_TOKEN,
                                 TERM_DECODE_RATE, TERM_OUTPUT_RATE};
@@ -173,11 +168,11 @@ static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
         PUT(writer, KEY(TERMS[shown[k]].key, term_of(run, shown[k])));
     put_usage(writer, &served->usage);
-    PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", ms_of(served->sent_ns)), /* from the start */
-        KEY("uploaded", ms_of(served->uploaded_ns)), KEY("headers", ms_of(served->headers_ns)),
-        KEY("first_output", ms_of(served->first_output_ns)), KEY_ARRAY("pieces"));
+    PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* from the start */
+        KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
+        KEY("first_output", served_ms(served->first_output_ns)), KEY_ARRAY("pieces"));
     for (size_t k = 0; k < served->piece_count; k++) vp_json_double(writer, (double)served->pieces[k].at_ns / 1e6);
-    PUT(writer, END_ARRAY, KEY("end", ms_of(served->end_ns)), END_OBJECT, KEY_ARRAY("piece_bytes"));
+    PUT(writer, END_ARRAY, KEY("end", served_ms(served->end_ns)), END_OBJECT, KEY_ARRAY("piece_bytes"));
     for (size_t k = 0; k < served->piece_count; k++) vp_json_int(writer, served->pieces[k].text_bytes);
     PUT(writer, END_ARRAY);
     vp_json_key(writer, "answer");

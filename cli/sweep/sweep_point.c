@@ -91,22 +91,14 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     int64_t at = sweep->journal.end;
     int code;
-    vp_json_key(writer, "session");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("session"));
     put_provenance(writer, sweep->options, sweep->engine->session.engine);
-    put_int(writer, "rank", sweep->rank.rank);
-    put_int(writer, "world_size", sweep->rank.world_size);
-    put_text(writer, "launcher", sweep->rank.launcher);
-    put_int(writer, "stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine));
-    vp_json_key(writer, "cold");
-    vp_json_begin_object(writer);
-    put_double(writer, "T_total", metric_of(cold, METRIC_TOTAL));
-    put_double(writer, "TTFT", metric_of(cold, METRIC_TTFT));
-    put_int(writer, "views", input->layout ? input->layout->views : 0);
-    put_int(writer, "total_sequence_length", sequence_of(input));
-    put_int(writer, "output_tokens", cold->token_count);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("rank", sweep->rank.rank), KEY("world_size", sweep->rank.world_size),
+        KEY("launcher", sweep->rank.launcher),
+        KEY("stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine)), KEY_OBJECT("cold"),
+        KEY("T_total", metric_of(cold, METRIC_TOTAL)), KEY("TTFT", metric_of(cold, METRIC_TTFT)),
+        KEY("views", input->layout ? input->layout->views : 0), KEY("total_sequence_length", sequence_of(input)),
+        KEY("output_tokens", cold->token_count), END_OBJECT, END_OBJECT);
     code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
@@ -183,16 +175,13 @@ static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *r
     const double kernels = (double)run->times.kernel_ns[stage] / 1e6;
     struct kernel_stage line;
     KERNEL_STAGE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
-    vp_json_key(writer, vp_stage_name((vp_stage)stage));
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)stage)));
     fields_put(writer, &KERNEL_STAGE, &line);
-    vp_json_key(writer, "parts");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("parts"));
     for (int part = 0; part < VP_PART_COUNT; part++)
         if (run->times.part_ns[stage][part])
-            put_double(writer, vp_part_name((vp_part)part), (double)run->times.part_ns[stage][part] / 1e6);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+            PUT(writer, KEY(vp_part_name((vp_part)part), (double)run->times.part_ns[stage][part] / 1e6));
+    PUT(writer, END_OBJECT, END_OBJECT);
 }
 static int write_kernels(struct sweep *sweep, const struct pass_input *input,
                          const struct configuration *configuration, const struct sample *sample,
@@ -200,17 +189,14 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct kernels_line line;
     KERNELS_ROWS(FIELD_FILL, FIELD_SKIP, &line)
-    vp_json_key(writer, "kernels");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("kernels"));
     fields_put(writer, &KERNELS, &line);
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("stages"));
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         double device_ms = stage_value(run, stage, DETAIL_DEVICE);
         if (isfinite(device_ms)) put_kernel_stage(writer, run, stage, device_ms);
     }
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT, END_OBJECT);
     return journal_line_append(&sweep->journal);
 }
 /* The sizes that follow from the layout of a point's image. */

@@ -51,7 +51,7 @@ typedef struct vk_region {
     const float *cs, *cs_local; /* NULL: the engine's own */
 } vk_region;
 /* before block `block`, `keep` of the image tokens that are there go on */
-typedef struct vk_cut { int block, keep; } vk_cut;
+typedef struct vk_prune_cut { int block, keep; } vk_prune_cut;
 /* how tokens go before the language model */
 typedef enum vk_prune_early {
     VK_EARLY_NONE,
@@ -69,7 +69,7 @@ typedef struct vk_pruning {
     int dominant, contextual, text_pivots;
     int features; /* that reach the language model */
     int kept, now_rows; /* image tokens and rows that go on, so far */
-    vk_cut cuts[VP_PRUNE_CUTS_MAX];
+    vk_prune_cut cuts[VP_PRUNE_CUTS_MAX];
     int region_count;
     vk_region regions[VK_REGIONS_MAX];
     const float *from;   /* features that the language model gets, and how far a level is from the next */
