@@ -519,8 +519,8 @@ static void write_pruning(struct document *document, const struct report *report
             document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
                           report->results->files[tradeoff->group->first].dataset_name);
             document_text(document, BLOCK_LINE,
-                          "points: accuracy less that of no pruning, and of as many random tokens (within 5 %%), paired "
-                          "over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
+                          "points: accuracy less that of no pruning, and of as many random tokens (within 5 %%), "
+                          "paired over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
                           tradeoff->sample_count);
             table = document_table(document, "configuration|kept tokens|kept %|prefill|accuracy|points to none|"
                                              "points to random");

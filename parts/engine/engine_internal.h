@@ -8,6 +8,8 @@
 #include "model.h"
 #include "prune.h"
 
+#include <math.h>
+
 /* Everything a request touches, sized once for the longest request. In-type buffers have VK_ROWS_MAX spare rows and
  * rows padded to VK_PAD. */
 typedef struct vk_buffers {
@@ -179,17 +181,6 @@ static inline void vk_at(vk_queue *queue, vp_part part, int block) {
 /* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden, behind the
  * tower's last norm where there is one */
 void vk_vit(vp_engine *engine, int first, int count);
-/* how heads of a block are normed and turned, by the positions of a region; its own */
-vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_region *region);
-vk_heads vk_heads_of(const vp_engine *engine, int block);
-/* x -> normed, in-type: what attention or the MLP reads, of `rows` rows from `first` on */
-void vk_norm_before(vp_engine *engine, const vk_norm *norm, int first, int rows);
-/* rows f32 [count, vit_width] that are tokens already, through a connector of two matrices */
-void vk_project_rows(vp_engine *engine, const float *rows, int count, float *features);
-/* a linear's rows from `first` on, `count` of them */
-vk_linear vk_rows_of(const vk_linear *linear, int first, int count, int wide);
-/* where a block's keys and values begin, in bytes */
-size_t vk_cache_of(const vp_engine *engine, int block);
 /* the connector: buffers.hidden -> buffers.image_features of `count` views */
 void vk_connector(vp_engine *engine, int first, int count);
 /* x = the embeddings of `rows` ids; .. */
@@ -239,6 +230,70 @@ int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols
 void vk_send_windows(vp_engine *engine, const vp_request *request);
 
 /* ---- request.c */
+void vk_send_request(vp_engine *engine, const vp_request *request);
+
+/* ---- prune.c */
 /* scores that attention over `rows` rows needs, which see those before reach[row], or before row + 1 without a reach */
 void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach);
+/* ---- what stages.c and prune.c share: rows of a block */
+/* how heads of a block are normed and turned, by the positions of a region; its own */
+static inline vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_region *region) {
+    const vp_model_config *config = &engine->config;
+    const vk_block *layer = &engine->model.blocks[block];
+    int local = config->sliding_window && !(config->full_blocks >> block & 1);
+    vk_heads heads;
+    heads.heads = config->head_count;
+    heads.kv_heads = config->kv_head_count;
+    heads.head_dim = config->head_dim;
+    heads.norm = (int)config->qk_norm;
+    heads.eps = config->norm_eps;
+    heads.clip = config->clip_qkv > 0.0f ? config->clip_qkv : INFINITY;
+    heads.q_norm = layer->q_norm.weight;
+    heads.k_norm = layer->k_norm.weight;
+    if (local && config->rope_local_theta > 0)
+        heads.cs = region->cs_local ? region->cs_local : engine->buffers.cs_local;
+    else heads.cs = region->cs ? region->cs : engine->buffers.cs;
+    heads.window = local ? config->sliding_window : 0;
+    return heads;
+}
+static inline vk_heads vk_heads_of(const vp_engine *engine, int block) {
+    return vk_heads_in(engine, block, &engine->pruning.regions[vk_region_of(engine, block)]);
+}
+/* where a block's keys and values begin, in bytes */
+static inline size_t vk_cache_of(const vp_engine *engine, int block) {
+    return (size_t)block * (size_t)engine->max_sequence * (size_t)vk_kv_width(&engine->config)
+           * (engine->wide ? 4 : 2);
+}
+/* a linear's rows from `first` on, `count` of them */
+static inline vk_linear vk_rows_of(const vk_linear *linear, int first, int count, int wide) {
+    vk_linear rows = *linear;
+    rows.weights = (char *)rows.weights
+                   + (size_t)first * (size_t)rows.k_padded * (size_t)(rows.bits ? rows.bits : wide ? 32 : 16) / 8;
+    if (rows.bits) rows.scales += (size_t)first * (size_t)(rows.k_padded / VK_QUANT_BLOCK);
+    if (rows.bias) rows.bias += first;
+    rows.n = count;
+    return rows;
+}
+/* what attention or the MLP reads: x, normed where norms are in front */
+static inline void vk_norm_before(vp_engine *engine, const vk_norm *norm, int first, int rows) {
+    const vp_model_config *config = &engine->config;
+    const vk_kernels *kernels = &engine->backend->kernels;
+    int d = config->d_model, ld = vk_padded(d);
+    const float *x = engine->buffers.x + (size_t)first * (size_t)d;
+    void *normed = (char *)engine->buffers.normed + (size_t)first * (size_t)ld * (engine->wide ? 4 : 2);
+    if (!norm->weight) kernels->convert(engine->queue, normed, x, rows, d, ld, engine->wide);
+    else kernels->rmsnorm(engine->queue, normed, x, norm->weight, rows, d, ld, config->norm_eps, engine->wide);
+}
+/* image tokens, and rows of the tower, of any request at most */
+static inline size_t vk_tokens_most(const vp_engine *engine) {
+    return (size_t)engine->max_views * (size_t)vk_view_tokens(&engine->config);
+}
+static inline size_t vk_tower_rows(const vp_engine *engine) {
+    return (size_t)engine->max_views * (size_t)engine->config.vit_positions;
+}
+/* the first mark behind those of stages and tokens; how often stages end at most */
+static inline int vk_spare_marks(const vp_engine *engine) { return VP_STAGE_COUNT + 1 + engine->max_sequence; }
+static inline int vk_segments_most(const vp_engine *engine) {
+    return VP_STAGE_COUNT + (engine->prunes ? 2 * engine->max_views + 2 * VK_REGIONS_MAX + 2 : 0);
+}
 #endif

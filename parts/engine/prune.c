@@ -292,83 +292,6 @@ VP_API vp_result vp_prune_request(const vp_model_config *config, const vp_reques
     return VP_OK;
 }
 
-/* ---- memory */
-static size_t vk_tokens_most(const vp_engine *engine) {
-    return (size_t)engine->max_views * (size_t)vk_view_tokens(&engine->config);
-}
-static size_t vk_tower_rows(const vp_engine *engine) {
-    return (size_t)engine->max_views * (size_t)engine->config.vit_positions;
-}
-/* members of all tokens: patches, squares of tokens, or patches of windows across crops */
-static size_t vk_members_most(const vp_engine *engine) {
-    size_t windows = (size_t)(engine->config.window_pool * engine->config.window_pool);
-    return vk_max(vk_tower_rows(engine), vk_tokens_most(engine) * vk_max(4, windows));
-}
-int vk_spare_marks(const vp_engine *engine) { return VP_STAGE_COUNT + 1 + engine->max_sequence; }
-int vk_segments_most(const vp_engine *engine) {
-    return VP_STAGE_COUNT + (engine->prunes ? 2 * engine->max_views + 2 * VK_REGIONS_MAX + 2 : 0);
-}
-void vk_layout_prune_buffers(vk_arena *arena, vp_engine *engine) {
-    const vp_model_config *config = &engine->config;
-    vk_prune_buffers *prune = &engine->buffers.prune;
-    size_t tokens = vk_tokens_most(engine), rows = (size_t)engine->max_sequence, d = (size_t)config->d_model,
-           tower = vk_tower_rows(engine), metric = (size_t)config->vit_head_dim, pivots = VP_PRUNE_PIVOTS_MAX,
-           heads = (size_t)(config->vit_head_count > config->head_count ? config->vit_head_count : config->head_count),
-           cs = VK_REGIONS_MAX * rows * (size_t)config->head_dim;
-    prune->features = vk_take(arena, (size_t)(1 + config->deepstack_count) * tokens * d, 4);
-    prune->tokens = vk_take(arena, tokens * (size_t)config->vit_width, 4);
-    prune->unit = vk_take(arena, vk_max(tokens * d, tower * metric), 4);
-    prune->pivots = vk_take(arena, pivots * d, 4);
-    prune->products = vk_take(arena, pivots * tokens, 4);
-    prune->scores = vk_take(arena, vk_max(rows, vk_max(tokens, tower)), 4);
-    prune->tops = vk_take(arena, vk_max(tower, 1) * heads * 2, 4);
-    prune->patch_keys = vk_take(arena, tower * metric, 4);
-    prune->metric = vk_take(arena, tokens * metric, 4);
-    prune->x = vk_take(arena, rows * d, 4);
-    prune->cs = vk_take(arena, cs, 4);
-    prune->cs_local = config->rope_local_theta > 0 ? vk_take(arena, cs, 4) : NULL;
-    prune->index = vk_take(arena, vk_max(rows, vk_max(tokens, tower)) + 1, 4);
-    prune->list = vk_take(arena, vk_members_most(engine), 4);
-    prune->start = vk_take(arena, vk_max(rows, tokens) + 1, 4);
-    prune->positions = vk_take(arena, 3 * rows, 4);
-    prune->axes = vk_take(arena, (size_t)config->head_dim / 2, 4);
-}
-static void vk_layout_host(vk_arena *arena, const vp_engine *engine, vk_prune_host *host) {
-    size_t tokens = vk_tokens_most(engine), rows = (size_t)engine->max_sequence, tower = vk_tower_rows(engine),
-           most = vk_max(rows, vk_max(tokens, tower)) + 1;
-    host->place = vk_take(arena, tokens, 4);
-    host->source = vk_take(arena, tokens, 4);
-    host->kept = vk_take(arena, most, 4);
-    host->chosen = vk_take(arena, most, 4);
-    host->row_at = vk_take(arena, rows, 4);
-    host->base = vk_take(arena, most, 4);
-    host->list = vk_take(arena, vk_max(vk_members_most(engine), most), 4);
-    host->start = vk_take(arena, most + 1, 4);
-    host->index = vk_take(arena, most, 4);
-    host->positions = vk_take(arena, 3 * rows, 4);
-    host->reach = vk_take(arena, rows, 4);
-    host->scores = vk_take(arena, vk_max(most, VP_PRUNE_PIVOTS_MAX * tokens), 4);
-    host->ranks = vk_take(arena, most, sizeof(vk_rank));
-    host->dominant = vk_take(arena, most, 4);
-    host->targets = vk_take(arena, most, 4);
-    host->merged = vk_take(arena, most, 4);
-    host->assigned = vk_take(arena, most, 4);
-    host->draws = vk_take(arena, tokens, sizeof(int64_t));
-    host->flags = vk_take(arena, most, 1);
-}
-int vk_place_pruning(vp_engine *engine) {
-    vk_prune_host *host = &engine->pruning.host;
-    vk_arena arena = { NULL, 0 };
-    engine->segments = calloc((size_t)vk_segments_most(engine), sizeof *engine->segments);
-    if (!engine->prunes || !engine->segments) return engine->segments != NULL;
-    vk_layout_host(&arena, engine, host);
-    host->memory = calloc(arena.used, 1);
-    arena.base = host->memory;
-    arena.used = 0;
-    if (host->memory) vk_layout_host(&arena, engine, host);
-    return host->memory != NULL;
-}
-
 /* ---- the start of a request */
 static int vk_order_draws(const void *left, const void *right) {
     const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
@@ -455,6 +378,16 @@ static void vk_turn_region(vp_engine *engine, const vp_request *request, int reg
                                           prune->positions, prune->axes, rows + added, engine->max_sequence,
                                           config->head_dim);
     pruning->regions[region].cs_local = prune->cs_local + table;
+}
+void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach) {
+    int window = engine->config.sliding_window;
+    engine->scores[0] = engine->scores[1] = 0;
+    if (!reach && !window) return;
+    for (int row = 0; row < rows; row++) {
+        int end = reach ? reach[row] : row + 1, gone = window ? row + 1 - window : 0;
+        engine->scores[0] += end;
+        engine->scores[1] += end - (gone > 0 ? gone : 0);
+    }
 }
 /* masks and positions behind a cut */
 static void vk_begin_region(vp_engine *engine, const vp_request *request, int region) {
@@ -630,6 +563,18 @@ static void vk_send_merged(vp_engine *engine, float *out, const float *from, int
                                        pruning->early == VK_EARLY_POOL ? NULL : prune->index, prune->list,
                                        prune->start, pruning->early_keep, pruning->host.start[pruning->early_keep],
                                        width);
+}
+/* rows f32 [count, vit_width] that are tokens already, through a connector of two matrices */
+static void vk_project_rows(vp_engine *engine, const float *rows, int count, float *features) {
+    const vp_model_config *config = &engine->config;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    int ld = vk_padded(config->vit_width), ldh = vk_padded(config->projector_dim);
+    to->kernels.convert(engine->queue, buffers->pool_query_in, rows, count, config->vit_width, ld, engine->wide);
+    to->linear(engine->queue, buffers->projector_hidden, ldh, buffers->pool_query_in, ld, count,
+               &engine->model.projector_in, VK_GELU);
+    to->linear(engine->queue, features, config->d_model, buffers->projector_hidden, ldh, count,
+               &engine->model.projector_down, VK_STORE_F32);
 }
 /* VisionZip as published: of the tower's rows the class token, dominant patches, and contextual sums behind them */
 void vk_prune_connector(vp_engine *engine, const vp_request *request) {

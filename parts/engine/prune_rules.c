@@ -1,5 +1,5 @@
 /* prune_rules.c - which image tokens a pruning method keeps, from scores that are already there */
-#include "prune_rules.h"
+#include "prune.h"
 #include "vlmprof.h"
 
 #include <math.h>

@@ -84,18 +84,7 @@ static vp_result vk_not_numbers(vp_error *error) {
                    "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
 }
 
-void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach) {
-    int window = engine->config.sliding_window;
-    engine->scores[0] = engine->scores[1] = 0;
-    if (!reach && !window) return;
-    for (int row = 0; row < rows; row++) {
-        int end = reach ? reach[row] : row + 1, gone = window ? row + 1 - window : 0;
-        engine->scores[0] += end;
-        engine->scores[1] += end - (gone > 0 ? gone : 0);
-    }
-}
-
-static void vk_send_request(vp_engine *engine, const vp_request *request) {
+void vk_send_request(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
     int32_t (*is_dead)(const float *, size_t) = engine->model.description->is_dead_view;

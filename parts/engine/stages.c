@@ -212,17 +212,6 @@ static void vk_stitch(vp_engine *engine, int first, int count, float *features) 
 }
 
 #define VK_TORCH_EPS 1e-5f /* torch.nn.LayerNorm's own; the projectors' configs name none */
-void vk_project_rows(vp_engine *engine, const float *rows, int count, float *features) {
-    const vp_model_config *config = &engine->config;
-    const vk_backend *to = engine->backend;
-    vk_buffers *buffers = &engine->buffers;
-    int ld = vk_padded(config->vit_width), ldh = vk_padded(config->projector_dim);
-    to->kernels.convert(engine->queue, buffers->pool_query_in, rows, count, config->vit_width, ld, engine->wide);
-    to->linear(engine->queue, buffers->projector_hidden, ldh, buffers->pool_query_in, ld, count,
-               &engine->model.projector_in, VK_GELU);
-    to->linear(engine->queue, features, config->d_model, buffers->projector_hidden, ldh, count,
-               &engine->model.projector_down, VK_STORE_F32);
-}
 /* the patches of a window side by side, through one matrix or two */
 static void vk_project(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
@@ -458,33 +447,6 @@ static void vk_dense(vp_engine *engine, const vk_block *layer, int first, int ro
                after ? VK_STORE_F32 : VK_ADD_F32);
 }
 
-vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_region *region) {
-    const vp_model_config *config = &engine->config;
-    const vk_block *layer = &engine->model.blocks[block];
-    int local = config->sliding_window && !(config->full_blocks >> block & 1);
-    vk_heads heads;
-    heads.heads = config->head_count;
-    heads.kv_heads = config->kv_head_count;
-    heads.head_dim = config->head_dim;
-    heads.norm = (int)config->qk_norm;
-    heads.eps = config->norm_eps;
-    heads.clip = config->clip_qkv > 0.0f ? config->clip_qkv : INFINITY;
-    heads.q_norm = layer->q_norm.weight;
-    heads.k_norm = layer->k_norm.weight;
-    if (local && config->rope_local_theta > 0)
-        heads.cs = region->cs_local ? region->cs_local : engine->buffers.cs_local;
-    else heads.cs = region->cs ? region->cs : engine->buffers.cs;
-    heads.window = local ? config->sliding_window : 0;
-    return heads;
-}
-vk_heads vk_heads_of(const vp_engine *engine, int block) {
-    return vk_heads_in(engine, block, &engine->pruning.regions[vk_region_of(engine, block)]);
-}
-size_t vk_cache_of(const vp_engine *engine, int block) {
-    return (size_t)block * (size_t)engine->max_sequence * (size_t)vk_kv_width(&engine->config)
-           * (engine->wide ? 4 : 2);
-}
-
 static vk_decode_job vk_decode_job_of(vp_engine *engine, int block, int position, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
@@ -552,17 +514,6 @@ static void vk_block_decode(vp_engine *engine, int block, int row, int position,
     vk_at(queue, VP_PART_EXPERTS, block);
     to->gate_up(queue, &job);
     to->down(queue, &job);
-}
-
-/* what attention or the MLP reads: x, normed where norms are in front */
-void vk_norm_before(vp_engine *engine, const vk_norm *norm, int first, int rows) {
-    const vp_model_config *config = &engine->config;
-    const vk_kernels *kernels = &engine->backend->kernels;
-    int d = config->d_model, ld = vk_padded(d);
-    const float *x = engine->buffers.x + (size_t)first * (size_t)d;
-    void *normed = (char *)engine->buffers.normed + (size_t)first * (size_t)ld * (engine->wide ? 4 : 2);
-    if (!norm->weight) kernels->convert(engine->queue, normed, x, rows, d, ld, engine->wide);
-    else kernels->rmsnorm(engine->queue, normed, x, norm->weight, rows, d, ld, config->norm_eps, engine->wide);
 }
 
 /* attention over `rows` new tokens, from `normed` to `attended`, the cache appended */
@@ -667,15 +618,6 @@ void vk_block_forward(vp_engine *engine, int block, int rows, int position, int 
     }
 }
 
-vk_linear vk_rows_of(const vk_linear *linear, int first, int count, int wide) {
-    vk_linear rows = *linear;
-    rows.weights = (char *)rows.weights
-                   + (size_t)first * (size_t)rows.k_padded * (size_t)(rows.bits ? rows.bits : wide ? 32 : 16) / 8;
-    if (rows.bits) rows.scales += (size_t)first * (size_t)(rows.k_padded / VK_QUANT_BLOCK);
-    if (rows.bias) rows.bias += first;
-    rows.n = count;
-    return rows;
-}
 /* The last block of a prefill, of which only the last row goes on: keys and values of the rows before it, then a decode
  * step of its own. The position becomes the last row's. */
 static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
