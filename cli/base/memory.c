@@ -75,6 +75,20 @@ void text_add(struct text_buffer *buffer, const char *text, size_t bytes) {
     buffer->data[buffer->bytes] = 0;
 }
 void text_add_string(struct text_buffer *buffer, const char *text) { text_add(buffer, text, strlen(text)); }
+void text_add_format(struct text_buffer *buffer, const char *format, ...) {
+    va_list arguments, again;
+    char *text;
+    int bytes;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    bytes = vsnprintf(NULL, 0, format, arguments);
+    text = resize(NULL, (size_t)bytes + 1, 1);
+    vsnprintf(text, (size_t)bytes + 1, format, again);
+    va_end(arguments);
+    va_end(again);
+    text_add(buffer, text, (size_t)bytes);
+    free(text);
+}
 void text_list_take(struct text_list *list, char *text) {
     const int is_full = !(list->count & (list->count - 1)); /* the capacity is the next power of two */
     if (is_full)

@@ -27,6 +27,7 @@ struct text_buffer { char *data; size_t bytes, capacity; };
 /* Append to the buffer, which always ends with a NUL that `bytes` does not count. */
 void text_add(struct text_buffer *buffer, const char *text, size_t bytes);
 void text_add_string(struct text_buffer *buffer, const char *text);
+void text_add_format(struct text_buffer *buffer, const char *format, ...);
 
 /* Texts that the list owns, in the order they came. {NULL, 0} is an empty list. */
 struct text_list { char **items; size_t count; };

@@ -82,8 +82,7 @@ static void add_csv(struct text_buffer *out, const struct json_member *cell, int
     char text[32];
     if (cell->type == MEMBER_TEXT) csv_text(out, cell->text);
     else if (cell->type == MEMBER_INT || cell->type == MEMBER_BOOL) {
-        snprintf(text, sizeof text, "%lld", (long long)cell->whole);
-        text_add_string(out, text);
+        text_add_format(out, "%lld", (long long)cell->whole);
     } else if (cell->type == MEMBER_REAL && isfinite(cell->real)) {
         vp_number_format(cell->real, text);
         text_add_string(out, text);
@@ -105,8 +104,7 @@ static void csv_line(struct text_buffer *out, const struct table *table, size_t 
         }
         text_add_string(out, column->key);
         if (!column->range_key) continue;
-        snprintf(own, sizeof own, ",%.80s_low,%.80s_high", column->key, column->key);
-        text_add_string(out, own);
+        text_add_format(out, ",%.80s_low,%.80s_high", column->key, column->key);
     }
     text_add_string(out, "\n");
 }

@@ -196,8 +196,7 @@ int best_of_load(const struct options *options, const struct objective *objectiv
         vp_json_key(&writer, "levels");
         vp_json_begin_array(&writer);
         for (size_t i = 0; i < levels->count; i++) put_level(&writer, &levels->items[i], objective);
-        vp_json_end_array(&writer);
-        vp_json_end_object(&writer);
+        PUT(&writer, END_ARRAY, END_OBJECT);
         code = json_end(&writer);
     } else {
         struct document document = {NULL, 0, NULL};

@@ -398,9 +398,6 @@ static int print_audit(const struct audit *audit) {
 }
 
 /* ---- as JSON */
-static void put_known(vp_json_writer *writer, const char *key, int is_known, int64_t value) {
-    if (is_known) put_int(writer, key, value); else put_null(writer, key);
-}
 static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
     const struct audit_verdict *verdict = &audit->verdict;
     PUT(writer, KEY("verdict", verdict->is_equal ? "equal" : "different"),
@@ -418,9 +415,9 @@ static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
     vp_json_begin_array(writer);
     for (size_t i = 0; i < verdict->fit_count; i++) {
         PUT(writer, KEY_OBJECT(NULL), KEY("key", verdict->fits[i].key), KEY("value", verdict->fits[i].value),
-            KEY("lowest", verdict->fits[i].lowest));
-        put_known(writer, "highest", verdict->fits[i].highest < AUDIT_UNBOUNDED, verdict->fits[i].highest);
-        PUT(writer, KEY("offset", verdict->fit_offset), END_OBJECT);
+            KEY("lowest", verdict->fits[i].lowest),
+            KEY_KNOWN("highest", verdict->fits[i].highest < AUDIT_UNBOUNDED, verdict->fits[i].highest),
+            KEY("offset", verdict->fit_offset), END_OBJECT);
     }
     PUT(writer, END_ARRAY, KEY_ARRAY("families"));
     for (size_t i = 0; i < verdict->family_count; i++) vp_json_string(writer, verdict->families[i]->name);
@@ -430,23 +427,19 @@ static void put_asked(vp_json_writer *writer, const struct audit *audit, size_t 
     const struct asked *asked = &audit->asked[index];
     const struct audit_size *size = asked->is_counted ? &audit->sizes[audit->size_of[index]] : NULL;
     PUT(writer, KEY_OBJECT(NULL), KEY("width", asked->corner.width_px), KEY("height", asked->corner.height_px),
-        KEY("why", asked->corner.why));
-    put_known(writer, "rows", asked->corner.count.rows >= 0, asked->corner.count.rows);
-    put_known(writer, "cols", asked->corner.count.cols >= 0, asked->corner.count.cols);
-    put_int(writer, "image_tokens_by_rule", ruled_by(audit->by, &asked->corner.count));
-    put_known(writer, "image_tokens_measured", size != NULL, size ? size->measured : 0);
-    put_known(writer, "difference", size != NULL, size ? size->measured - size->by_rule : 0);
-    put_known(writer, "image_tokens_by_rule_without_knobs", size && size->has_without,
-              size ? size->by_rule_without : 0);
-    put_known(writer, "image_tokens_measured_without_knobs", size && size->has_without,
-              size ? size->measured_without : 0);
+        KEY("why", asked->corner.why), KEY_KNOWN("rows", asked->corner.count.rows >= 0, asked->corner.count.rows),
+        KEY_KNOWN("cols", asked->corner.count.cols >= 0, asked->corner.count.cols),
+        KEY("image_tokens_by_rule", ruled_by(audit->by, &asked->corner.count)),
+        KEY_KNOWN("image_tokens_measured", size != NULL, size ? size->measured : 0),
+        KEY_KNOWN("difference", size != NULL, size ? size->measured - size->by_rule : 0),
+        KEY_KNOWN("image_tokens_by_rule_without_knobs", size && size->has_without, size ? size->by_rule_without : 0),
+        KEY_KNOWN("image_tokens_measured_without_knobs", size && size->has_without, size ? size->measured_without : 0));
     if (asked->is_counted) put_usage(writer, &asked->usage); else put_null(writer, "usage");
-    vp_json_key(writer, "without_knobs");
     if (asked->is_counted_without) {
-        vp_json_begin_object(writer);
+        PUT(writer, KEY_OBJECT("without_knobs"));
         put_usage(writer, &asked->usage_without);
         vp_json_end_object(writer);
-    } else vp_json_null(writer);
+    } else put_null(writer, "without_knobs");
     PUT(writer, KEY("refusal", asked->refusal), END_OBJECT);
 }
 static void put_rule(vp_json_writer *writer, const struct audit_rule *rule) {
@@ -469,9 +462,9 @@ static void print_audit_json(const struct options *options, const struct audit *
         KEY("api", vp_chat_api_name(audit->endpoint.api)));
     put_rule(&writer, audit->rule);
     put_knobs(&writer, audit->setting, audit->knobs.count);
-    put_text(&writer, "counted", MEASURE_WORDS[audit->by]);
-    put_known(&writer, "text_tokens", audit->text_tokens >= 0, audit->text_tokens);
-    PUT(&writer, KEY("sizes_planned", audit->count), KEY("sizes_refused", audit->refused), KEY_ARRAY("sizes"));
+    PUT(&writer, KEY("counted", MEASURE_WORDS[audit->by]),
+        KEY_KNOWN("text_tokens", audit->text_tokens >= 0, audit->text_tokens), KEY("sizes_planned", audit->count),
+        KEY("sizes_refused", audit->refused), KEY_ARRAY("sizes"));
     for (size_t i = 0; i < audit->done; i++) put_asked(&writer, audit, i);
     PUT(&writer, END_ARRAY, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
         KEY_OBJECT("provenance"));

@@ -121,11 +121,8 @@ static void shell_word(struct text_buffer *out, const char *word) {
     if (!plain) text_add_string(out, "'");
 }
 static void add_answer_options(struct text_buffer *out, const struct result_file *file) {
-    char piece[96];
-    if (file->max_new_tokens > 0) {
-        snprintf(piece, sizeof piece, " --max_new_tokens %lld", (long long)file->max_new_tokens);
-        text_add_string(out, piece);
-    }
+    if (file->max_new_tokens > 0)
+        text_add_format(out, " --max_new_tokens %lld", (long long)file->max_new_tokens);
     if (file->ignore_eos > 0) text_add_string(out, " --ignore_eos");
 }
 /* The options of `vlmprof run` that ask this server so; malloc'ed. */
@@ -165,7 +162,6 @@ static char *server_options_text(const struct result_file *file) {
 static void add_knob_option(struct text_buffer *out, const struct knob_values *knobs, int knob) {
     const struct knob_value *value = &knobs->of[knob];
     const char *option = KNOBS[knob].option;
-    char piece[96];
     int is_first_n = 1;
     if (!option || !value->is_set || (knob == KNOB_TOP_K && knobs_are_dense(knobs))) return;
     if (KNOBS[knob].usual && !strcmp(value->text, KNOBS[knob].usual)) return;
@@ -174,19 +170,14 @@ static void add_knob_option(struct text_buffer *out, const struct knob_values *k
         const int is_crops = !strcmp(value->text, "max_crops");
         text_add_string(out, is_crops ? " --" : " --image_knob ");
         shell_word(out, value->text);
-        snprintf(piece, sizeof piece, is_crops ? " %lld" : "=%lld", (long long)value->number);
-        text_add_string(out, piece);
+        text_add_format(out, is_crops ? " %lld" : "=%lld", (long long)value->number);
     } else if (!is_first_n) {
-        for (int32_t i = 0; i < value->list_count; i++) {
-            snprintf(piece, sizeof piece, "%s%d", i ? "," : " --active_blocks ", (int)value->list[i]);
-            text_add_string(out, piece);
-        }
+        for (int32_t i = 0; i < value->list_count; i++)
+            text_add_format(out, "%s%d", i ? "," : " --active_blocks ", (int)value->list[i]);
     } else if (KNOBS[knob].type == KNOB_IS_NUMBER) {
-        snprintf(piece, sizeof piece, " --%s %lld", option, (long long)value->number);
-        text_add_string(out, piece);
+        text_add_format(out, " --%s %lld", option, (long long)value->number);
     } else {
-        snprintf(piece, sizeof piece, " --%s ", option);
-        text_add_string(out, piece);
+        text_add_format(out, " --%s ", option);
         shell_word(out, value->text);
     }
 }

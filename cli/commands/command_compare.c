@@ -630,10 +630,8 @@ static void put_comparisons(vp_json_writer *writer, const struct comparison_job 
 static void write_saying(struct document *document, const struct comparison_job *job, const struct saying *saying) {
     struct text_buffer counts = {NULL, 0, 0};
     for (int says = 0; says < SAYS_COUNT; says++) {
-        char one[64];
         if (!saying->count[says]) continue;
-        snprintf(one, sizeof one, "%s%zu %s", counts.bytes ? ", " : "", saying->count[says], SAYS[says]);
-        text_add_string(&counts, one);
+        text_add_format(&counts, "%s%zu %s", counts.bytes ? ", " : "", saying->count[says], SAYS[says]);
     }
     document_text(document, BLOCK_HEADING, "%zu comparisons: %s", job->count, counts.data);
     if (saying->count[SAYS_INCONCLUSIVE] && saying->more)

@@ -219,16 +219,12 @@ static void print_model(const struct model *model, const struct holdings *holdin
                     fp32) * config->max_positions / 1e9);
 }
 
-static void put_known(vp_json_writer *writer, const char *key, int64_t value) {
-    if (value < 0) put_null(writer, key);
-    else put_int(writer, key, value);
-}
 static void put_cpu(vp_json_writer *writer, const struct cpu_info *cpu) {
     char text[24];
-    PUT(writer, KEY_OBJECT("cpu"), KEY("name", cpu->name), KEY("threads", cpu->threads));
-    put_known(writer, "memory_bytes", cpu->memory_bytes);
-    put_known(writer, "available_bytes", cpu->available_bytes);
-    PUT(writer, KEY("huge_pages", cpu->huge_pages[0] ? cpu->huge_pages : NULL), KEY_ARRAY("gemm"));
+    PUT(writer, KEY_OBJECT("cpu"), KEY("name", cpu->name), KEY("threads", cpu->threads),
+        KEY_KNOWN("memory_bytes", cpu->memory_bytes >= 0, cpu->memory_bytes),
+        KEY_KNOWN("available_bytes", cpu->available_bytes >= 0, cpu->available_bytes),
+        KEY("huge_pages", cpu->huge_pages[0] ? cpu->huge_pages : NULL), KEY_ARRAY("gemm"));
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) vp_json_string(writer, vp_engine_gemm_name(i));
     vp_json_end_array(writer);
     for (int fp32 = 0; fp32 < 2; fp32++) {

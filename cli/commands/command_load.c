@@ -483,12 +483,12 @@ static int print_json(const struct load *load) {
         vp_json_end_object(&writer);
     }
     vp_json_end_array(&writer);
-    vp_json_key(&writer, "find_rate");
-    if (load->search.trials) {
-        PUT(&writer, KEY_OBJECT(NULL), KEY("highest_that_holds", load->search.low > 0 ? load->search.low : (double)NAN),
+    if (load->search.trials)
+        PUT(&writer, KEY_OBJECT("find_rate"),
+            KEY("highest_that_holds", load->search.low > 0 ? load->search.low : (double)NAN),
             KEY("lowest_that_fails", load->search.high), KEY("slo_share", opt(load->options, "slo_share")->real / 100),
             KEY("trials", load->search.trials), END_OBJECT);
-    } else vp_json_null(&writer);
+    else put_null(&writer, "find_rate");
     PUT(&writer, KEY_TEXTS("warnings", &load->warnings), END_OBJECT);
     return json_end(&writer);
 }

@@ -4,6 +4,7 @@
 #include "load/load_compare.h"
 
 #include "base/console.h"
+#include "base/table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +17,21 @@ static const char *const KEYS[WHICH_COUNT] = {"T_total_p50", "T_total_p95", "goo
 enum { SAYS_LESS, SAYS_MORE, SAYS_OPEN };
 static const char *const SAYS[2][3] = {{"FASTER", "SLOWER", "INCONCLUSIVE"}, {"WORSE", "BETTER", "INCONCLUSIVE"}};
 
-struct compared { const struct load_level *before, *after; int which, says; };
+struct compared {
+    char load[48];
+    const char *status, *key, *name, *verdict;
+    double rate; /* NaN: it is a number of requests at once, */
+    int concurrency; /* which is -1 of a rate */
+    vp_series_value a, b;
+    int which, says;
+};
+#define ROW(member) CELL(struct compared, member)
+static const struct table_column COMPARED[] = {
+    {ROW(load), NULL, "load"}, {ROW(status), "status"}, {ROW(rate), "request_rate"},
+    {ROW(concurrency), "concurrency", .rules = COLUMN_FROM_0}, {ROW(key), "of"}, {ROW(name), NULL, "of"},
+    {CELL_ESTIMATE(struct compared, a), "a", "A", .is_measured = 1, .range_key = "a_interval"},
+    {CELL_ESTIMATE(struct compared, b), "b", "B", .is_measured = 1, .range_key = "b_interval"},
+    {ROW(verdict), "verdict", "verdict"}};
 struct comparison { struct compared *rows; size_t count; struct text_list warnings; };
 
 static int is_goodput(int which) { return which == WHICH_GOODPUT; }
@@ -56,10 +71,14 @@ static void compare_levels(struct comparison *comparison, const struct load_leve
     warn_of_pair(comparison, before, after);
     for (int which = 0; which < WHICH_COUNT; which++) {
         const vp_series_value a = value_of(before, which), b = value_of(after, which);
-        struct compared row = {before, after, which, says_of(&a, &b)};
+        const int says = says_of(&a, &b);
+        struct compared row = {"", before->is_complete ? "complete" : "partial", KEYS[which], NAMES[which],
+                               SAYS[is_goodput(which)][says], before->concurrency ? (double)NAN : before->rate,
+                               before->concurrency ? before->concurrency : -1, a, b, which, says};
         /* goodput by two objectives is two quantities */
         if (!isfinite(a.value) || !isfinite(b.value) || (is_goodput(which) && are_different(before->slo, after->slo)))
             continue;
+        load_level_text(before, row.load);
         comparison->rows = resize(comparison->rows, comparison->count + 1, sizeof *comparison->rows);
         comparison->rows[comparison->count++] = row;
     }
@@ -67,15 +86,14 @@ static void compare_levels(struct comparison *comparison, const struct load_leve
 /* "SLOWER" or "WORSE" once there is one of them, else INCONCLUSIVE once there is one, else what the first row says. */
 static const char *overall_of(const struct comparison *comparison) {
     for (size_t i = 0; i < comparison->count; i++)
-        if (is_worse(&comparison->rows[i]))
-            return SAYS[is_goodput(comparison->rows[i].which)][comparison->rows[i].says];
+        if (is_worse(&comparison->rows[i])) return comparison->rows[i].verdict;
     for (size_t i = 0; i < comparison->count; i++)
-        if (comparison->rows[i].says == SAYS_OPEN) return SAYS[0][SAYS_OPEN];
-    return SAYS[is_goodput(comparison->rows[0].which)][comparison->rows[0].says];
+        if (comparison->rows[i].says == SAYS_OPEN) return comparison->rows[i].verdict;
+    return comparison->rows[0].verdict;
 }
 static int print_text(const struct comparison *comparison, const char *const names[2]) {
     struct document document = {NULL, 0, NULL};
-    struct text_list *cells;
+    const struct table table = TABLE(COMPARED, comparison->rows, comparison->count, NULL, 0);
     int code;
     document_text(&document, BLOCK_HEADING, "B %s against A %s: trials of load", names[1], names[0]);
     for (size_t i = 0; i < comparison->warnings.count; i++)
@@ -83,35 +101,20 @@ static int print_text(const struct comparison *comparison, const char *const nam
     document_text(&document, BLOCK_LINE,
                   "[low, high] is a 95 %% interval that allows for requests that wait for one another; "
                   "requests of two trials are not paired, so a verdict needs intervals that do not overlap");
-    cells = document_table(&document, "load|of|A|B|verdict");
-    for (size_t i = 0; i < comparison->count; i++) {
-        const struct compared *row = &comparison->rows[i];
-        const vp_series_value a = value_of(row->before, row->which), b = value_of(row->after, row->which);
-        char load[48];
-        CELLS(cells, load_level_text(row->before, load), NAMES[row->which],
-            number_measured(a.value, a.low, a.high).text, number_measured(b.value, b.low, b.high).text,
-            SAYS[is_goodput(row->which)][row->says]);
-    }
+    document_add_table(&document, &table);
     document_text(&document, BLOCK_HEADING, "verdict: %s", overall_of(comparison));
     code = print_document(&document);
     document_free(&document);
     return code;
 }
 static int print_json(const struct comparison *comparison, const char *const names[2]) {
+    const struct table table = TABLE(COMPARED, comparison->rows, comparison->count, NULL, 0);
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-load-1"), KEY("a", names[0]),
-        KEY("b", names[1]), KEY_TEXTS("warnings", &comparison->warnings), KEY("verdict", overall_of(comparison)),
-        KEY_ARRAY("comparisons"));
-    for (size_t i = 0; i < comparison->count; i++) {
-        const struct compared *row = &comparison->rows[i];
-        const vp_series_value a = value_of(row->before, row->which), b = value_of(row->after, row->which);
-        vp_json_begin_object(&writer);
-        put_load_level(&writer, row->before);
-        PUT(&writer, KEY("of", KEYS[row->which]), KEY_ESTIMATE("a", "a_interval", a),
-            KEY_ESTIMATE("b", "b_interval", b), KEY("verdict", SAYS[is_goodput(row->which)][row->says]), END_OBJECT);
-    }
-    PUT(&writer, END_ARRAY, END_OBJECT);
+        KEY("b", names[1]), KEY_TEXTS("warnings", &comparison->warnings), KEY("verdict", overall_of(comparison)));
+    table_put(&writer, "comparisons", &table);
+    vp_json_end_object(&writer);
     return json_end(&writer);
 }
 int load_compare(const struct load_levels *before, const struct load_levels *after, const char *const names[2],

@@ -257,13 +257,10 @@ static char *bytes_json(const struct text_list *markers, int32_t last_id) {
                            "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{");
     for (int32_t byte = 0; byte < 256; byte++) {
         const int is_shown = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
-        snprintf(row, sizeof row, "\"\\u%04x\":%d,", (unsigned)(is_shown ? byte : shifted++), byte);
-        text_add_string(&json, row);
+        text_add_format(&json, "\"\\u%04x\":%d,", (unsigned)(is_shown ? byte : shifted++), byte);
     }
-    for (size_t i = 0; i < markers->count; i++) {
-        snprintf(row, sizeof row, "%s\"%s\":%d", i ? "," : "", markers->items[i], last_id - (int32_t)i);
-        text_add_string(&json, row);
-    }
+    for (size_t i = 0; i < markers->count; i++)
+        text_add_format(&json, "%s\"%s\":%d", i ? "," : "", markers->items[i], last_id - (int32_t)i);
     text_add_string(&json, "},\"merges\":[]}}");
     return json.data;
 }

@@ -100,7 +100,7 @@ static void stack_legend(const struct stack *stack) {
     legend_close(out);
 }
 static int by_key(const void *left_item, const void *right_item) {
-    const struct ranked *left = (const struct ranked *)left_item, *right = (const struct ranked *)right_item;
+    const struct ranked *left = left_item, *right = right_item;
     return left->key < right->key ? -1 : left->key > right->key ? 1 : left->at < right->at ? -1 : left->at > right->at;
 }
 enum { BAR_PX = 15, NAME_PX = 15 }; /* heights; a narrow drawing has the name over the bar, others beside it */

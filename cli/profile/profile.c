@@ -156,18 +156,14 @@ static vp_ops_print_options print_options_of(const struct options *options) {
 }
 /* A line of the table of stages; times are sums over `count` steps. */
 static void write_stage(struct text_buffer *out, const char *name, double stage_ns, double op_ns, double count) {
-    char line[200];
-    snprintf(line, sizeof line, "%-12s %14.4f %14.4f %14.4f %8.2f\n", name, stage_ns / count / 1e6,
-             op_ns / count / 1e6, (stage_ns - op_ns) / count / 1e6, 100 * (stage_ns - op_ns) / stage_ns);
-    text_add_string(out, line);
+    text_add_format(out, "%-12s %14.4f %14.4f %14.4f %8.2f\n", name, stage_ns / count / 1e6, op_ns / count / 1e6,
+                    (stage_ns - op_ns) / count / 1e6, 100 * (stage_ns - op_ns) / stage_ns);
 }
 /* Each stage, how much of it its operations are, and their sums. */
 static void write_stages(struct text_buffer *out, const struct profiler *profiler) {
     double stages_ns = 0, ops_ns = 0, count = (double)profiler->steps;
-    char line[200];
-    snprintf(line, sizeof line, "\n%-12s %14s %14s %14s %8s   mean of %lld request%s\n", "stage", "device ms",
-             "operations ms", "idle ms", "idle %", (long long)profiler->steps, profiler->steps == 1 ? "" : "s");
-    text_add_string(out, line);
+    text_add_format(out, "\n%-12s %14s %14s %14s %8s   mean of %lld request%s\n", "stage", "device ms", "operations ms",
+                    "idle ms", "idle %", (long long)profiler->steps, profiler->steps == 1 ? "" : "s");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         if (!(profiler->stage_ns[i] > 0)) continue;
         write_stage(out, vp_stage_name((vp_stage)i), profiler->stage_ns[i], profiler->op_ns[i], count);
@@ -175,9 +171,8 @@ static void write_stages(struct text_buffer *out, const struct profiler *profile
         ops_ns += profiler->op_ns[i];
     }
     if (stages_ns > 0) write_stage(out, "sum", stages_ns, ops_ns, count);
-    snprintf(line, sizeof line, "%-12s %14.4f   whole requests, image file to text, with the stamps of this mode\n",
-             "step", profiler->total_ns / count / 1e6);
-    text_add_string(out, line);
+    text_add_format(out, "%-12s %14.4f   whole requests, image file to text, with the stamps of this mode\n", "step",
+                    profiler->total_ns / count / 1e6);
 }
 static int64_t peak_resident_bytes(void) {
     struct rusage usage;
@@ -185,38 +180,26 @@ static int64_t peak_resident_bytes(void) {
 }
 /* What the engine holds, and what the process held at most. */
 static void write_memory(struct text_buffer *out, const struct profiler *profiler) {
-    char line[200];
     vp_memory_block block;
     text_add_string(out, "\nmemory                          bytes   where\n");
-    for (int32_t i = 0; vp_engine_memory(profiler->session->engine, i, &block); i++) {
-        snprintf(line, sizeof line, "%-20s %16llu   %s\n", block.name, (unsigned long long)block.bytes,
-                 profiler->on_gpu && block.on_device ? "device" : "host");
-        text_add_string(out, line);
-    }
-    snprintf(line, sizeof line, "%-20s %16lld   host: the most that this process had resident\n", "peak",
-             (long long)peak_resident_bytes());
-    text_add_string(out, line);
+    for (int32_t i = 0; vp_engine_memory(profiler->session->engine, i, &block); i++)
+        text_add_format(out, "%-20s %16llu   %s\n", block.name, (unsigned long long)block.bytes,
+                        profiler->on_gpu && block.on_device ? "device" : "host");
+    text_add_format(out, "%-20s %16lld   host: the most that this process had resident\n", "peak",
+                    (long long)peak_resident_bytes());
 }
 /* The ceilings, and what the table lacks. */
 static void write_notes(struct text_buffer *out, const struct profiler *profiler) {
-    char line[300];
-    snprintf(line, sizeof line, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n",
-             profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);
-    text_add_string(out, line);
-    if (profiler->on_gpu) {
-        snprintf(line, sizeof line, "launches timed by %s\n", vp_engine_launch_timer(profiler->session->engine));
-        text_add_string(out, line);
-    }
-    if (profiler->ops.dropped_calls + profiler->lost_launches) {
-        snprintf(line, sizeof line, "%lld calls are in no row: there was no room\n",
-                 (long long)(profiler->ops.dropped_calls + profiler->lost_launches));
-        text_add_string(out, line);
-    }
-    if (profiler->negative_idle) {
-        snprintf(line, sizeof line, "%lld stages have operations that add up to more than the stage\n",
-                 (long long)profiler->negative_idle);
-        text_add_string(out, line);
-    }
+    text_add_format(out, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n",
+                    profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);
+    if (profiler->on_gpu)
+        text_add_format(out, "launches timed by %s\n", vp_engine_launch_timer(profiler->session->engine));
+    if (profiler->ops.dropped_calls + profiler->lost_launches)
+        text_add_format(out, "%lld calls are in no row: there was no room\n",
+                        (long long)(profiler->ops.dropped_calls + profiler->lost_launches));
+    if (profiler->negative_idle)
+        text_add_format(out, "%lld stages have operations that add up to more than the stage\n",
+                        (long long)profiler->negative_idle);
 }
 /* The table of operations in one of the words of --profile_format. */
 static vp_result write_table(struct text_buffer *out, const struct profiler *profiler, const char *format) {

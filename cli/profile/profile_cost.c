@@ -112,20 +112,18 @@ void cost_write(struct text_buffer *out, const struct cost_report *cost) {
     for (int i = 0; i < COST_MODES; i++) {
         double *sorted = resize(NULL, cost->rounds, sizeof *sorted);
         memcpy(sorted, cost->ns[i], cost->rounds * sizeof *sorted);
-        snprintf(line, sizeof line, "%-8s %12s %12s %30s %30s\n", COST_NAMES[i],
-                 number_short(vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6).text,
-                 number_short(median_of(sorted, cost->rounds).value / 1e6).text,
-                 i ? number_cost(percent_of(cost->paired[i].relative_mean)).text : "-",
-                 i ? number_cost(percent_of(cost->paired[i].relative_median)).text : "-");
-        text_add_string(out, line);
+        text_add_format(out, "%-8s %12s %12s %30s %30s\n", COST_NAMES[i],
+                        number_short(vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6).text,
+                        number_short(median_of(sorted, cost->rounds).value / 1e6).text,
+                        i ? number_cost(percent_of(cost->paired[i].relative_mean)).text : "-",
+                        i ? number_cost(percent_of(cost->paired[i].relative_median)).text : "-");
         free(sorted);
     }
     for (int i = 1; i < COST_MODES; i++) { /* the median: a slow round or two do not move it */
         vp_estimate median = percent_of(cost->paired[i].relative_median);
         if (is_cost_known(median)) continue;
         say_unknown_cost(reason, sizeof reason, median, cost->rounds, "rounds");
-        snprintf(line, sizeof line, "%s: %s\n", COST_NAMES[i], reason);
-        text_add_string(out, line);
+        text_add_format(out, "%s: %s\n", COST_NAMES[i], reason);
     }
 }
 /* Without an interval its ends are null. */

@@ -129,25 +129,24 @@ static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost
         KEY_ESTIMATE("p50_ms", "p50_interval", cost->p50), KEY("flops", cost->flops), KEY("bytes", cost->bytes),
         KEY("launches", cost->launches), KEY("tflops_per_s", cost->tflops), KEY("gb_per_s", cost->gbs),
         KEY("host_share", cost->host_share), KEY("idle_share", cost->idle_share));
-    vp_json_key(writer, "parts"); /* null: kernels were not timed */
-    if (stage_has_parts(cost)) {
-        vp_json_begin_object(writer);
+    if (stage_has_parts(cost)) { /* null: kernels were not timed */
+        PUT(writer, KEY_OBJECT("parts"));
         for (int part = 0; part < VP_PART_COUNT; part++)
             if (isfinite(cost->parts[part])) put_double(writer, vp_part_name((vp_part)part), cost->parts[part]);
         vp_json_end_object(writer);
-    } else vp_json_null(writer);
+    } else put_null(writer, "parts");
     PUT(writer, KEY("bound", cost->limit == BOUND_NONE ? NULL : BOUND_NAMES[cost->limit]), END_OBJECT);
 }
 /* What the images cost by their twins; null without them. */
 static void put_outside(vp_json_writer *writer, const struct outside *outside) {
-    vp_json_key(writer, "T_image_outside");
-    if (outside->pairs) {
-        PUT(writer, KEY_OBJECT(NULL), KEY("ms", outside->ms), KEY_RANGE("interval", outside->low, outside->high),
-            KEY("level", outside->level), KEY("method", outside->adjusted ? "adjusted" : "exact"),
-            KEY("pairs", outside->pairs), KEY("pairs_left_out", outside->left_out),
-            KEY("TTFT_image", outside->image_ms), KEY("TTFT_text", outside->text_ms),
-            KEY("floor_ms", outside->floor_ms), KEY("server_prompt_difference_ms", outside->server_ms), END_OBJECT);
-    } else vp_json_null(writer);
+    if (outside->pairs)
+        PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", outside->ms),
+            KEY_RANGE("interval", outside->low, outside->high), KEY("level", outside->level),
+            KEY("method", outside->adjusted ? "adjusted" : "exact"), KEY("pairs", outside->pairs),
+            KEY("pairs_left_out", outside->left_out), KEY("TTFT_image", outside->image_ms),
+            KEY("TTFT_text", outside->text_ms), KEY("floor_ms", outside->floor_ms),
+            KEY("server_prompt_difference_ms", outside->server_ms), END_OBJECT);
+    else put_null(writer, "T_image_outside");
 }
 static void put_decomposition(vp_json_writer *writer, const struct decomposition *decomposition) {
     vp_json_begin_object(writer);
@@ -240,8 +239,9 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
                                                                     effect->level_a, level)));
             if (effect->kind == VP_EFFECT_PAIR) {
                 PUT(writer, KEY("second_knob", KNOBS[tradeoff->knob_of[effect->knob_b]].axis_key),
-                    KEY("second_level", report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
-                                                          effect->level_b, level)));
+                    KEY("second_level",
+                        report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
+                                          effect->level_b, level)));
             }
             PUT(writer, KEY("estimate", effect->estimate), KEY_RANGE("interval", effect->low, effect->high),
                 KEY("p", effect->p), END_OBJECT);

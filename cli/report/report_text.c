@@ -407,8 +407,7 @@ static void write_effects(struct document *document, const struct report *report
  * largest first. */
 struct found_pair { size_t at; double size; };
 static int by_size(const void *left_item, const void *right_item) {
-    const struct found_pair *left = (const struct found_pair *)left_item,
-                            *right = (const struct found_pair *)right_item;
+    const struct found_pair *left = left_item, *right = right_item;
     return left->size > right->size   ? -1
            : left->size < right->size ? 1
            : left->at < right->at     ? -1

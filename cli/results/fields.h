@@ -766,6 +766,39 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
          .null = "--twins was not given, or there is no image") \
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS, .of = &OUTSIDE, .null = "no pair was measured")
 
+/* ---- a load trial: its summary, a number with its interval in it, and what reports read of a request */
+#define LOAD_COUNT(S, AT, key, member, words) AT(S, INT, key, member, words, .least = INT64_MIN, .most = INT64_MAX)
+#define LOAD_NUMBER(S, AT, key, member, words) AT(S, NUMBER, key, member, words, .null = "not known")
+#define LOAD_SUMMARY_ROWS(AT, S) \
+    LOAD_COUNT(S, AT, "requests_due", due, "requests that were due within the window") \
+    LOAD_COUNT(S, AT, "num_failed", failed, "those that failed") \
+    LOAD_COUNT(S, AT, "num_incomplete", incomplete, "those whose answer the server did not call whole") \
+    LOAD_COUNT(S, AT, "late_sends", late, "those that were sent late: the client was busy") \
+    LOAD_COUNT(S, AT, "num_retried", retried, "those that were sent again") \
+    LOAD_COUNT(S, AT, "new_connections", new_connections, "those with a new connection") \
+    LOAD_COUNT(S, AT, "prompt_tokens", prompt_tokens, "sum over the requests") \
+    LOAD_COUNT(S, AT, "output_tokens", output_tokens, "sum over the requests") \
+    LOAD_COUNT(S, AT, "cached_tokens", cached_tokens, "sum over the requests") \
+    LOAD_COUNT(S, AT, "cached_tokens_known", cached_known, "requests whose cached tokens are known") \
+    LOAD_COUNT(S, AT, "accuracy_count", accuracy_count, "answers with a score") \
+    LOAD_NUMBER(S, AT, "window_from_s", from_s, "begin of the window: after the ramp") \
+    LOAD_NUMBER(S, AT, "window_to_s", to_s, "its end: before the cool-down") \
+    LOAD_NUMBER(S, AT, "latest_send_ms", latest_ms, "how late the latest send was") \
+    LOAD_NUMBER(S, AT, "offered_per_s", offered, "requests due per second") \
+    LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests ended per second") \
+    LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
+    LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
+    LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
+    LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
+    AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
+    AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
+    AT(S, OBJECT, "good_share", good_share, "share of the requests that met the objective", .of = &LOAD_SERIES)
+#define LOAD_SERIES_ROWS(AT, S) \
+    LOAD_NUMBER(S, AT, "value", value, "of the requests") \
+    AT(S, RANGE, "interval", low, "95 % interval that allows for requests that wait for one another", \
+       .null = "too few requests") \
+    LOAD_NUMBER(S, AT, "correlation_time", correlation_time, "over how many requests they do")
+
 /* All keys of a result file, of a row in it and of a run in a journal, for `help definitions`. */
 #define RESULT_KEYS(ROW, AT, ELSE) \
     RESULT_ROWS(ROW, 0) SETTING_ROWS(ELSE) RESULT_ACCURACY_ROWS(ROW, 0) RESULT_VISION_ROWS(ROW, 0) \

@@ -370,10 +370,8 @@ static void add_fits(const struct audit_verdict *verdict, struct text_buffer *li
                      (long long)fit->highest);
         text_add_string(line, text);
     }
-    if (verdict->fit_offset) {
-        snprintf(text, sizeof text, ", with %+lld tokens around every image", (long long)verdict->fit_offset);
-        text_add_string(line, text);
-    }
+    if (verdict->fit_offset)
+        text_add_format(line, ", with %+lld tokens around every image", (long long)verdict->fit_offset);
 }
 static void add_families(const struct audit_verdict *verdict, struct text_buffer *line) {
     for (size_t i = 0; i < verdict->family_count && i < 6; i++) {
@@ -384,14 +382,13 @@ static void add_families(const struct audit_verdict *verdict, struct text_buffer
 }
 /* Every image costs the same: as many patches of a square image, perhaps, and up to two tokens around them. */
 static void add_square(const struct audit_verdict *verdict, struct text_buffer *line) {
-    char text[160];
     for (int64_t around = 0; around <= 2 && verdict->is_constant && verdict->constant > 64; around++) {
         int64_t side = 8;
         while (side * side < verdict->constant - around) side++;
         if (side * side != verdict->constant - around) continue;
-        snprintf(text, sizeof text, " (%lld = %lld x %lld, the patches of 14 px of a %lld px image)",
-                 (long long)(verdict->constant - around), (long long)side, (long long)side, (long long)side * 14);
-        text_add_string(line, text);
+        text_add_format(line, " (%lld = %lld x %lld, the patches of 14 px of a %lld px image)",
+                        (long long)(verdict->constant - around), (long long)side, (long long)side,
+                        (long long)side * 14);
         return;
     }
 }

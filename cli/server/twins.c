@@ -185,11 +185,10 @@ void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t
         KEY("pairs_unequal", result->unequal), KEY("pairs_silent", result->silent), KEY("TTFT_image", result->image_ms),
         KEY("TTFT_text", result->text_ms), KEY("floor_ms", result->floor_ms), KEY("upload_ms", result->upload_ms),
         KEY("ms_per_token", result->ms_per_token));
-    vp_json_key(writer, "server_prompt_ms"); /* by the server's own clock */
-    if (isfinite(result->prompt_difference_ms)) {
-        PUT(writer, KEY_OBJECT(NULL), KEY("image", result->image_prompt_ms), KEY("text", result->text_prompt_ms),
-            KEY("difference", result->prompt_difference_ms), END_OBJECT);
-    } else vp_json_null(writer);
+    if (isfinite(result->prompt_difference_ms)) /* by the server's own clock */
+        PUT(writer, KEY_OBJECT("server_prompt_ms"), KEY("image", result->image_prompt_ms),
+            KEY("text", result->text_prompt_ms), KEY("difference", result->prompt_difference_ms), END_OBJECT);
+    else put_null(writer, "server_prompt_ms");
     put_count(writer, "prompt_tokens", prompt_tokens);
     put_count(writer, "image_tokens", image_tokens);
     vp_json_end_object(writer);

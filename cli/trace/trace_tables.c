@@ -29,7 +29,7 @@ struct host_op {
 struct id_index { int64_t id; uint32_t index; };
 
 static int id_order(const void *left_item, const void *right_item) {
-    const struct id_index *left = (const struct id_index *)left_item, *right = (const struct id_index *)right_item;
+    const struct id_index *left = left_item, *right = right_item;
     if (left->id != right->id) return left->id < right->id ? -1 : 1;
     return (left->index > right->index) - (left->index < right->index);
 }
@@ -45,8 +45,7 @@ static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) {
 }
 /* By track and begin. Of two that begin together the longer is first: the outer one before what lies within. */
 static int slice_order(const void *left_item, const void *right_item) {
-    const struct trace_event *left = (const struct trace_event *)left_item,
-                             *right = (const struct trace_event *)right_item;
+    const struct trace_event *left = left_item, *right = right_item;
     if (left->track != right->track) return left->track < right->track ? -1 : 1;
     if (left->begin_ns != right->begin_ns) return left->begin_ns < right->begin_ns ? -1 : 1;
     if (left->ns != right->ns) return left->ns > right->ns ? -1 : 1;
@@ -179,8 +178,7 @@ static void charge_device(struct trace_tables *tables, struct host_op *ops, size
     free(op_of);
 }
 static int memory_order(const void *left_item, const void *right_item) {
-    const struct trace_memory *left = (const struct trace_memory *)left_item,
-                              *right = (const struct trace_memory *)right_item;
+    const struct trace_memory *left = left_item, *right = right_item;
     return (left->ns > right->ns) - (left->ns < right->ns);
 }
 /* The number of records earlier than a time. */
@@ -380,7 +378,7 @@ static void row_add(struct trace_row *row, const struct trace_event *event) {
     if (event->ns > row->max_ns) row->max_ns = event->ns;
 }
 static int total_order(const void *left_item, const void *right_item) {
-    const struct trace_row *left = (const struct trace_row *)left_item, *right = (const struct trace_row *)right_item;
+    const struct trace_row *left = left_item, *right = right_item;
     if (left->total_ns != right->total_ns) return left->total_ns > right->total_ns ? -1 : 1;
     return strcmp(left->name, right->name);
 }
@@ -440,8 +438,7 @@ enum { KERNEL_GAP_NS = 30000 };
  * queue length). */
 struct queue_change { int64_t ns; int by; };
 static int change_order(const void *left_item, const void *right_item) {
-    const struct queue_change *left = (const struct queue_change *)left_item,
-                              *right = (const struct queue_change *)right_item;
+    const struct queue_change *left = left_item, *right = right_item;
     if (left->ns != right->ns) return left->ns < right->ns ? -1 : 1;
     return right->by - left->by;
 }
