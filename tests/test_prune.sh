@@ -66,6 +66,15 @@ check "kept.npy is the golden case's" [ "$(dumped "$work/dump/kept.npy" d4 128)"
 check "its tokens are the golden case's" [ "$(dumped "$work/dump/tokens.npy" d8 128)" = "$(numbers $golden/fastv-a/case.json tokens)" ]
 check "kept_features.npy has a row for each" grep -aq "'shape': (72, 64)" "$work/dump/kept_features.npy"
 
+# packed weights: the same kept tokens and the same bits
+"$PROGRAM" convert samples/tiny/model "$work/packed" --layout packed --quiet 2>"$work/complaint"
+for model in samples/tiny/model "$work/packed"; do
+    "$PROGRAM" run samples/tiny/pictures/000.png -p "What word is written?" --model "$model" --tier low --prune dart:keep=0.25 --max_new_tokens 4 --cold --quiet \
+        --device cpu --dump "$work/dump-$(basename "$model")" >/dev/null 2>>"$work/complaint"
+done
+check "packed weights keep the same tokens" cmp "$work/dump-model/kept.npy" "$work/dump-packed/kept.npy"
+check "and give the same logits" cmp "$work/dump-model/logits.npy" "$work/dump-packed/logits.npy"
+
 # a sweep: a value that some images are too small for fails there, and nowhere else
 sweep() {
     "$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/sweep" --tier_list low --num_samples 3 --num_runs_per_sample 1 \
