@@ -846,6 +846,7 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 
 #include "kernels/shared/stream_rows.h"
 #include "kernels/shared/native.h"
+#include "kernels/shared/prune.h"
 #ifdef VK_CUDA
 #include "kernels/gpu/rows.h"
 #endif
@@ -1061,7 +1062,8 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
     l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_places, l_pool_attention, l_silu_mul, \
     l_gelu_mul, l_embed, l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, \
     l_combine, l_argmax, l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows, \
-    l_mean_windows, l_grid_embed, l_grid_turn, l_take_rows, l_compose_rope }
+    l_mean_windows, l_grid_embed, l_grid_turn, l_take_rows, l_compose_rope, l_attention_tops, l_attention_received, \
+    l_row_size, l_unit_rows, l_row_products, l_nearest_target, l_second_nearest, l_spread, l_mean_heads, l_mean_rows }
 
 /* ================================================================================================ backend >>backend
  * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that tells

@@ -1,5 +1,5 @@
 # The two demonstrations: what a new user runs first.
-.PHONY: demo demo-pareto
+.PHONY: demo demo-pareto demo-prune
 # the small model and its knobs; drawings that it never saw, photographs that it knows nothing about
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8 --num_runs_per_sample 2
 DEMO_SAMPLES ?= 13
@@ -22,3 +22,17 @@ demo-pareto: $(PROGRAM)
 	@$(PROGRAM) report $(PARETO) --output_dir $(PARETO)/report
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
+
+# image tokens left out: each method at 75, 50, 25 and 10 %, beside none and random tokens
+PRUNE_SAMPLES ?= 100
+PRUNE = $(B)/demo-prune-$(PRUNE_SAMPLES)
+PRUNE_SHARES := 0.75 0.5 0.25 0.1
+comma := ,
+demo-prune: $(PROGRAM)
+	@$(PROGRAM) sweep --model samples/tiny/model --data samples/tiny/heldout.jsonl --metric em --output_dir $(PRUNE) --tier_list low \
+	    --max_new_tokens 8 --num_samples $(PRUNE_SAMPLES) --num_runs_per_sample 1 --prune_list none \
+	    $(foreach method,random stride divprune visionzip fastv dart,$(PRUNE_SHARES:%=$(method):keep=%)) \
+	    $(PRUNE_SHARES:%=random:keep=%$(comma)layer=2) pdrop:layers=1/2/3,ratios=0.5/0.25/0.1
+	@$(PROGRAM) report $(PRUNE) --output_dir $(PRUNE)/report
+	@sed -n '/accuracy against kept image tokens/,/^## E/p' $(PRUNE)/report/report.md | sed '$$d'
+	@echo "The small model knows drawings only: which method is best here says nothing about large models."

@@ -37,7 +37,7 @@ $(E)/test_%.o: tests/test_%.c | $(PROBED)
 	@$(CC) $(HEADER_FLAGS) -O1 -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
 $(E)/test_%: $(E)/test_%.o $(E)/vlmprof_emulated.o $(LIBRARY)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
-EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othermodels $(E)/test_faults $(E)/test_trace
+EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othermodels $(E)/test_prune $(E)/test_faults $(E)/test_trace
 .PRECIOUS: $(E)/test_%.o
 
 # ---- GPU: the kernels compile for every architecture of these without a warning and without spilling a register

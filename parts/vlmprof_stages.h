@@ -50,10 +50,12 @@ VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason h
  * A new stage needs its name here, in the place where it runs, and a vk_end_stage behind its work in the models that
  * have it (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c, PREPROCESS and DETOK at the
  * caller, on the host. Sums over neighbours take a stage in by its place: VIT to CONNECTOR is the vision time, EMBED to
- * SAMPLE the prefill (cli/base/metrics.c, which also says which stages are the host's). */
+ * SAMPLE the prefill (cli/base/metrics.c, which also says which stages are the host's). PRUNE is in neither: it is what
+ * choosing and merging image tokens costs, wherever a method does that, between other stages or inside VIT and
+ * PREFILL; those are then the sum of their pieces. */
 #define VP_STAGES(X) \
-    X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
-    X(PREFILL, "prefill") X(HEAD, "head") X(SAMPLE, "sample") X(DECODE, "decode") X(DETOK, "detok")
+    X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(PRUNE, "prune") \
+    X(EMBED, "embed") X(PREFILL, "prefill") X(HEAD, "head") X(SAMPLE, "sample") X(DECODE, "decode") X(DETOK, "detok")
 typedef enum vp_stage {
 #define VP_STAGE_ENUM(name, text) VP_STAGE_##name,
     VP_STAGES(VP_STAGE_ENUM)
@@ -65,8 +67,8 @@ VP_API const char *vp_stage_name(vp_stage stage);
 /* the part of the model that an operation serves: finer than a stage, and the same in prefill and decode */
 #define VP_PARTS(X) \
     X(INPUT, "input") X(VIT_EMBED, "vit_embed") X(VIT_DENSE, "vit_dense") X(VIT_ATTENTION, "vit_attention") \
-    X(POOLING, "pooling") X(PROJECTOR, "projector") X(EMBED, "embed") X(DENSE, "dense") X(ATTENTION, "attention") \
-    X(ROUTER, "router") X(EXPERTS, "experts") X(HEAD, "head") X(SAMPLE, "sample")
+    X(POOLING, "pooling") X(PROJECTOR, "projector") X(PRUNE, "prune") X(EMBED, "embed") X(DENSE, "dense") \
+    X(ATTENTION, "attention") X(ROUTER, "router") X(EXPERTS, "experts") X(HEAD, "head") X(SAMPLE, "sample")
 typedef enum vp_part {
 #define VP_PART_ENUM(name, text) VP_PART_##name,
     VP_PARTS(VP_PART_ENUM)

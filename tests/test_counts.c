@@ -309,6 +309,7 @@ static void test_paper(const char *name, const vp_model_config *config, int wide
     for (int i = 0; i < config->block_count; i++) { blocks[i] = i; used_experts[i] = pairs < m.experts ? pairs : m.experts; }
     r.input_count = on->tokens; r.views = views; r.top_k = top_k; r.active_blocks = blocks; r.active_block_count = config->block_count;
     e->image_tokens = vk_image_tokens(config, views, 1, views);
+    vk_begin_pruning(e, &r);
     vk_prefill(e, &r, &reply);
     entries = 0;
     list_vit(&m, views);

@@ -1004,6 +1004,8 @@ static void test_advance(void) {
     release_all();
 }
 
+#include "support/prune_kernels.h"
+
 static void test_shared_kernels(void) {
     static const int widths[4] = { 2, 31, 64, 577 };
     static const int heads[5][2] = { { 2, 16 }, { 3, 32 }, { 2, 64 }, { 2, 128 }, { 1, 40 } };
@@ -3008,6 +3010,7 @@ int main(void) {
     }
     test_opening();
     test_shared_kernels();
+    test_pruning_kernels();
     test_linears();
     for (int way = 1; way < 3; way++) test_wgmma(way);
     test_attentions();

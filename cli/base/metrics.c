@@ -140,7 +140,8 @@ int answers_are_equal(const struct pass_result *runs, int32_t run_count) {
     return same;
 }
 int is_left_out(int metric, double value) {
-    return metric > METRIC_CLOSURE && metric < METRIC_STAGE && !isfinite(value);
+    return ((metric > METRIC_CLOSURE && metric < METRIC_STAGE) || metric == METRIC_STAGE + VP_STAGE_PRUNE)
+           && !isfinite(value);
 }
 double metric_of(const struct pass_result *run, int metric) {
     int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1);

@@ -43,6 +43,8 @@ struct pass_result {
     size_t answer_bytes;
     /* only where launches were recorded: the clock when the engine began, and how many records there are */
     int64_t engine_begin_ns, launch_count, span_count;
+    /* with pruning and a dump, as vp_reply has them */
+    int32_t kept_count, kept_tokens, skips_features;
     /* of a GPU that counts it; the resolution is what the device used in one step of its counter */
     int has_energy; double energy_resolution_j;
     double kept[KEPT_COUNT]; int has_kept[KEPT_COUNT]; /* has_kept: truths */

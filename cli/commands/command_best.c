@@ -10,12 +10,14 @@
 #include "base/options.h"
 #include "commands/best_objective.h"
 #include "commands/commands.h"
+#include "report/pruning.h"
 #include "report/report.h"
 #include "report/report_text.h"
 #include "report/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,10 @@ static const struct option_spec BEST_OPTIONS[] = {
     {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --slo: samples or requests that must be good",
      .needs = "slo"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "least accuracy, 0.6 for example"},
+    {"require_better_than", CHOICE, "WHAT", NULL, 0, 0, "random",
+     "of pruned configurations those alone whose accuracy is above that of random tokens of the same number, by the "
+     "whole 95 % interval of the paired difference",
+     .excludes = "slo"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -248,6 +254,20 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     vp_json_end_object(&writer);
     return json_end(&writer);
 }
+/* Leaves out the pruned configurations that are not shown to be more accurate than random tokens: from here on no
+ * budget holds them. */
+static void require_better_than_random(const struct results *results, struct tradeoff *tradeoff) {
+    struct pruned_row *rows;
+    const size_t count = pruned_rows(tradeoff, results, &rows);
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        char name[80];
+        if (is_better_than_random(rows, count, i)) continue;
+        tradeoff->at_latency[i] = DBL_MAX;
+        print_note("vlmprof: left out: %s: not shown to be better than random tokens of the same number\n",
+                   setting_text(&results->files[tradeoff->group->paired[i]], name));
+    }
+    free(rows);
+}
 /* No configuration holds the budget: says which one comes closest. Returns the exit code. */
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,
                               const struct report_settings *settings) {
@@ -289,6 +309,8 @@ static int best_of_results(const struct options *options, const struct objective
     group = group_of(&results, text_of(options, "dataset_name"), &code);
     if (!code) {
         tradeoff_make(&tradeoff, &results, group, settings);
+        if (!tradeoff.reason[0] && is_given(options, "require_better_than"))
+            require_better_than_random(&results, &tradeoff);
         if (tradeoff.reason[0]) code = complain(EXIT_INPUT, "best: %s", tradeoff.reason);
         else if (!objective->text && !can_pick_best(&results, &tradeoff, settings, &pick))
             code = complain_of_budget(&results, &tradeoff, settings);

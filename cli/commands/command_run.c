@@ -167,7 +167,7 @@ static int run_choose_knobs(const struct options *options, struct request *reque
         if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&request->knobs, knob, number_of(options, option));
         else knob_set_text(&request->knobs, knob, text_of(options, option));
     }
-    return 0;
+    return is_given(options, "prune") ? prune_check("prune", &opt(options, "prune")->text, 1) : 0;
 }
 
 /* Loads the image of the request and computes its layout. Returns 0 or an exit code. */
@@ -228,6 +228,9 @@ static int run_prompt(const struct options *options, struct request *request) {
     const char *text = text_of(options, "prompt");
     const int raw = is_given(options, "raw_prompt"), has_image = options->operand_count > 0;
     int code = 0;
+    if (model_is_blind(&request->model) && is_given(options, "prune"))
+        return complain(EXIT_USAGE, "--prune: %s reads text only, and has no image tokens",
+                        vp_architecture_name(request->model.config.architecture));
     if (has_image && model_is_blind(&request->model))
         return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", request->model.name,
                         vp_architecture_name(request->model.config.architecture));
@@ -258,7 +261,8 @@ static int run_prepare(const struct options *options, struct request *request) {
     if ((code = run_prompt(options, request)) != 0) return code;
     request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     request->input.ignore_eos = is_given(options, "ignore_eos");
-    input_apply_knobs(&request->input, &request->knobs);
+    input_apply_knobs(&request->input, &request->knobs); /* behind the image: pruning counts its tokens */
+    input_seed_pruning(&request->input, (uint32_t)number_of(options, "seed"), 0);
     if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
 }
@@ -342,6 +346,7 @@ static void print_stages(const struct run_state *state) {
                 "GB/s", state->request.model.synthetic ? "   (synthetic weights)" : "");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         char name[32];
+        if (is_left_out(METRIC_STAGE + i, metric_of(&state->timed.runs[0], METRIC_STAGE + i))) continue;
         snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps,
                  steps == 1 ? "" : "s");
         print_stage(state, name, i, 0, total);
@@ -420,6 +425,12 @@ static void print_run(const struct options *options, const struct run_state *sta
             layout->marker_tokens, request->input.text_count, layout->theoretical_tokens);
     } else print_plain("tokens   %d = %s%d text, no image\n", sequence_of(&request->input),
                        request->input.no_bos ? "" : "1 BOS + ", request->input.text_count);
+    if (request->input.prune.how.method != VP_PRUNE_NONE) {
+        struct text_buffer pruned = {NULL, 0, 0};
+        prune_text(&pruned, &request->pruned);
+        print_plain("prune    %s: %s\n", knob_text(&request->knobs, KNOB_PRUNE), pruned.data);
+        free(pruned.data);
+    }
     print_plain("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s",
                 run->ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
@@ -458,6 +469,13 @@ static void print_run_json(const struct options *options, const struct run_state
     knob_put_more(&writer, KNOB_IMAGE, &request->knobs);
     knob_put_more(&writer, KNOB_BLOCKS, &request->knobs);
     put_point_layout(&writer, &point);
+    if (request->input.prune.how.method != VP_PRUNE_NONE) {
+        vp_json_key(&writer, "pruned");
+        vp_json_begin_object(&writer);
+        knob_put(&writer, KNOB_PRUNE, &request->knobs);
+        prune_put(&writer, &request->pruned);
+        vp_json_end_object(&writer);
+    }
     put_point_tokens(&writer, &point);
     score_point(&point, &scoring, &scored);
     put_point_answer(&writer, &point, &scored);
@@ -501,6 +519,8 @@ static int run_command(const struct options *options) {
     free(state.dump.deepstack_features);
     free(state.dump.block_last);
     free(state.dump.logits);
+    free(state.dump.kept);
+    free(state.dump.kept_features);
     return code;
 }
 

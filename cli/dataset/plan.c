@@ -76,6 +76,7 @@ void configuration_input(const struct plan *plan, const struct configuration *co
     input->new_tokens = configuration->set->new_tokens;
     input->ignore_eos = plan->ignore_eos;
     input_apply_knobs(input, &configuration->knobs);
+    input_seed_pruning(input, plan->seed, sample->id);
 }
 
 /* The name of a configuration's file. crops: the mean of a tier's, cut to an integer, as the experiments do. */
@@ -192,6 +193,14 @@ static int read_each(struct grid *grid) {
         grid->each *= list_count(grid->options, knob);
     }
     if (list->given) plan->named |= 1u << KNOB_WEIGHTS;
+    if (is_given(grid->options, "prune_list")) {
+        const struct option_value *values = opt(grid->options, "prune_list");
+        if (model_is_blind(grid->model))
+            return complain(EXIT_USAGE, "--prune_list: %s reads text only, and has no image tokens",
+                            vp_architecture_name(grid->model->config.architecture));
+        if (prune_check("prune_list", (const char *const *)values->items, values->count)) return EXIT_USAGE;
+        plan->named |= 1u << KNOB_PRUNE;
+    }
     plan->weights_count = list_count(grid->options, KNOB_WEIGHTS);
     plan->weights = resize(NULL, plan->weights_count, sizeof *plan->weights);
     plan->weights[0] = text_of(grid->options, "weights");
@@ -355,6 +364,7 @@ int plan_make(const struct options *options, const struct model *model, struct p
     const struct option_value *data = opt(options, "data");
     int code;
     plan->run_count = (int32_t)number_of(options, "num_runs_per_sample");
+    plan->seed = (uint32_t)number_of(options, "seed");
     plan->ignore_eos = is_given(options, "ignore_eos");
     plan->max_views = 1;
     if (!model && (code = variants_make(options, &plan->variants)) != 0) return code;

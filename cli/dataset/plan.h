@@ -35,6 +35,7 @@ struct plan {
     struct configuration *configurations; size_t configuration_count; /* those of a data set stand together */
     const char **weights; size_t weights_count; /* that points are run with; each has an engine */
     uint32_t named;     /* knobs that file names say although they may have the same value, as bits */
+    uint32_t seed;      /* of what pruning draws */
     int32_t run_count;  /* runs of each point */
     int32_t new_tokens; /* the most of any data set */
     int32_t max_sequence, max_views;

@@ -106,6 +106,10 @@ void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_in
         dump->deepstack_features = zeroed((size_t)model->config.deepstack_count * rows * (size_t)model->config.d_model,
                                           sizeof(float));
     dump->block_last = zeroed((size_t)input->block_count * (size_t)model->config.d_model, sizeof(float));
+    if (rows && input->prune.how.method != VP_PRUNE_NONE) {
+        dump->kept = zeroed(rows, sizeof(int32_t));
+        dump->kept_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
+    }
     dump->logits = zeroed((size_t)input->new_tokens * (size_t)model->config.embedding_size, sizeof(float));
 }
 
@@ -131,12 +135,21 @@ int dump_write(const char *folder, const struct session *session, const struct p
         code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->inputs.index.data, sizeof(int32_t));
     if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->inputs.masks.data, sizeof(float));
     if (!code) code = write_pixels(folder, session, input, views);
-    if (!code) code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
+    if (!code && !run->skips_features)
+        code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
     if (!code && session->model->config.deepstack_count)
         code = write_npy(folder, "deepstack_features", "<f4", 3, deepstack, dump->deepstack_features, sizeof(float));
     if (!code) code = write_npy(folder, "block_last", "<f4", 2, last, dump->block_last, sizeof(float));
     if (!code) code = write_npy(folder, "logits", "<f4", 2, logits, dump->logits, sizeof(float));
     if (!code) code = write_npy(folder, "tokens", "<i8", 1, steps, tokens, sizeof *tokens);
+    if (!code && dump->kept && run->kept_count) {
+        const int64_t kept[1] = {run->kept_count};
+        code = write_npy(folder, "kept", "<i4", 1, kept, dump->kept, sizeof *dump->kept);
+    }
+    if (!code && dump->kept_features && run->kept_tokens) {
+        const int64_t kept[2] = {run->kept_tokens, session->model->config.d_model};
+        code = write_npy(folder, "kept_features", "<f4", 2, kept, dump->kept_features, sizeof(float));
+    }
     free(ids);
     free(tokens);
     return code;

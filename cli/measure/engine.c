@@ -103,6 +103,7 @@ static vp_request engine_request(const struct session *session, const struct pas
     request.eos_id = session->model->ids.eos;
     request.more_eos_ids = session->model->more_eos;
     request.more_eos_count = session->model->more_eos_count;
+    if (input->prune.how.method != VP_PRUNE_NONE) request.prune = &input->prune.how;
     request.dump = input->dump;
     request.timing = input->timing;
     request.launches = input->launches;
@@ -112,6 +113,12 @@ static vp_request engine_request(const struct session *session, const struct pas
     return request;
 }
 
+vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_weights weights,
+                         vp_pruned *pruned, vp_error *error) {
+    vp_request request = engine_request(session, input);
+    request.image_input_idx = NULL; /* nothing filled it for this input */
+    return vp_prune_request(&session->model->config, &request, weights, pruned, error);
+}
 vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
                         vp_error *error) {
     const struct model *model = session->model;
@@ -120,6 +127,7 @@ vp_result request_count(struct session *session, const struct pass_input *input,
         model->rules->spans(model, input->layout, sequence_of(input),
                             reserve(&session->inputs.spans, (size_t)sequence_of(input), sizeof(int32_t)));
     request = engine_request(session, input);
+    request.image_input_idx = NULL; /* nothing filled it */
     return vp_engine_count(session->engine, &request, work, error);
 }
 
@@ -149,6 +157,9 @@ static vp_result run_parts(struct session *session, const struct pass_input *inp
     run->token_count = reply->token_count;
     run->launch_count = reply->launch_count;
     run->span_count = reply->span_count;
+    run->kept_count = reply->kept_count;
+    run->kept_tokens = reply->kept_tokens;
+    run->skips_features = reply->skips_features;
     range_begin(input, "detok", __LINE__);
     result = decode_answer(session, run);
     range_end(input);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/metrics.h"
 #include "model/model.h"
+#include "measure/prune.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
@@ -35,6 +36,7 @@ struct pass_input {
     const int32_t *text_ids; int32_t text_count; int no_bos;
     int32_t top_k;
     const int32_t *blocks; int32_t block_count; /* decoder blocks that run, ascending */
+    struct prune_setting prune; /* method VP_PRUNE_NONE: all image tokens go on */
     int32_t new_tokens; /* at most; exactly with ignore_eos */
     int ignore_eos;
     const vp_dump *dump; /* NULL: nothing is copied */
@@ -58,6 +60,10 @@ void session_reserve(struct session *session, const struct pass_input *input);
  * counts. Pixels and ids are not needed. */
 vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
                         vp_error *error);
+
+/* What pruning makes of a pass (vp_prune_request); the session needs no open engine. weights: as it will be opened. */
+vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_weights weights,
+                         vp_pruned *pruned, vp_error *error);
 
 /* Runs one pass. *run comes from runs_make with room for input->new_tokens; its old answer is freed. With
  * VP_TIMING_OFF its stages did not run, and only the total is set. After a failure *error says why and *run is no

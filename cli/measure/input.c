@@ -20,6 +20,11 @@ static void apply_blocks(struct pass_input *input, const struct knob_value *valu
     input->blocks = value->list;
     input->block_count = value->list_count;
 }
+static void apply_prune(struct pass_input *input, const struct knob_value *value) {
+    char reason[LINE_BYTES];
+    (void)prune_read(value->text, &input->prune, reason, sizeof reason); /* prune_check did that: it can be read */
+    input->prune.how.image_tokens = input->layout ? input->layout->feature_tokens : 0;
+}
 #define APPLY_OF(id, key, words, sweep, run, apply, ...) apply,
 static void (*const APPLY[KNOB_COUNT])(struct pass_input *, const struct knob_value *) = {KNOB_ROWS(APPLY_OF)};
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values) {
@@ -27,6 +32,10 @@ void input_apply_knobs(struct pass_input *input, const struct knob_values *value
         if (knob_is_set(values, knob)) APPLY[knob](input, &values->of[knob]);
 }
 
+void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample) {
+    const uint32_t own = input->prune.has_seed ? input->prune.how.seed : seed;
+    input->prune.how.seed = (uint32_t)((uint64_t)own + (uint64_t)sample);
+}
 int image_knob_read(const struct options *options, char **name, int32_t **values, size_t *count) {
     const char *text = text_of(options, "image_knob"), *at = text ? strchr(text, '=') : NULL;
     int64_t value = 0;
@@ -76,7 +85,12 @@ int tokenize_input(struct request *request) {
     return code;
 }
 int request_open(const struct options *options, struct request *request) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
     request->session.model = &request->model;
+    result = request_pruned(&request->session, &request->input, weights_of(text_of(options, "weights")),
+                            &request->pruned, &error);
+    if (result != VP_OK) return complain_result(EXIT_USAGE, NULL, result, &error);
     return engine_open(options, &request->model, sequence_of(&request->input) + request->input.new_tokens,
                        request->input.layout ? request->layout.views : 1, &request->session.engine);
 }

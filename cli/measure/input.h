@@ -33,6 +33,7 @@ struct request {
     vp_tile_options tiles; /* how it is cut, of the Molmo models */
     struct knob_values knobs;
     struct pass_input input; /* refers to the members above */
+    vp_pruned pruned;        /* what pruning makes of it; of an open engine */
 };
 
 /* Opens an engine that is large enough for the request, whose input is ready. request_close ends it and frees all. */
@@ -41,6 +42,10 @@ void request_close(struct request *request);
 
 /* Sets the knobs of the engine that are set in *values, which the input then refers to. */
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values);
+
+/* Seeds what pruning draws: the value's own seed, or this one, plus the sample's number. Once, behind
+ * input_apply_knobs. */
+void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample);
 
 /* Tokenizes request->sample.prompt, for any model, and sets the input's ids. An image is loaded before. */
 int tokenize_input(struct request *request);

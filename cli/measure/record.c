@@ -30,6 +30,13 @@ static struct field_pair layout_canvas(const vp_layout *layout) {
                                                        layout ? layout->canvas_width_px : 0};
     return layout ? canvas : none;
 }
+/* NaN: not pruned, or not known. */
+static double pruned_rows(const struct point *point) {
+    const vp_layout *layout = point->layout;
+    if (!point->kept_tokens || !layout) return (double)NAN;
+    return layout->image_tokens - layout->feature_tokens + !point->sample->no_bos + point->sample->text_count
+           + point->mean_image_tokens;
+}
 void put_point_layout(vp_json_writer *writer, const struct point *point) {
     const vp_layout *layout = point->layout;
     struct sizes sizes;
@@ -47,6 +54,7 @@ void put_served_layout(vp_json_writer *writer, const struct point *point, const 
     struct sizes sizes;
 #define UNKNOWN_INT -1
 #define UNKNOWN_TEXT NULL
+#define UNKNOWN_NUMBER (double)NAN
 #define UNKNOWN_PAIR none
 #define UNKNOWN(of, type, key, ...) (of)->key = UNKNOWN_##type;
     SIZES_ROWS(UNKNOWN, &sizes, FIELD_NULL)
@@ -106,6 +114,10 @@ static void put_resolution(vp_json_writer *writer, const struct point *point) {
 static double mean_of(const struct point *point, int metric) {
     return point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN;
 }
+/* Truth: a stage that most points do not have. */
+static int lacks_stage(const struct point *point, int stage) {
+    return is_left_out(METRIC_STAGE + stage, mean_of(point, METRIC_STAGE + stage));
+}
 void put_point_times(vp_json_writer *writer, const struct point *point) {
     int32_t longest = 0;
     for (int metric = 0; metric < METRIC_STAGE; metric++)
@@ -114,9 +126,10 @@ void put_point_times(vp_json_writer *writer, const struct point *point) {
     put_resolution(writer, point);
     PUT(writer, KEY_OBJECT("stages"));
     for (int i = 0; i < VP_STAGE_COUNT; i++)
-        PUT(writer, KEY(vp_stage_name((vp_stage)i), mean_of(point, METRIC_STAGE + i)));
+        if (!lacks_stage(point, i)) PUT(writer, KEY(vp_stage_name((vp_stage)i), mean_of(point, METRIC_STAGE + i)));
     PUT(writer, END_OBJECT, KEY_OBJECT("stage_detail")); /* means over the runs */
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        if (lacks_stage(point, i)) continue;
         PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)i)));
         for (int detail = DETAIL_WALL; detail < DETAIL_COUNT; detail++)
             PUT(writer, KEY(DETAIL_KEYS[detail], mean_of(point, stage_metric(i, detail))));

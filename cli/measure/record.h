@@ -35,6 +35,8 @@ struct point {
     const char *reason; /* why it failed; NULL: it did not */
     vp_score_metric metric;
     int ignore_eos;
+    /* image tokens behind the last cut, and their mean over blocks; 0: all went on */
+    int32_t kept_tokens; double mean_image_tokens;
     int is_served; /* truth: a server ran it; only the answer as it arrived is known */
 };
 

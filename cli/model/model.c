@@ -348,6 +348,8 @@ vp_engine_options engine_options_of(const struct options *options, const struct 
         settings.head_weights = weights_of(text_of(options, "head_weights"));
         settings.vision_weights = weights_of(text_of(options, "vision_weights"));
     }
+    settings.prunes = (has_option(options, "prune") && is_given(options, "prune"))
+                      || (has_option(options, "prune_list") && is_given(options, "prune_list"));
     settings.threads = (int32_t)number_of(options, "threads");
     settings.gpu = gpu_switches_of(options);
     settings.max_sequence = max_sequence;

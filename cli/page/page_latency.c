@@ -25,6 +25,7 @@ static int stack_series(int part) {
     case VP_STAGE_EMBED: return 7;
     case VP_STAGE_PREFILL: return 3;
     case VP_STAGE_HEAD: return 4;
+    case VP_STAGE_PRUNE: return 6;
     case VP_STAGE_DECODE: return 1;
     case STACK_OUTSIDE: return 8;
     default: return SERIES_GREY;
@@ -512,6 +513,10 @@ static void work_roofs(struct plot *plot, const struct report *report, int is_ro
     }
     text_add_string(plot->out, "\"/>\n");
 }
+/* The mark of a stage. PRUNE has the last one. */
+static int stage_mark(int stage) {
+    return stage == VP_STAGE_PRUNE ? VP_STAGE_COUNT - 1 : stage - (stage > VP_STAGE_PRUNE);
+}
 /* What a plot of work must span, and which stages it shows. Returns truth: there is something to show. */
 static int has_work_to_show(const struct report *report, int is_roofline, struct span *x_span, struct span *y_span,
                             int is_shown[VP_STAGE_COUNT]) {
@@ -537,7 +542,7 @@ static void work_marks(struct plot *plot, const struct report *report, int is_ro
             page_add(plot->out, "%s<g data-set=\"%zu\">", i ? "</g>" : "", group), group++;
         if (!has_work(report, cost)) continue;
         work_title(report, &report->items[i], stage, title);
-        plot_mark(plot, stage, scale_place(&plot->x, work_x(cost, is_roofline)),
+        plot_mark(plot, stage_mark(stage), scale_place(&plot->x, work_x(cost, is_roofline)),
                   scale_place(&plot->y, work_y(cost, is_roofline)), report->results->count > 40 ? 2.6 : 3.6, 1, title);
     }
     text_add_string(plot->out, "</g></g>\n");
@@ -581,7 +586,7 @@ static void page_work(struct text_buffer *out, const struct report *report, int 
     legend_open(out);
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
         if (work.is_shown[stage])
-            legend_item(out, COLOUR_SERIES, stack_series(stage), 0, stage, vp_stage_name((vp_stage)stage));
+            legend_item(out, COLOUR_SERIES, stack_series(stage), 0, stage_mark(stage), vp_stage_name((vp_stage)stage));
     legend_close(out);
     for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
         work_draw(out, &work, is_roofline, HALF_PX[i]);

@@ -186,7 +186,7 @@ static void plot_levels(struct plot *plot, const struct report *report, const st
     plot->x.low = -0.5;
     plot->x.high = count - 0.5;
     for (int32_t i = 0; i < count; i++) {
-        char text[48];
+        char text[KNOB_TEXT_BYTES];
         double at = plot->x.from + step * (i + 0.5), half;
         report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, text);
         if (tradeoff->knob_of[knob] == KNOB_SIZE) text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
@@ -230,7 +230,7 @@ static void main_effect_draw(struct text_buffer *out, const struct report *repor
     colour_open(out, COLOUR_SERIES, which ? 1 : 0, 0);
     for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++) {
         vp_estimate whole = level_mean(tradeoff, knob, i, which);
-        char title[256], level[48];
+        char title[256], level[KNOB_TEXT_BYTES];
         snprintf(title, sizeof title, "%s %s: %s", KNOBS[tradeoff->knob_of[knob]].axis,
                  report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, level),
                  number_of_estimate(whole).text);
@@ -286,7 +286,7 @@ static void interaction_line(struct plot *plot, const struct report *report, con
         const vp_effect *effect = effect_of(tradeoff, pair->which, VP_EFFECT_PAIR, pair->knob_a, i, pair->knob_b,
                                             level_b);
         double mean = pair_mean(tradeoff, pair->which, pair->knob_a, i, pair->knob_b, level_b);
-        char title[256], first[48], second[48];
+        char title[512], first[KNOB_TEXT_BYTES], second[KNOB_TEXT_BYTES];
         vp_estimate over;
         over.value = effect ? effect->estimate : 0;
         over.low = effect ? effect->low : (double)NAN;
@@ -328,7 +328,7 @@ static void page_interaction(struct text_buffer *out, const struct report *repor
                              const struct knob_pair *pair) {
     int32_t lines = tradeoff->knobs.level_counts[pair->knob_b];
     int shown = lines < LINES_SHOWN ? lines : LINES_SHOWN;
-    char caption[160], level[48];
+    char caption[160], level[KNOB_TEXT_BYTES];
     snprintf(caption, sizeof caption, "%s by %s and %s", pair->which ? "Accuracy" : "Latency",
              KNOBS[tradeoff->knob_of[pair->knob_a]].axis, KNOBS[tradeoff->knob_of[pair->knob_b]].axis);
     figure_open(out, caption,

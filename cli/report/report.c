@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/noise.h"
+#include "report/pruning.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
@@ -279,7 +280,7 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name
                                                         : "";
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
-        char first[48], last[48], accuracy[200] = "";
+        char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], accuracy[200] = "";
         vp_mean_interval change;
         size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
         double base = vp_statistics_mean(low, tradeoff->sample_count) / 100;
@@ -297,6 +298,20 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
                       change.low / base > -3 && change.high / base < 3 ? " (flat: it buys no time)" : "", accuracy);
     }
     free(low);
+}
+/* Says of each pruned configuration what it gains and loses. */
+static void find_pruning(struct report *report, const struct tradeoff *tradeoff) {
+    struct pruned_row *rows;
+    const size_t count = pruned_rows(tradeoff, report->results, &rows);
+    for (size_t i = 0; i < count; i++) {
+        char name[160], text[400];
+        pruned_finding(&rows[i], tradeoff, text, sizeof text);
+        text_list_add(&report->findings, "%s: %s",
+                      report_full_name(report->results,
+                                       &report->results->files[tradeoff->group->paired[rows[i].config]], name),
+                      text);
+    }
+    free(rows);
 }
 /* From outside a server only the first token divides the time of a request. */
 static void find_first_token(struct report *report) {
@@ -380,6 +395,7 @@ void report_make(struct report *report, const struct results *results, const str
         if (report->tradeoffs[i].reason[0]) continue;
         find_best(report, &report->tradeoffs[i]);
         find_changes(report, &report->tradeoffs[i]);
+        find_pruning(report, &report->tradeoffs[i]);
     }
     report->stage_findings = report->findings.count;
     if (are_all_served(results)) {

@@ -79,6 +79,7 @@ static void csv_times(struct csv_line *line, const struct report *report, const 
     }
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         const char *key = vp_stage_name((vp_stage)stage);
+        if (stage == VP_STAGE_PRUNE && !stage_is_known(report, stage)) continue;
         csv_value(line, key, "_ms", times->stages[stage].mean);
         csv_value(line, key, "_share", times->stages[stage].share);
         csv_value(line, key, "_tflops", times->stages[stage].tflops);
@@ -227,7 +228,7 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
         vp_json_begin_array(writer);
         for (size_t i = 0; tradeoff->effects[which] && i < tradeoff->effect_count; i++) {
             const vp_effect *effect = &tradeoff->effects[which][i];
-            char name[160], level[48];
+            char name[2 * KNOB_TEXT_BYTES + 60], level[KNOB_TEXT_BYTES];
             vp_json_begin_object(writer);
             effect_name(tradeoff, report->results, effect, name);
             PUT(writer, KEY("kind", kinds[effect->kind]), KEY("name", name),
@@ -282,7 +283,7 @@ static void put_knob_fronts(vp_json_writer *writer, const struct report *report,
     vp_json_begin_array(writer);
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];
-        char level[48];
+        char level[KNOB_TEXT_BYTES];
         PUT(writer, KEY_OBJECT(NULL), KEY("knob", KNOBS[front->knob].axis_key),
             KEY("level", report_level_text(tradeoff, report->results, front->knob, front->level, level)),
             KEY("area", front->area), /* places in configurations */ KEY_ARRAY("front"));

@@ -333,7 +333,7 @@ void tradeoff_free(struct tradeoff *tradeoff) {
     free(tradeoff->fronts);
 }
 const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level,
-                              char out[48]) {
+                              char out[KNOB_TEXT_BYTES]) {
     return axis_text(&results->files[tradeoff->group->paired[tradeoff->level_example[knob][level]]], knob, out);
 }
 int is_listed(const uint32_t *items, size_t count, size_t value) {
@@ -342,7 +342,7 @@ int is_listed(const uint32_t *items, size_t count, size_t value) {
 }
 void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect,
                  char out[160]) {
-    char level[48], second_level[48];
+    char level[KNOB_TEXT_BYTES], second_level[KNOB_TEXT_BYTES];
     if (effect->kind == VP_EFFECT_MEAN) { snprintf(out, 160, "mean"); return; }
     report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_a], effect->level_a, level);
     if (effect->kind != VP_EFFECT_PAIR) {
@@ -350,6 +350,6 @@ void effect_name(const struct tradeoff *tradeoff, const struct results *results,
         return;
     }
     report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_b], effect->level_b, second_level);
-    snprintf(out, 160, "%s %s x %s %s", KNOBS[tradeoff->knob_of[effect->knob_a]].axis, level,
+    snprintf(out, 160, "%s %.60s x %s %.60s", KNOBS[tradeoff->knob_of[effect->knob_a]].axis, level,
              KNOBS[tradeoff->knob_of[effect->knob_b]].axis, second_level);
 }

@@ -61,7 +61,7 @@ vp_estimate point_accuracy(const vp_bootstrap_point *point);
 
 /* A knob's level: "medium", "576 tokens", "4". Returns out. */
 const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level,
-                              char out[48]);
+                              char out[KNOB_TEXT_BYTES]);
 
 /* "top_k 4", "top_k 4 x blocks 12" or "mean". */
 void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect,

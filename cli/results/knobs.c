@@ -130,7 +130,7 @@ const char *knob_engine_text(const struct knob_values *values, uint32_t told_apa
         if (!is_in_setting(values, knob, told_apart)) continue;
         if (knob_is_set(values, knob)) knob_value_text(values, knob, value);
         else snprintf(value, sizeof value, "%s?", KNOBS[knob].axis);
-        used += (size_t)snprintf(out + used, KNOB_TEXT_BYTES - used, "%s%s%.12s", used ? " " : "",
+        used += (size_t)snprintf(out + used, KNOB_TEXT_BYTES - used, "%s%s%.80s", used ? " " : "",
                                  KNOBS[knob].in_setting, value);
         if (used >= KNOB_TEXT_BYTES) break;
     }
@@ -140,12 +140,12 @@ const char *knob_value_text(const struct knob_values *values, int knob, char out
     if (!knob_is_set(values, knob)) snprintf(out, KNOB_TEXT_BYTES, "not said");
     else if (KNOBS[knob].type == KNOB_IS_NUMBER)
         snprintf(out, KNOB_TEXT_BYTES, "%lld", (long long)knob_number(values, knob));
-    else snprintf(out, KNOB_TEXT_BYTES, "%.40s", knob_text(values, knob));
+    else snprintf(out, KNOB_TEXT_BYTES, "%.100s", knob_text(values, knob));
     return out;
 }
 void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named) {
     const int is_server = knobs_are_served(values);
-    char part[64] = "_imgsizeasis";
+    char part[KNOB_TEXT_BYTES] = "_imgsizeasis";
     if (knob_is_set(values, KNOB_TIER) && is_server)
         snprintf(part, sizeof part, "_imgsizetier-%s", knob_text(values, KNOB_TIER));
     else if (knob_is_set(values, KNOB_TIER))
@@ -160,7 +160,9 @@ void knob_add_name(struct text_buffer *name, const struct knob_values *values, i
         char value[KNOB_TEXT_BYTES];
         if (!KNOBS[knob].in_name || !knob_is_set(values, knob)) continue;
         if (KNOBS[knob].only_varied && !(named >> knob & 1)) continue;
-        text_add_format(name, "_%s%.20s", KNOBS[knob].in_name, knob_value_text(values, knob, value));
+        snprintf(part, sizeof part, "_%s%.100s", KNOBS[knob].in_name, knob_value_text(values, knob, value));
+        for (char *at = part; *at; at++) if (strchr(":=,/", *at)) *at = '-'; /* of values with keys of their own */
+        text_add_string(name, part);
     }
 }
 

@@ -74,7 +74,18 @@
         (OPTION_VISION_WEIGHTS,), (OPTION_VISION_WEIGHTS,), no_apply, \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, \
         .option = "vision_weights", \
-        .usual = "bf16")
+        .usual = "bf16") \
+    ROW(PRUNE, "prune", "which image tokens go on, as --prune_list has it", \
+        ({"prune_list", WHOLES, "VALUE...", NULL, 0, 0, NULL, \
+          "image tokens left out: each point of the grid with each of none, random:keep=0.25, fastv:keep=112,layer=2 " \
+          "... (vlmprof help pruning)", OF_ENGINE},), \
+        ({"prune", TEXT, "VALUE", NULL, 0, 0, NULL, \
+          "image tokens left out or merged: METHOD[:KEY=VALUE,..], such as fastv:keep=0.25,layer=2 (vlmprof help " \
+          "pruning)", OF_ENGINE},), \
+        apply_prune, \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "prune", .axis_key = "prune", \
+        .only_varied = 1, .in_name = "prune-", .in_setting = "prune=", .list = "prune_list", .option = "prune", \
+        .usual = "none")
 
 /* Those of servers. Their options are a group of their own; dataset/variants.c reads them. */
 #define KNOB_SERVER_ROWS(ROW) \
@@ -171,7 +182,7 @@ int weight_bits(const char *name);
 int knob_values_are_same(const struct knob_values *left, const struct knob_values *right);
 
 /* ---- texts */
-enum { KNOB_TEXT_BYTES = 48 };
+enum { KNOB_TEXT_BYTES = 144 };
 /* "medium", "576 tokens", "max_crops 4"; "": none is set. Returns out. */
 const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_BYTES]);
 /* The values of the engine's knobs as tables have them, "k4 b12 int8"; told_apart: knobs whose values differ among the

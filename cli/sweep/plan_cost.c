@@ -171,7 +171,9 @@ static double pass_ns(const struct rates *rates, const vp_stage_times *work, int
     double sum = views * rates->view_ns;
     for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
         double by_flops = is_compute_stage(i) ? (double)work->flops[i] / rates->flops_ns[i] : 0;
-        double by_bytes = (double)work->bytes[i] / rates->bytes_ns[is_compute_stage(i) ? VP_STAGE_DECODE : i];
+        /* no calibration prunes: that reads keys and features once */
+        const int reads = is_compute_stage(i) || i == VP_STAGE_PRUNE ? VP_STAGE_DECODE : i;
+        double by_bytes = (double)work->bytes[i] / rates->bytes_ns[reads];
         if (work->ran[i]) sum += by_flops > by_bytes ? by_flops : by_bytes;
     }
     return sum;

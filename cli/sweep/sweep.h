@@ -23,6 +23,7 @@ struct open_point {
     vp_layout own_layout; const vp_layout *layout; /* NULL: text only, or the image cannot be used */
     int32_t *ids; /* where they depend on how the image is cut */
     struct pass_input input;
+    vp_pruned pruned; /* what pruning makes of it; image_tokens 0: nothing */
     struct sent_picture *sent; /* to a server: the image as it is sent; NULL: text only */
     int64_t tokens_by_rule;    /* what it costs by the rule of --family; -1: not known */
     int is_open;     /* truth: runs of it are left */

@@ -207,6 +207,10 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     described.sample = sample;
     described.layout = point->layout;
     described.knobs = &point->configuration->knobs;
+    if (point->pruned.image_tokens) {
+        described.kept_tokens = point->pruned.kept_tokens;
+        described.mean_image_tokens = point->pruned.mean_image_tokens;
+    }
     if (point->layout) {
         const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);
         described.target_tokens = target ? target : point->layout->theoretical_tokens;
@@ -678,6 +682,16 @@ static int point_tokenize(const struct sweep *sweep, struct open_point *point, c
                  sample->text_count);
     return code;
 }
+/* What pruning makes of the point; `reason` becomes why it cannot be. */
+static void plan_pruning(const struct sweep *sweep, struct open_point *point, char *reason, size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    memset(&point->pruned, 0, sizeof point->pruned);
+    if (point->input.prune.how.method == VP_PRUNE_NONE) return;
+    result = request_pruned(&sweep->engine->session, &point->input, weights_of(sweep->engine->weights), &point->pruned,
+                            &error);
+    if (result != VP_OK) error_line(reason, capacity, result, &error);
+}
 /* Lays out the image and makes the sequence; the first point that needs the image decodes it. */
 static int engine_point_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                               const struct entry *entry, char *reason, size_t capacity, int *has_vanished) {
@@ -697,6 +711,7 @@ static int engine_point_begin(struct sweep *sweep, struct open_point *point, con
     if (!reason[0] && positions_of(&point->input) > sweep->model.config.max_positions)
         snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d",
                  (long long)positions_of(&point->input), sweep->model.config.max_positions);
+    if (!reason[0]) plan_pruning(sweep, point, reason, capacity);
     return code;
 }
 static int engine_point_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,

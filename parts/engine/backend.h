@@ -83,6 +83,16 @@ typedef struct vk_picture_grid {
     int rows, cols, pool, side;
 } vk_picture_grid;
 
+/* Scores of `queries` rows of q against all keys, in-type as in vk_attention_job, without a mask: for each query and
+ * head the largest and the sum (tops f32 [queries, heads, 2]), and what each key receives of all their attention
+ * (received f32 [keys], the mean over heads). scale: of a product */
+typedef struct vk_scores_job {
+    float *tops, *received;
+    const void *q, *k;
+    int queries, keys, heads, kv_heads, head_dim, ldq, ldk;
+    float scale;
+} vk_scores_job;
+
 /* The shared kernels, the same for every device. Pointers are the device's memory. FLOPs count additions,
  * multiplications, divisions and exponentials as one each; bytes count every operand read or written once. */
 typedef struct vk_kernels {
@@ -140,6 +150,22 @@ typedef struct vk_kernels {
                       int wide);
     void (*compose_rope)(vk_queue *queue, float *cs, const float *table, const int32_t *positions, const int32_t *axes,
                          int rows, int stride, int head_dim);
+    /* of pruning image tokens (kernels/shared/prune.h) */
+    void (*attention_tops)(vk_queue *queue, const vk_scores_job *job, int wide);
+    void (*attention_received)(vk_queue *queue, const vk_scores_job *job, int wide);
+    void (*row_size)(vk_queue *queue, float *out, const void *in, int rows, int width, int ld, int wide);
+    void (*unit_rows)(vk_queue *queue, float *out, const float *in, const int32_t *index, int rows, int width, int ld);
+    void (*row_products)(vk_queue *queue, float *out, const float *left, const float *right, int count, int rows,
+                         int width);
+    void (*nearest_target)(vk_queue *queue, int32_t *out, const float *rows, const int32_t *members, int member_count,
+                           const int32_t *targets, int target_count, int width);
+    void (*second_nearest)(vk_queue *queue, float *out, const float *rows, int count, int width);
+    void (*spread)(vk_queue *queue, float *distance, const float *rows, const int32_t *picked, int count, int width,
+                   int first);
+    void (*mean_heads)(vk_queue *queue, float *out, const void *in, int rows, int heads, int head_dim, int ld,
+                       int wide);
+    void (*mean_rows)(vk_queue *queue, float *out, const float *in, const int32_t *base, const int32_t *list,
+                      const int32_t *start, int rows, int members, int width);
 } vk_kernels;
 
 /* Pointers named y, x, to, from are the backend's memory unless they say host. Sending never waits. A failure on a

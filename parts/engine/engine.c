@@ -165,6 +165,7 @@ static vp_result vk_begin(const vp_engine_options *options, const vp_packed *pac
     opened->bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
     opened->max_sequence = options->max_sequence;
     opened->max_views = options->max_views;
+    opened->prunes = options->prunes && options->max_views && config->vit_block_count;
     for (int l = 0; l < config->vit_layer_count; l++)
         opened->vit_layer_at[l] = config->vit_layers[l] < 0 ? config->vit_block_count + config->vit_layers[l]
                                                             : config->vit_layers[l];
@@ -253,5 +254,7 @@ VP_API void vp_engine_close(vp_engine *engine) {
     free(engine->counts);
     free(engine->host_places);
     free(engine->log);
+    free(engine->segments);
+    free(engine->pruning.host.memory);
     free(engine);
 }

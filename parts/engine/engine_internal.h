@@ -6,6 +6,9 @@
 #define VK_ENGINE_INTERNAL_H
 
 #include "model.h"
+#include "prune.h"
+
+#include <math.h>
 
 /* Everything a request touches, sized once for the longest request. In-type buffers have VK_ROWS_MAX spare rows and
  * rows padded to VK_PAD. */
@@ -27,7 +30,8 @@ typedef struct vk_buffers {
     float *pool_query, *pool_key_value, *projector_gate_up;
     float *image_features; /* f32 [1 + deepstack_count, max_views, tokens_per_crop, d_model] */
     /* language */
-    int32_t *ids, *image_index, *position, *token; /* position: of the first row that is being worked on */
+    /* position: of the first row that is being worked on, one for each region (prune.h), and a spare one */
+    int32_t *ids, *image_index, *position, *token;
     float *x, *qkv, *logits, *cs, *decode_scratch;
     /* with M-RoPE cs is the request's, composed from the table of all positions: int32 [3, max_sequence],
      * [head_dim / 2] */
@@ -42,6 +46,7 @@ typedef struct vk_buffers {
     float *router_logits, *expert_weight, *gate_up;
     void *gathered, *expert_hidden, *expert_out; /* expert_out: f32, or in-type where the backend has `experts` */
     void *scratch; /* the backend's */
+    vk_prune_buffers prune; /* of engines that prune */
 } vk_buffers;
 
 /* sequences of a native tower that one call attends to: so many of so many rows */
@@ -69,7 +74,7 @@ struct vp_engine {
     vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
     int repeats;    /* the request that just ran has to run again */
     int64_t log_capacity;
-    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
+    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes, prune_bytes;
     vp_opening opening;
     int weights_mapped; /* they lie in a file, and are not in the allocation */
     size_t paper_bytes; /* counts_only: addresses that nothing reads or writes, in the place of memory; else 0 */
@@ -85,6 +90,11 @@ struct vp_engine {
     int32_t *host_places; /* of a native tower: what the request sends is made here */
     vk_work counted;
     int64_t since_ns, logged;
+    /* stages in the order in which they ended, each with its mark; a stage that pruning interrupts ends repeatedly */
+    vk_segment *segments;
+    int segment_count;
+    int prunes; /* as opened */
+    vk_pruning pruning;
 };
 
 /* ---- memory.c */
@@ -147,13 +157,21 @@ void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp
 void vk_end_count(vp_engine *engine, vp_stage_times *times, vp_stage stage);
 /* ends a stage. The host's time and the count are known now, the device's after the request. */
 void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
-/* what request->dump asks for: behind the vision stages, behind each active block */
+/* what request->dump asks for: behind the vision stages, behind each active block, which worked on so many rows */
 void vk_dump_vision(vp_engine *engine, const vp_request *request);
-void vk_dump_block(vp_engine *engine, const vp_request *request, int slot);
+void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int rows);
 /* A copy for a dump is no work of the model: it is neither counted nor timed. */
 void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes);
 
 /* ---- stages.c */
+
+/* the region that a block is in */
+static inline int vk_region_of(const vp_engine *engine, int block) {
+    int region = 0;
+    for (int r = 1; r < engine->pruning.region_count; r++)
+        if (engine->pruning.regions[r].first_block <= block) region = r;
+    return region;
+}
 
 /* which part of the model follows, in which block; -1: in none */
 static inline void vk_at(vk_queue *queue, vp_part part, int block) {
@@ -169,8 +187,10 @@ void vk_connector(vp_engine *engine, int first, int count);
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
 /* .. plus buffers.image_features where image_index says, or these instead */
 void vk_add_image(vp_engine *engine);
-/* cos and sin of the `rows` positions that the request can reach */
+/* cos and sin of the `rows` positions that the request can reach; .. */
 void vk_compose_rope(vp_engine *engine, int rows);
+/* .. and their three positions: int32 [3, stride], of the first `count` */
+void vk_fill_positions(const vp_request *request, int32_t *positions, size_t stride, int count);
 /* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
 void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k);
 /* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual
@@ -209,4 +229,71 @@ int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols
 /* the patches of each window */
 void vk_send_windows(vp_engine *engine, const vp_request *request);
 
+/* ---- request.c */
+void vk_send_request(vp_engine *engine, const vp_request *request);
+
+/* ---- prune.c */
+/* scores that attention over `rows` rows needs, which see those before reach[row], or before row + 1 without a reach */
+void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach);
+/* ---- what stages.c and prune.c share: rows of a block */
+/* how heads of a block are normed and turned, by the positions of a region; its own */
+static inline vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_region *region) {
+    const vp_model_config *config = &engine->config;
+    const vk_block *layer = &engine->model.blocks[block];
+    int local = config->sliding_window && !(config->full_blocks >> block & 1);
+    vk_heads heads;
+    heads.heads = config->head_count;
+    heads.kv_heads = config->kv_head_count;
+    heads.head_dim = config->head_dim;
+    heads.norm = (int)config->qk_norm;
+    heads.eps = config->norm_eps;
+    heads.clip = config->clip_qkv > 0.0f ? config->clip_qkv : INFINITY;
+    heads.q_norm = layer->q_norm.weight;
+    heads.k_norm = layer->k_norm.weight;
+    if (local && config->rope_local_theta > 0)
+        heads.cs = region->cs_local ? region->cs_local : engine->buffers.cs_local;
+    else heads.cs = region->cs ? region->cs : engine->buffers.cs;
+    heads.window = local ? config->sliding_window : 0;
+    return heads;
+}
+static inline vk_heads vk_heads_of(const vp_engine *engine, int block) {
+    return vk_heads_in(engine, block, &engine->pruning.regions[vk_region_of(engine, block)]);
+}
+/* where a block's keys and values begin, in bytes */
+static inline size_t vk_cache_of(const vp_engine *engine, int block) {
+    return (size_t)block * (size_t)engine->max_sequence * (size_t)vk_kv_width(&engine->config)
+           * (engine->wide ? 4 : 2);
+}
+/* a linear's rows from `first` on, `count` of them */
+static inline vk_linear vk_rows_of(const vk_linear *linear, int first, int count, int wide) {
+    vk_linear rows = *linear;
+    rows.weights = (char *)rows.weights
+                   + (size_t)first * (size_t)rows.k_padded * (size_t)(rows.bits ? rows.bits : wide ? 32 : 16) / 8;
+    if (rows.bits) rows.scales += (size_t)first * (size_t)(rows.k_padded / VK_QUANT_BLOCK);
+    if (rows.bias) rows.bias += first;
+    rows.n = count;
+    return rows;
+}
+/* what attention or the MLP reads: x, normed where norms are in front */
+static inline void vk_norm_before(vp_engine *engine, const vk_norm *norm, int first, int rows) {
+    const vp_model_config *config = &engine->config;
+    const vk_kernels *kernels = &engine->backend->kernels;
+    int d = config->d_model, ld = vk_padded(d);
+    const float *x = engine->buffers.x + (size_t)first * (size_t)d;
+    void *normed = (char *)engine->buffers.normed + (size_t)first * (size_t)ld * (engine->wide ? 4 : 2);
+    if (!norm->weight) kernels->convert(engine->queue, normed, x, rows, d, ld, engine->wide);
+    else kernels->rmsnorm(engine->queue, normed, x, norm->weight, rows, d, ld, config->norm_eps, engine->wide);
+}
+/* image tokens, and rows of the tower, of any request at most */
+static inline size_t vk_tokens_most(const vp_engine *engine) {
+    return (size_t)engine->max_views * (size_t)vk_view_tokens(&engine->config);
+}
+static inline size_t vk_tower_rows(const vp_engine *engine) {
+    return (size_t)engine->max_views * (size_t)engine->config.vit_positions;
+}
+/* the first mark behind those of stages and tokens; how often stages end at most */
+static inline int vk_spare_marks(const vp_engine *engine) { return VP_STAGE_COUNT + 1 + engine->max_sequence; }
+static inline int vk_segments_most(const vp_engine *engine) {
+    return VP_STAGE_COUNT + (engine->prunes ? 2 * engine->max_views + 2 * VK_REGIONS_MAX + 2 : 0);
+}
 #endif

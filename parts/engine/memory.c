@@ -116,7 +116,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     size_t cache = ((size_t)config->block_count * rows + (size_t)VK_ROWS_MAX) * (size_t)kv;
     buffers->ids = vk_take(arena, rows, 4);
     buffers->token = vk_take(arena, 1, 4);
-    buffers->position = vk_take(arena, 1, 4);
+    buffers->position = vk_take(arena, VK_REGIONS_MAX + 1, 4);
     buffers->x = vk_take(arena, rows * (size_t)d, 4);
     buffers->normed = vk_take_rows(arena, rows, d, wide);
     buffers->normed_wide = wide ? buffers->normed : vk_take_rows(arena, rows, d, 1);
@@ -154,10 +154,79 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
                                                : vk_take(arena, pairs * (size_t)d, 4);
 }
 
+/* members of all tokens: patches, squares of tokens, or patches of windows across crops */
+static size_t vk_members_most(const vp_engine *engine) {
+    size_t windows = (size_t)(engine->config.window_pool * engine->config.window_pool);
+    return vk_max(vk_tower_rows(engine), vk_tokens_most(engine) * vk_max(4, windows));
+}
+static void vk_layout_prune_buffers(vk_arena *arena, vp_engine *engine) {
+    const vp_model_config *config = &engine->config;
+    vk_prune_buffers *prune = &engine->buffers.prune;
+    size_t tokens = vk_tokens_most(engine), rows = (size_t)engine->max_sequence, d = (size_t)config->d_model,
+           tower = vk_tower_rows(engine), metric = (size_t)config->vit_head_dim, pivots = VP_PRUNE_PIVOTS_MAX,
+           heads = (size_t)(config->vit_head_count > config->head_count ? config->vit_head_count : config->head_count),
+           cs = VK_REGIONS_MAX * rows * (size_t)config->head_dim;
+    prune->features = vk_take(arena, (size_t)(1 + config->deepstack_count) * tokens * d, 4);
+    prune->tokens = vk_take(arena, tokens * (size_t)config->vit_width, 4);
+    prune->unit = vk_take(arena, vk_max(tokens * d, tower * metric), 4);
+    prune->pivots = vk_take(arena, pivots * d, 4);
+    prune->products = vk_take(arena, pivots * tokens, 4);
+    prune->scores = vk_take(arena, vk_max(rows, vk_max(tokens, tower)), 4);
+    prune->tops = vk_take(arena, vk_max(tower, 1) * heads * 2, 4);
+    prune->patch_keys = vk_take(arena, tower * metric, 4);
+    prune->metric = vk_take(arena, tokens * metric, 4);
+    prune->x = vk_take(arena, rows * d, 4);
+    prune->cs = vk_take(arena, cs, 4);
+    prune->cs_local = config->rope_local_theta > 0 ? vk_take(arena, cs, 4) : NULL;
+    prune->index = vk_take(arena, vk_max(rows, vk_max(tokens, tower)) + 1, 4);
+    prune->list = vk_take(arena, vk_members_most(engine), 4);
+    prune->start = vk_take(arena, vk_max(rows, tokens) + 1, 4);
+    prune->positions = vk_take(arena, 3 * rows, 4);
+    prune->axes = vk_take(arena, (size_t)config->head_dim / 2, 4);
+}
+static void vk_layout_host(vk_arena *arena, const vp_engine *engine, vk_prune_host *host) {
+    size_t tokens = vk_tokens_most(engine), rows = (size_t)engine->max_sequence, tower = vk_tower_rows(engine),
+           most = vk_max(rows, vk_max(tokens, tower)) + 1;
+    host->place = vk_take(arena, tokens, 4);
+    host->source = vk_take(arena, tokens, 4);
+    host->kept = vk_take(arena, most, 4);
+    host->chosen = vk_take(arena, most, 4);
+    host->row_at = vk_take(arena, rows, 4);
+    host->base = vk_take(arena, most, 4);
+    host->list = vk_take(arena, vk_max(vk_members_most(engine), most), 4);
+    host->start = vk_take(arena, most + 1, 4);
+    host->index = vk_take(arena, most, 4);
+    host->positions = vk_take(arena, 3 * rows, 4);
+    host->reach = vk_take(arena, rows, 4);
+    host->scores = vk_take(arena, vk_max(most, VP_PRUNE_PIVOTS_MAX * tokens), 4);
+    host->ranks = vk_take(arena, most, sizeof(vk_rank));
+    host->dominant = vk_take(arena, most, 4);
+    host->targets = vk_take(arena, most, 4);
+    host->merged = vk_take(arena, most, 4);
+    host->assigned = vk_take(arena, most, 4);
+    host->draws = vk_take(arena, tokens, sizeof(int64_t));
+    host->flags = vk_take(arena, most, 1);
+}
+static int vk_place_pruning(vp_engine *engine) {
+    vk_prune_host *host = &engine->pruning.host;
+    vk_arena arena = { NULL, 0 };
+    engine->segments = calloc((size_t)vk_segments_most(engine), sizeof *engine->segments);
+    if (!engine->prunes || !engine->segments) return engine->segments != NULL;
+    vk_layout_host(&arena, engine, host);
+    host->memory = calloc(arena.used, 1);
+    arena.base = host->memory;
+    arena.used = 0;
+    if (host->memory) vk_layout_host(&arena, engine, host);
+    return host->memory != NULL;
+}
+
 void vk_layout_buffers(vk_arena *arena, vp_engine *engine) {
     vk_layout_vision_buffers(arena, engine);
     engine->vision_bytes = arena->used;
     vk_layout_language_buffers(arena, engine);
+    engine->prune_bytes = arena->used;
+    if (engine->prunes) vk_layout_prune_buffers(arena, engine);
+    engine->prune_bytes = arena->used - engine->prune_bytes;
     engine->scratch_bytes = arena->used;
     engine->buffers.scratch = vk_take(arena, engine->backend->scratch_bytes(engine->queue, &engine->extent), 1);
     engine->scratch_bytes = arena->used - engine->scratch_bytes;
@@ -198,7 +267,7 @@ void vk_fill_extent(vp_engine *engine) {
     const vp_model_config *config = &engine->config;
     vk_extent *extent = &engine->extent;
     extent->wide = engine->wide;
-    extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
+    extent->marks = vk_spare_marks(engine) + (engine->prunes ? vk_segments_most(engine) : 0);
     extent->experts = config->expert_count;
     extent->quant_k = vk_has_integers(&engine->bits) ? vk_padded(vk_widest(config, engine->bits.vision > 0)) : 0;
     extent->quant_values = engine->bits.blocks ? vk_most_weights(config) : 0;
@@ -334,7 +403,7 @@ static int vk_place(vp_engine *engine, char *weights_base, char *buffers_base) {
     engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);
     engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence, (size_t)engine->max_views * places),
                                  sizeof *engine->host_places);
-    return engine->jobs && engine->counts && engine->host_places;
+    return vk_place_pruning(engine) && engine->jobs && engine->counts && engine->host_places;
 }
 
 vp_result vk_lay_out(vp_engine *engine, vp_error *error) {
@@ -391,8 +460,9 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {
     int host = engine->backend->host_memory;
     uint64_t element = engine->wide ? 4 : 2,
-             beside = engine->weights_bytes + engine->cache_bytes + engine->vision_bytes + engine->scratch_bytes;
-    vp_memory_block blocks[7];
+             beside = engine->weights_bytes + engine->cache_bytes + engine->vision_bytes + engine->scratch_bytes
+                      + engine->prune_bytes;
+    vp_memory_block blocks[8];
     int32_t count = 0;
     memset(blocks, 0, sizeof blocks);
     blocks[count].name = engine->weights_mapped ? "weights, mapped file" : "weights";
@@ -407,6 +477,9 @@ VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memor
     blocks[count++].bytes = engine->memory_bytes - beside;
     blocks[count].name = "scratch";
     blocks[count++].bytes = engine->scratch_bytes;
+    blocks[count].name = "pruning buffers";
+    blocks[count].bytes = engine->prune_bytes;
+    count += engine->prunes;
     for (int32_t i = 0; i < count; i++) blocks[i].on_device = !host;
     blocks[count].name = "pinned host memory";
     blocks[count].bytes = engine->backend->pinned_bytes(engine->queue);

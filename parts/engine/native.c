@@ -63,11 +63,9 @@ void vk_send_grid(vp_engine *engine, const vp_request *request) {
 
 /* time, row and column of every token that the request can reach: a text counts on, an image's tokens have one time,
  * and what follows goes on behind the largest position */
-void vk_send_positions(vp_engine *engine, const vp_request *request) {
-    int count = request->input_count + request->max_new_tokens - 1, next = 0, view = 0, cols = request->grid_cols;
-    size_t stride = (size_t)engine->max_sequence;
-    int32_t *positions = engine->host_places;
-    for (int i = 0; i < count && !engine->queue->dry; i++) {
+void vk_fill_positions(const vp_request *request, int32_t *positions, size_t stride, int count) {
+    int next = 0, view = 0, cols = request->grid_cols;
+    for (int i = 0; i < count; i++) {
         int in_image = view < request->views && request->image_input_idx[view] == i;
         positions[i] = next;
         positions[stride + (size_t)i] = next + (in_image ? view / cols : 0);
@@ -75,7 +73,12 @@ void vk_send_positions(vp_engine *engine, const vp_request *request) {
         if (!in_image) next++;
         else if (++view == request->views) next += request->grid_rows > cols ? request->grid_rows : cols;
     }
+}
+void vk_send_positions(vp_engine *engine, const vp_request *request) {
+    int count = request->input_count + request->max_new_tokens - 1;
+    size_t stride = (size_t)engine->max_sequence;
+    if (!engine->queue->dry) vk_fill_positions(request, engine->host_places, stride, count);
     for (size_t axis = 0; axis < 3; axis++)
-        vk_send(engine, engine->buffers.rope_positions + axis * stride, positions + axis * stride,
+        vk_send(engine, engine->buffers.rope_positions + axis * stride, engine->host_places + axis * stride,
                 (size_t)count * sizeof(int32_t));
 }

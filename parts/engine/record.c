@@ -16,7 +16,7 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
     size_t width = (size_t)config->vit_width, layers = (size_t)config->vit_layer_count,
            patches = (size_t)vk_vit_patches(config), positions = (size_t)config->vit_positions,
            views = (size_t)engine->max_views;
-    if (request->dump->image_features)
+    if (request->dump->image_features && !engine->pruning.skips_features)
         vk_dump_fetch(engine, request->dump->image_features, engine->buffers.image_features,
                       (size_t)engine->image_tokens * (size_t)config->d_model * sizeof(float));
     for (size_t l = 0; l < (size_t)config->deepstack_count && request->dump->deepstack_features; l++) {
@@ -34,8 +34,8 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
                               width * sizeof(float));
 }
 
-void vk_dump_block(vp_engine *engine, const vp_request *request, int slot) {
-    size_t d = (size_t)engine->config.d_model, rows = (size_t)request->input_count;
+void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int row_count) {
+    size_t d = (size_t)engine->config.d_model, rows = (size_t)row_count;
     float *out = request->dump->block_mean ? request->dump->block_mean + (size_t)slot * d : NULL;
     if (request->dump->block_last)
         vk_dump_fetch(engine, request->dump->block_last + (size_t)slot * d, engine->buffers.x + (rows - 1) * d,
@@ -56,19 +56,25 @@ void vk_dump_block(vp_engine *engine, const vp_request *request, int slot) {
 
 void vk_end_count(vp_engine *engine, vp_stage_times *times, vp_stage stage) {
     const vk_work *now = &engine->queue->work;
-    times->launches[stage] = now->launches - engine->counted.launches;
-    times->flops[stage] = now->flops - engine->counted.flops;
-    times->bytes[stage] = now->bytes - engine->counted.bytes;
+    times->launches[stage] += now->launches - engine->counted.launches;
+    times->flops[stage] += now->flops - engine->counted.flops;
+    times->bytes[stage] += now->bytes - engine->counted.bytes;
     times->ran[stage] = 1;
     engine->counted = *now;
 }
 
 void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage) {
     int64_t now_ns;
+    const int ended = reply->times.ran[stage];
+    vk_segment *segment = &engine->segments[engine->segment_count];
     vk_end_count(engine, &reply->times, stage);
     if (engine->queue->dry) return;
-    now_ns = engine->backend->mark(engine->queue, stage + 1, stage == VP_STAGE_SAMPLE ? engine->buffers.token : NULL);
-    reply->times.wall_ns[stage] = now_ns - engine->since_ns;
+    segment->stage = stage;
+    segment->slot = ended ? vk_spare_marks(engine) + engine->segment_count : (int)stage + 1;
+    engine->segment_count++;
+    now_ns = engine->backend->mark(engine->queue, segment->slot,
+                                   stage == VP_STAGE_SAMPLE ? engine->buffers.token : NULL);
+    reply->times.wall_ns[stage] += now_ns - engine->since_ns;
     engine->since_ns = now_ns;
     for (; engine->queue->log && engine->logged < engine->queue->log_count
            && engine->logged < engine->queue->log_capacity;

@@ -54,7 +54,9 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
     if (request->span_capacity < 0 || (request->span_capacity && !request->spans))
         return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
-    return VP_OK;
+    if (request->prune && request->prune->method != VP_PRUNE_NONE && request->views && !engine->prunes)
+        return vp_fail(error, VP_ERR_RANGE, -1, "prune", "this engine was opened without room for it");
+    return vk_plan_pruning(config, request, NULL, error);
 }
 static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
@@ -82,30 +84,19 @@ static vp_result vk_not_numbers(vp_error *error) {
                    "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
 }
 
-/* scores that attention over the input needs, where a mask is not the causal one alone */
-static void vk_count_scores(vp_engine *engine, const vp_request *request) {
-    int window = engine->config.sliding_window;
-    engine->scores[0] = engine->scores[1] = 0;
-    if (!engine->has_reach && !window) return;
-    for (int row = 0; row < request->input_count; row++) {
-        int end = engine->has_reach ? request->span_ends[row] : row + 1, gone = window ? row + 1 - window : 0;
-        engine->scores[0] += end;
-        engine->scores[1] += end - (gone > 0 ? gone : 0);
-    }
-}
-
-static void vk_send_request(vp_engine *engine, const vp_request *request) {
+void vk_send_request(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
     int32_t (*is_dead)(const float *, size_t) = engine->model.description->is_dead_view;
     size_t views = (size_t)request->views, patches = (size_t)vk_vit_patches(config),
            values = patches * (size_t)vk_patch_values(config);
-    int32_t zero = 0;
+    static const int32_t zero[VP_PRUNE_CUTS_MAX + 1];
+    vk_begin_pruning(engine, request);
     engine->has_reach = config->image_bidirectional && request->span_ends;
-    vk_count_scores(engine, request);
+    vk_count_scores(engine, request->input_count, engine->has_reach ? request->span_ends : NULL);
     vk_at(engine->queue, VP_PART_INPUT, -1);
     vk_send(engine, buffers->ids, request->input_ids, (size_t)request->input_count * sizeof(int32_t));
-    vk_send(engine, buffers->position, &zero, sizeof zero);
+    vk_send(engine, buffers->position, zero, (size_t)engine->pruning.region_count * sizeof zero[0]);
     if (vk_has_mrope(config)) vk_send_positions(engine, request);
     if (engine->has_reach)
         vk_send(engine, buffers->reach, request->span_ends, (size_t)request->input_count * sizeof(int32_t));
@@ -165,7 +156,7 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
         }
         result = to->wait(engine->queue, vk_token_mark(i), error);
         if (result != VP_OK) return result;
-        reply->tokens[i] = to->token(engine->queue, vk_token_mark(i), request->input_count + i);
+        reply->tokens[i] = to->token(engine->queue, vk_token_mark(i), engine->pruning.regions[0].rows + i);
         reply->token_count = i + 1;
         if (i)
             reply->step_ns[i - 1] = request->timing == VP_TIMING_OFF
@@ -188,6 +179,7 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
 /* the device's times, when all marks up to the last token's were reached */
 static void vk_read_times(vp_engine *engine, vp_reply *reply) {
     vp_stage_times *times = &reply->times;
+    unsigned char begun[VP_STAGE_COUNT] = { 0 };
     int last = 0, timed = engine->queue->timing != VP_TIMING_OFF;
     int64_t at = 0;
     if (reply->token_count > 1) {
@@ -196,12 +188,16 @@ static void vk_read_times(vp_engine *engine, vp_reply *reply) {
         engine->queue->stamps += timed;
     }
     times->stamps = engine->queue->stamps;
-    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++) {
-        times->begin_ns[stage] = at;
-        if (!times->ran[stage]) continue;
-        at += times->device_ns[stage] = engine->backend->between(engine->queue, last, stage + 1);
-        last = stage + 1;
+    for (int i = 0; i < engine->segment_count && timed; i++) {
+        const vk_segment *segment = &engine->segments[i];
+        int64_t took = engine->backend->between(engine->queue, last, segment->slot);
+        if (!begun[segment->stage]++) times->begin_ns[segment->stage] = at;
+        times->device_ns[segment->stage] += took;
+        at += took;
+        last = segment->slot;
     }
+    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++)
+        if (!begun[stage]) times->begin_ns[stage] = times->begin_ns[stage - 1] + times->device_ns[stage - 1];
     times->begin_ns[VP_STAGE_DECODE] = at;
     for (int32_t i = 0; timed && i + 1 < reply->token_count; i++)
         times->device_ns[VP_STAGE_DECODE] += reply->step_ns[i];
@@ -286,8 +282,10 @@ static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *
     vp_result result;
     memset(&reply->times, 0, sizeof reply->times);
     reply->launch_count = reply->span_count = 0;
+    reply->kept_count = reply->kept_tokens = reply->skips_features = 0;
     engine->queue->timing = request->timing;
     engine->queue->stamps = engine->queue->log_count = engine->logged = 0;
+    engine->segment_count = 0;
     engine->queue->step = 0;
     engine->counted = engine->queue->work;
     engine->since_ns = engine->backend->mark(engine->queue, 0, NULL);

@@ -142,6 +142,10 @@ void vk_vit(vp_engine *engine, int first, int count) {
                    &layer->qkv, VK_STORE);
         vk_at(queue, VP_PART_VIT_ATTENTION, i);
         vk_vit_attend(engine, i, count);
+        if (vk_prunes_tower(engine, i)) {
+            vk_end_stage(engine, engine->pruning.reply, VP_STAGE_VIT);
+            vk_prune_tower(engine, first, count);
+        }
         vk_at(queue, VP_PART_VIT_DENSE, i);
         vk_vit_add(engine, buffers->vit_attended, ld, rows, &layer->wo, layer->scale1);
         vk_vit_norm(engine, buffers->vit_normed, buffers->vit_x, &layer->ffn_norm, rows, ld, wide);
@@ -322,8 +326,8 @@ void vk_add_image(vp_engine *engine) {
     vk_buffers *buffers = &engine->buffers;
     const vk_kernels *kernels = &engine->backend->kernels;
     (engine->config.image_replaces ? kernels->place_rows : kernels->scatter_add)(
-        engine->queue, buffers->x, buffers->image_features, buffers->image_index, engine->image_tokens,
-        engine->config.d_model);
+        engine->queue, buffers->x, engine->pruning.from, buffers->image_index,
+        engine->pruning.early ? engine->pruning.early_keep : engine->image_tokens, engine->config.d_model);
 }
 
 void vk_compose_rope(vp_engine *engine, int rows) {
@@ -336,11 +340,10 @@ void vk_compose_rope(vp_engine *engine, int rows) {
 /* behind block `block` the image tokens get the features of their level */
 static void vk_add_deepstack(vp_engine *engine, int block, int views) {
     vk_buffers *buffers = &engine->buffers;
-    size_t level = (size_t)engine->max_views * (size_t)engine->config.d_model;
     vk_at(engine->queue, VP_PART_EMBED, block);
-    engine->backend->kernels.scatter_add(engine->queue, buffers->x,
-                                         buffers->image_features + (size_t)(1 + block) * level, buffers->image_index,
-                                         views, engine->config.d_model);
+    engine->backend->kernels.scatter_add(
+        engine->queue, buffers->x, engine->pruning.from + (size_t)(1 + block) * engine->pruning.level,
+        buffers->image_index, engine->pruning.early ? engine->pruning.early_keep : views, engine->config.d_model);
 }
 
 /* the experts of many tokens where nothing leaves the device: lists and tiles, two products, sums */
@@ -444,30 +447,11 @@ static void vk_dense(vp_engine *engine, const vk_block *layer, int first, int ro
                after ? VK_STORE_F32 : VK_ADD_F32);
 }
 
-static vk_heads vk_heads_of(const vp_engine *engine, int block) {
-    const vp_model_config *config = &engine->config;
-    const vk_block *layer = &engine->model.blocks[block];
-    int local = config->sliding_window && !(config->full_blocks >> block & 1);
-    vk_heads heads;
-    heads.heads = config->head_count;
-    heads.kv_heads = config->kv_head_count;
-    heads.head_dim = config->head_dim;
-    heads.norm = (int)config->qk_norm;
-    heads.eps = config->norm_eps;
-    heads.clip = config->clip_qkv > 0.0f ? config->clip_qkv : INFINITY;
-    heads.q_norm = layer->q_norm.weight;
-    heads.k_norm = layer->k_norm.weight;
-    heads.cs = local && config->rope_local_theta > 0 ? engine->buffers.cs_local : engine->buffers.cs;
-    heads.window = local ? config->sliding_window : 0;
-    return heads;
-}
-
 static vk_decode_job vk_decode_job_of(vp_engine *engine, int block, int position, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
     vk_buffers *buffers = &engine->buffers;
-    size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)vk_kv_width(config)
-                   * (engine->wide ? 4 : 2);
+    size_t cache = vk_cache_of(engine, block);
     int second = config->expert_count > 1;
     vk_decode_job job;
     memset(&job, 0, sizeof job);
@@ -491,7 +475,7 @@ static vk_decode_job vk_decode_job_of(vp_engine *engine, int block, int position
     job.norm_topk = config->norm_topk;
     job.max_sequence = engine->max_sequence;
     job.keys = position + 1;
-    job.position = buffers->position;
+    job.position = buffers->position + vk_region_of(engine, block);
     job.x = buffers->x;
     job.y = buffers->y;
     job.qkv = buffers->qkv;
@@ -532,17 +516,6 @@ static void vk_block_decode(vp_engine *engine, int block, int row, int position,
     to->down(queue, &job);
 }
 
-/* what attention or the MLP reads: x, normed where norms are in front */
-static void vk_norm_before(vp_engine *engine, const vk_norm *norm, int first, int rows) {
-    const vp_model_config *config = &engine->config;
-    const vk_kernels *kernels = &engine->backend->kernels;
-    int d = config->d_model, ld = vk_padded(d);
-    const float *x = engine->buffers.x + (size_t)first * (size_t)d;
-    void *normed = (char *)engine->buffers.normed + (size_t)first * (size_t)ld * (engine->wide ? 4 : 2);
-    if (!norm->weight) kernels->convert(engine->queue, normed, x, rows, d, ld, engine->wide);
-    else kernels->rmsnorm(engine->queue, normed, x, norm->weight, rows, d, ld, config->norm_eps, engine->wide);
-}
-
 /* attention over `rows` new tokens, from `normed` to `attended`, the cache appended */
 static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     const vp_model_config *config = &engine->config;
@@ -552,16 +525,17 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     vk_queue *queue = engine->queue;
     vk_heads heads = vk_heads_of(engine, block);
     int q = vk_q_width(config), kv = vk_kv_width(config), ld = vk_padded(q), wide = engine->wide;
-    size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)kv * (wide ? 4 : 2);
+    size_t cache = vk_cache_of(engine, block);
     char *key = (char *)buffers->key + cache, *value = (char *)buffers->value + cache;
+    int32_t *at = buffers->position + vk_region_of(engine, block);
     vk_attention_job job;
     to->linear(queue, buffers->qkv, q + 2 * kv, buffers->normed, vk_padded(config->d_model), rows, &layer->att_proj,
                VK_STORE_F32);
     vk_at(queue, VP_PART_ATTENTION, block);
-    to->kernels.qk_norm_rope(queue, buffers->q, key, value, buffers->qkv, &heads, buffers->position, rows, ld, wide);
+    to->kernels.qk_norm_rope(queue, buffers->q, key, value, buffers->qkv, &heads, at, rows, ld, wide);
     if (rows == 1) {
         to->kernels.attention_decode(queue, buffers->attended, buffers->q, key, value, buffers->decode_scratch,
-                                     buffers->position, position + 1, engine->max_sequence, &heads, wide);
+                                     at, position + 1, engine->max_sequence, &heads, wide);
         return;
     }
     memset(&job, 0, sizeof job);
@@ -653,15 +627,10 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
     vk_heads heads = vk_heads_of(engine, block);
-    vk_linear linear = layer->att_proj;
     int q = vk_q_width(config), kv = vk_kv_width(config), wide = engine->wide;
-    size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)kv * (wide ? 4 : 2);
-    /* its rows lie as q | k | v */
-    linear.weights = (char *)linear.weights
-                     + (size_t)q * (size_t)linear.k_padded * (size_t)(linear.bits ? linear.bits : wide ? 32 : 16) / 8;
-    if (linear.bits) linear.scales += (size_t)q * (size_t)(linear.k_padded / VK_QUANT_BLOCK);
-    if (linear.bias) linear.bias += q;
-    linear.n = 2 * kv;
+    vk_linear linear = vk_rows_of(&layer->att_proj, q, 2 * kv, wide); /* its rows lie as q | k | v */
+    size_t cache = vk_cache_of(engine, block);
+    int32_t *at = buffers->position + vk_region_of(engine, block);
     heads.heads = 0;
     if (rows > 1) {
         vk_at(queue, VP_PART_DENSE, block);
@@ -670,8 +639,8 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
                    VK_STORE_F32);
         vk_at(queue, VP_PART_ATTENTION, block);
         to->kernels.qk_norm_rope(queue, buffers->q, (char *)buffers->key + cache, (char *)buffers->value + cache,
-                                 buffers->qkv, &heads, buffers->position, rows - 1, vk_padded(q), wide);
-        to->kernels.advance(queue, buffers->position, rows - 1);
+                                 buffers->qkv, &heads, at, rows - 1, vk_padded(q), wide);
+        to->kernels.advance(queue, at, rows - 1);
     }
     vk_block_decode(engine, block, rows - 1, rows - 1, top_k);
 }
@@ -714,41 +683,62 @@ void vk_sample(vp_engine *engine, int rows) {
     if (engine->backend->decode) {
         vk_decode_end_job job = vk_decode_end_job_of(engine, 0);
         engine->backend->decode->pick(engine->queue, &job);
+        for (int region = 1; region < engine->pruning.region_count; region++)
+            engine->backend->kernels.advance(engine->queue, engine->buffers.position + region, 1);
         return;
     }
     engine->backend->kernels.argmax(engine->queue, engine->buffers.token, engine->buffers.logits, 1,
                                     engine->config.embedding_size);
-    engine->backend->kernels.advance(engine->queue, engine->buffers.position, rows);
+    for (int region = 0; region < engine->pruning.region_count; region++)
+        engine->backend->kernels.advance(engine->queue, engine->buffers.position + region,
+                                         rows > 1 ? engine->pruning.regions[region].rows : 1);
+}
+
+/* the stages of an image: its features, those that go on, and where they go */
+static void vk_prefill_image(vp_engine *engine, const vp_request *request, vp_reply *reply) {
+    int views = request->views, batch = engine->view_batch;
+    for (int v = 0; v < views; v += batch) vk_vit(engine, v, views - v < batch ? views - v : batch);
+    vk_end_stage(engine, reply, VP_STAGE_VIT);
+    vk_prune_connector(engine, request);
+    for (int v = 0; v < views && !engine->pruning.skips_features; v += batch)
+        vk_connector(engine, v, views - v < batch ? views - v : batch);
+    vk_end_stage(engine, reply, VP_STAGE_CONNECTOR);
+    if (request->dump && !engine->queue->dry) vk_dump_vision(engine, request);
+    vk_prune_early_rows(engine, request);
 }
 
 void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
-    int views = request->views, batch = engine->view_batch, one_row = 0;
-    if (views) {
-        for (int v = 0; v < views; v += batch) vk_vit(engine, v, views - v < batch ? views - v : batch);
-        vk_end_stage(engine, reply, VP_STAGE_VIT);
-        for (int v = 0; v < views; v += batch) vk_connector(engine, v, views - v < batch ? views - v : batch);
-        vk_end_stage(engine, reply, VP_STAGE_CONNECTOR);
-        if (request->dump && !engine->queue->dry) vk_dump_vision(engine, request);
-    }
-    vk_embed(engine, engine->buffers.ids, request->input_count);
+    int views = request->views, one_row = -1, rows; /* one_row: the region whose last block did that */
+    vk_pruning *pruning = &engine->pruning;
+    pruning->reply = reply;
+    if (views) vk_prefill_image(engine, request, reply);
+    vk_embed(engine, engine->buffers.ids, pruning->regions[0].rows);
     if (views) vk_add_image(engine);
-    if (vk_has_mrope(&engine->config)) vk_compose_rope(engine, request->input_count + request->max_new_tokens - 1);
+    if (vk_has_mrope(&engine->config) && !pruning->regions[0].cs)
+        vk_compose_rope(engine, request->input_count + request->max_new_tokens - 1);
     vk_end_stage(engine, reply, VP_STAGE_EMBED);
+    if (pruning->early && request->dump && !engine->queue->dry) vk_dump_kept(engine, request);
     for (int b = 0, i = 0; b < engine->config.block_count; b++) {
         int is_active = i < request->active_block_count && request->active_blocks[i] == b,
-            adds = views && b < engine->config.deepstack_count;
-        if (is_active && i + 1 == request->active_block_count)
-            one_row = engine->backend->decode && !adds && !request->dump;
-        if (is_active && one_row) vk_block_last(engine, b, request->input_count, request->top_k);
-        else if (is_active) vk_block_forward(engine, b, request->input_count, 0, request->top_k);
+            adds = views && b < engine->config.deepstack_count,
+            is_last = is_active && i + 1 == request->active_block_count, region = vk_region_of(engine, b);
+        vk_prune_before_block(engine, request, b);
+        rows = pruning->regions[region].rows;
+        if (is_last && engine->backend->decode && !adds && !request->dump) one_row = region;
+        if (is_last && one_row >= 0) vk_block_last(engine, b, rows, request->top_k);
+        else if (is_active) vk_block_forward(engine, b, rows, 0, request->top_k);
         if (adds) vk_add_deepstack(engine, b, views);
-        if (is_active && request->dump && !engine->queue->dry) vk_dump_block(engine, request, i);
+        if (is_active && request->dump && !engine->queue->dry) vk_dump_block(engine, request, i, rows);
         i += is_active;
     }
-    if (engine->backend->decode && !one_row && request->input_count > 1)
-        engine->backend->kernels.advance(engine->queue, engine->buffers.position, request->input_count - 1);
+    for (int region = 0; region < pruning->region_count && engine->backend->decode; region++) {
+        rows = pruning->regions[region].rows;
+        if (region != one_row && rows > 1)
+            engine->backend->kernels.advance(engine->queue, engine->buffers.position + region, rows - 1);
+    }
     vk_end_stage(engine, reply, VP_STAGE_PREFILL);
-    vk_head(engine, request->input_count - 1);
+    rows = pruning->regions[pruning->region_count - 1].rows;
+    vk_head(engine, rows - 1);
     vk_end_stage(engine, reply, VP_STAGE_HEAD);
     vk_sample(engine, request->input_count);
     vk_end_stage(engine, reply, VP_STAGE_SAMPLE);
@@ -756,8 +746,11 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
 
 void vk_step(vp_engine *engine, const vp_request *request, int position) {
     vk_embed(engine, engine->buffers.token, 1);
-    for (int i = 0; i < request->active_block_count; i++)
-        vk_block_forward(engine, request->active_blocks[i], 1, position, request->top_k);
+    for (int i = 0; i < request->active_block_count; i++) {
+        int block = request->active_blocks[i],
+            gone = request->input_count - engine->pruning.regions[vk_region_of(engine, block)].rows;
+        vk_block_forward(engine, block, 1, position - gone, request->top_k);
+    }
     vk_head(engine, 0);
     vk_sample(engine, 1);
 }
@@ -778,7 +771,12 @@ static void vk_work_step(void *context) {
 void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     const vk_backend *to = engine->backend;
     uint64_t key = vk_mix((uint64_t)request->top_k);
-    for (int i = 0; i < request->active_block_count; i++) key = vk_mix(key ^ (uint64_t)(request->active_blocks[i] + 1));
+    for (int i = 0; i < request->active_block_count; i++) {
+        const int region = vk_region_of(engine, request->active_blocks[i]);
+        const uint64_t turned = engine->pruning.regions[region].cs != NULL;
+        key = vk_mix(key ^ ((uint64_t)(request->active_blocks[i] + 1) | (uint64_t)region << 32 | turned << 48));
+    }
+    key = vk_mix(key ^ ((uint64_t)(engine->pruning.region_count - 1) << 56));
     vk_queue *queue = engine->queue;
     const int replays = !queue->log || queue->traced; /* else each launch lies between two events */
     if (to->replay && replays && to->replay(queue, key)) {

@@ -55,6 +55,7 @@ typedef struct vp_engine_options {
     uint32_t gpu;         /* vp_gpu_switch; 0: none */
     int32_t max_sequence; /* longest prompt + new tokens of any request */
     int32_t max_views;    /* most views (crops + global) of any request */
+    int32_t prunes;       /* 1: room for requests with vp_request.prune; 0: they are rejected */
     /* 1: neither memory nor weights are there. Such an engine answers vp_engine_count, vp_engine_bytes,
      * vp_engine_memory and vp_engine_free_bytes, and runs nothing */
     int32_t counts_only;
@@ -166,9 +167,9 @@ typedef struct vp_memory_block {
      * active blocks. Else 0 */
     uint64_t bytes_a_position;
 } vp_memory_block;
-/* Blocks of memory, counted from 0: weights, KV cache, vision buffers, language buffers, scratch (their sum is
- * vp_engine_bytes), then, if there are any, pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU each
- * has two events as well). Nothing else grows while requests run.
+/* Blocks of memory, counted from 0: weights, KV cache, vision buffers, language buffers, scratch and, of an engine
+ * that prunes, pruning buffers (their sum is vp_engine_bytes), then, if there are any, pinned host memory and launch
+ * records (VP_TIMING_KERNEL; on a GPU each has two events as well). Nothing else grows while requests run.
  * returns: 1, or 0 with *out untouched: no such index */
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
 /* What the device can do at most, to compare operations with. */
@@ -232,7 +233,59 @@ typedef struct vp_dump {
     float *block_last;     /* f32 [active blocks, d_model] */
     float *block_mean;     /* f32 [active blocks, d_model]: mean over positions */
     float *logits;         /* f32 [max_new_tokens, embedding_size] */
+    /* with pruning; as many as vp_reply says. kept: the image tokens that go on, counted from 0 (not for pool; the
+     * published visionzip: the dominant patches); kept_features [image tokens, d_model]: what is in the picture's
+     * place at the language model's input, or where the last cut is made; kept_positions [3, input_count]: of the rows
+     * behind the last cut, by axis (without M-RoPE the first alone) */
+    int32_t *kept;
+    float *kept_features;
+    int32_t *kept_positions;
 } vp_dump;
+
+/* ---- image tokens left out, or merged. What each method does, where it acts and where that differs from its
+ * publication: guide `pruning`. */
+#define VP_PRUNE_METHODS(X) \
+    X(NONE, "none") X(RANDOM, "random") X(STRIDE, "stride") X(POOL, "pool") X(VISIONZIP, "visionzip") \
+    X(DIVPRUNE, "divprune") X(FASTV, "fastv") X(DART, "dart") X(PDROP, "pdrop")
+typedef enum vp_prune_method {
+#define VP_PRUNE_ENUM(name, text) VP_PRUNE_##name,
+    VP_PRUNE_METHODS(VP_PRUNE_ENUM)
+#undef VP_PRUNE_ENUM
+    VP_PRUNE_METHOD_COUNT
+} vp_prune_method;
+/* KEEP: a kept token keeps its position, and so does all behind it; COMPACT: positions are those of the shortened
+ * sequence; PUBLISHED: as the method's code has it (M-RoPE: KEEP) */
+typedef enum vp_prune_positions { VP_PRUNE_PUBLISHED, VP_PRUNE_KEEP, VP_PRUNE_COMPACT } vp_prune_positions;
+enum { VP_PRUNE_CUTS_MAX = 8, VP_PRUNE_PIVOTS_MAX = 64 };
+typedef struct vp_prune {
+    vp_prune_method method;
+    vp_prune_positions positions;
+    /* from 1 on: tokens; below 1: a share of them, rounded half to even; 0: the method's own counts below say it */
+    double keep;
+    int32_t layer;                /* tokens go before this block; 0: before the language model (random, stride) */
+    uint32_t seed;                /* random */
+    int32_t dominant, contextual; /* visionzip: both 0: 54 to 10, as published, of what is kept */
+    /* dart; per_pivot 0: keep / pivots, rounded down */
+    int32_t pivot_image, pivot_text, per_pivot;
+    int32_t cut_count, layers[VP_PRUNE_CUTS_MAX]; /* pdrop: before which blocks, .. */
+    double ratios[VP_PRUNE_CUTS_MAX];             /* .. and what share of the image tokens then goes on */
+    /* image tokens of the prompt, where image_input_idx is not read (vp_engine_count); 0: as many as the views have */
+    int32_t image_tokens;
+} vp_prune;
+/* positions published, 4 and 4 pivots, all else 0 */
+VP_API vp_prune vp_prune_default(vp_prune_method method);
+VP_API const char *vp_prune_name(vp_prune_method method);
+
+/* What a request becomes */
+typedef struct vp_pruned {
+    int32_t image_tokens, kept_tokens; /* before and behind; of pdrop behind the last cut */
+    int32_t region_count;              /* blocks from first_block on have so many rows in the prefill */
+    int32_t first_block[VP_PRUNE_CUTS_MAX + 1], rows[VP_PRUNE_CUTS_MAX + 1];
+    int32_t keeps_positions;
+    double mean_image_tokens;  /* over the active blocks */
+    /* of the KV cache with max_new_tokens: what the request uses, and what it would use without pruning */
+    uint64_t cache_bytes, full_cache_bytes;
+} vp_pruned;
 
 typedef struct vp_request {
     const int32_t *input_ids; int32_t input_count;   /* BOS, image tokens, text */
@@ -253,6 +306,7 @@ typedef struct vp_request {
     const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
     const int32_t *more_eos_ids; int32_t more_eos_count; /* further ids that end an answer; NULL and 0: none */
+    const vp_prune *prune;                           /* NULL: all image tokens go on */
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;
     /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
@@ -269,6 +323,9 @@ typedef struct vp_reply {
     /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
     int64_t launch_count;
     int64_t span_count;                              /* the same of spans, where they are wanted; a GPU has none */
+    /* with pruning and a dump: of dump.kept, and of the rows that go on; 1: dump.image_features was not written,
+     * because the connector reads merged tokens alone */
+    int32_t kept_count, kept_tokens, skips_features;
 } vp_reply;
 /* Runs a request: greedy, one token per step. N tokens take N - 1 decode steps.
  * in:      request  checked completely before anything runs: ids, positions, blocks and sizes fit the model and the
@@ -294,6 +351,17 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
  *          launch of its own (fp32 on a GPU), fewer launches as well. All other numbers are those of vp_engine_run
  * memory:  none */
 VP_API vp_result vp_engine_count(vp_engine *engine, const vp_request *request, vp_stage_times *work, vp_error *error);
+/* What request->prune makes of a request: counts of tokens and rows, memory of the KV cache. No engine is needed.
+ * in:      request  input_count, views, grid, active blocks and max_new_tokens are read, and image_input_idx if it is
+ *                   there; without it DART's text pivots are taken to be there
+ *          weights  of the engine: fp32 has a cache of twice the size
+ * out:     pruned  on success only; without pruning or without an image all rows, in one region
+ * returns: VP_OK; VP_ERR_RANGE a value that the method, the image or the model does not allow, with the reason;
+ *          VP_ERR_UNSUPPORTED a method that the model lacks something for
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_prune_request(const vp_model_config *config, const vp_request *request, vp_weights weights,
+                                  vp_pruned *pruned, vp_error *error);
 /* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made
  * superfluous. Call this between requests and outside of timed sections, so that the next request does not wait for
  * it. */

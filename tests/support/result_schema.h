@@ -69,7 +69,10 @@ static void put_named(const char *key, const char *type, const char *words, cons
     end_member();
 }
 static void begin_list(const char *key) { vp_json_key(&schema_writer, key); vp_json_begin_array(&schema_writer); }
-static void put_stage_names(void) { for (int i = 0; i < VP_STAGE_COUNT; i++) vp_json_string(&schema_writer, vp_stage_name((vp_stage)i)); }
+/* those that every request has */
+static void put_stage_names(void) {
+    for (int i = 0; i < VP_STAGE_COUNT; i++) if (i != VP_STAGE_PRUNE) vp_json_string(&schema_writer, vp_stage_name((vp_stage)i));
+}
 static void put_unit_words(const char *key, const char *what, int metric) {
     char words[400], name[80];
     snprintf(words, sizeof words, "%s%s", what, METRIC_KEYS[metric]);

@@ -1,0 +1,258 @@
+/* prune.c: --prune METHOD[:KEY=VALUE,..] to what the engine is asked for, and what the engine makes of it. */
+#include "measure/prune.h"
+
+#include "base/console.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the grammar: one row for each key */
+enum value_kind { KEEP, WHOLE, SEED, LAYERS, RATIOS, POSITIONS };
+#define OF(method) (1u << VP_PRUNE_##method)
+struct prune_key {
+    const char *name;
+    unsigned methods; /* that have it, as bits */
+    enum value_kind kind;
+    size_t offset;    /* of the number in vp_prune */
+    int64_t least, most;
+};
+static const struct prune_key KEYS[] = {
+    {"keep", OF(RANDOM) | OF(STRIDE) | OF(VISIONZIP) | OF(DIVPRUNE) | OF(FASTV) | OF(DART), KEEP,
+     offsetof(vp_prune, keep), 2, INT32_MAX},
+    {"layer", OF(RANDOM) | OF(STRIDE), WHOLE, offsetof(vp_prune, layer), 0, 100000},
+    {"layer", OF(FASTV) | OF(DART), WHOLE, offsetof(vp_prune, layer), 1, 100000},
+    {"seed", OF(RANDOM), SEED, offsetof(vp_prune, seed), 0, UINT32_MAX},
+    {"dominant", OF(VISIONZIP), WHOLE, offsetof(vp_prune, dominant), 1, INT32_MAX},
+    {"contextual", OF(VISIONZIP), WHOLE, offsetof(vp_prune, contextual), 0, INT32_MAX},
+    {"pivot_image", OF(DART), WHOLE, offsetof(vp_prune, pivot_image), 1, VP_PRUNE_PIVOTS_MAX},
+    {"pivot_text", OF(DART), WHOLE, offsetof(vp_prune, pivot_text), 0, VP_PRUNE_PIVOTS_MAX - 1},
+    {"per_pivot", OF(DART), WHOLE, offsetof(vp_prune, per_pivot), 1, INT32_MAX},
+    {"layers", OF(PDROP), LAYERS, offsetof(vp_prune, layers), 0, 100000},
+    {"ratios", OF(PDROP), RATIOS, offsetof(vp_prune, ratios), 0, 0},
+    {"positions", ~0u, POSITIONS, 0, 0, 0},
+};
+enum { KEY_COUNT = sizeof KEYS / sizeof *KEYS, PART_BYTES = 64 };
+
+static int method_of(const char *name) {
+    for (int method = 0; method < VP_PRUNE_METHOD_COUNT; method++)
+        if (!strcmp(name, vp_prune_name((vp_prune_method)method))) return method;
+    return -1;
+}
+static int takes(const struct prune_key *key, vp_prune_method method) {
+    return method != VP_PRUNE_NONE && (key->methods >> method & 1);
+}
+/* Adds the words that are possible: methods, or keys of a method. */
+static void add_words(char *text, size_t capacity, int method) {
+    size_t used = strlen(text);
+    for (int i = 0; i < (method < 0 ? (int)VP_PRUNE_METHOD_COUNT : (int)KEY_COUNT) && used < capacity; i++) {
+        if (method >= 0 && !takes(&KEYS[i], (vp_prune_method)method)) continue;
+        used += (size_t)snprintf(text + used, capacity - used, " %s",
+                                 method < 0 ? vp_prune_name((vp_prune_method)i) : KEYS[i].name);
+    }
+}
+static int fail(char *reason, size_t capacity, const char *key, const char *value, const char *wanted) {
+    snprintf(reason, capacity, "%s=%.60s: want %s", key, value, wanted);
+    return 0;
+}
+static int is_number(const char *text, double *number) {
+    char *end = NULL;
+    if (!((text[0] >= '0' && text[0] <= '9') || text[0] == '.' || text[0] == '-')) return 0; /* no nan, inf or space */
+    *number = strtod(text, &end);
+    return end != text && !*end && isfinite(*number);
+}
+static int is_whole(const char *text, int64_t least, int64_t most, int64_t *number) {
+    double value;
+    if (!is_number(text, &value) || strpbrk(text, ".eExXpP") || !(value >= (double)least && value <= (double)most))
+        return 0;
+    *number = (int64_t)value;
+    return 1;
+}
+static int read_keep(const char *text, double *keep) {
+    int64_t tokens;
+    if (is_whole(text, 2, INT32_MAX, &tokens)) {
+        *keep = (double)tokens;
+        return 1;
+    }
+    return is_number(text, keep) && *keep > 0 && *keep < 1;
+}
+/* Numbers between slashes; returns how many, 0 if one is none or there are too many. */
+static int read_list(const struct prune_key *key, const char *text, vp_prune *prune) {
+    int count = 0;
+    while (count < VP_PRUNE_CUTS_MAX) {
+        char part[PART_BYTES];
+        const size_t bytes = strcspn(text, "/");
+        int64_t layer = 0;
+        double ratio = 0;
+        if (!bytes || bytes >= sizeof part) return 0;
+        memcpy(part, text, bytes);
+        part[bytes] = 0;
+        if (key->kind == LAYERS ? !is_whole(part, key->least, key->most, &layer)
+                                : !(is_number(part, &ratio) && ratio > 0 && ratio < 1))
+            return 0;
+        if (key->kind == LAYERS) prune->layers[count++] = (int32_t)layer;
+        else prune->ratios[count++] = ratio;
+        if (!text[bytes]) return count;
+        text += bytes + 1;
+    }
+    return 0;
+}
+/* The numbers of layers and of ratios, 0: not given. */
+struct prune_counts { int layers, ratios; };
+static int read_value(const struct prune_key *key, const char *text, struct prune_setting *out,
+                      struct prune_counts *counts, char *reason, size_t capacity) {
+    char *place = (char *)&out->how + key->offset, wanted[96];
+    int64_t whole = 0;
+    switch (key->kind) {
+    case KEEP:
+        if (read_keep(text, &out->how.keep)) return 1;
+        return fail(reason, capacity, key->name, text,
+                    "a whole number of tokens from 2 on, or a share of the image's tokens between 0 and 1");
+    case LAYERS:
+    case RATIOS:
+        *(key->kind == LAYERS ? &counts->layers : &counts->ratios) = read_list(key, text, &out->how);
+        if (key->kind == LAYERS ? counts->layers : counts->ratios) return 1;
+        return fail(reason, capacity, key->name, text,
+                    key->kind == LAYERS ? "1 to 8 block numbers with slashes between them, such as 8/16/24"
+                                        : "1 to 8 shares between 0 and 1 with slashes between them, such as 0.5/0.25");
+    case POSITIONS:
+        out->how.positions = !strcmp(text, "keep")      ? VP_PRUNE_KEEP
+                             : !strcmp(text, "compact") ? VP_PRUNE_COMPACT
+                                                        : VP_PRUNE_PUBLISHED;
+        if (out->how.positions != VP_PRUNE_PUBLISHED || !strcmp(text, "published")) return 1;
+        return fail(reason, capacity, key->name, text, "published, keep or compact");
+    default: break;
+    }
+    if (!is_whole(text, key->least, key->most, &whole)) {
+        snprintf(wanted, sizeof wanted, "a whole number from %lld to %lld", (long long)key->least,
+                 (long long)key->most);
+        return fail(reason, capacity, key->name, text, wanted);
+    }
+    if (key->kind == SEED) out->has_seed = 1, out->how.seed = (uint32_t)whole;
+    else *(int32_t *)(void *)place = (int32_t)whole;
+    return 1;
+}
+/* One KEY=VALUE. given: keys that were given before, as bits of their rows */
+static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, struct prune_counts *counts, char *reason,
+                     size_t capacity) {
+    char *equals = strchr(pair, '=');
+    const vp_prune_method method = out->how.method;
+    if (equals) *equals = 0;
+    for (int i = 0; i < KEY_COUNT && equals; i++) {
+        if (strcmp(KEYS[i].name, pair) != 0 || !takes(&KEYS[i], method)) continue;
+        if (*given >> i & 1) {
+            snprintf(reason, capacity, "%s: %s is given twice", vp_prune_name(method), pair);
+            return 0;
+        }
+        *given |= 1u << i;
+        return read_value(&KEYS[i], equals + 1, out, counts, reason, capacity);
+    }
+    if (method == VP_PRUNE_NONE) snprintf(reason, capacity, "none: it takes no keys, and there is \"%.60s\"", pair);
+    else {
+        snprintf(reason, capacity, "%s: \"%.60s\" is %s; its keys are", vp_prune_name(method), pair,
+                 equals ? "not one of its keys" : "no KEY=VALUE");
+        add_words(reason, capacity, (int)method);
+    }
+    return 0;
+}
+/* What a method needs beside its own defaults, which are the published ones. */
+static int complete(struct prune_setting *out, const struct prune_counts *counts, char *reason, size_t capacity) {
+    vp_prune *prune = &out->how;
+    const char *why = NULL;
+    if (prune->keep > 0 && (prune->dominant || prune->contextual || prune->per_pivot))
+        why = "keep and the counts of its own exclude each other";
+    else if (prune->method == VP_PRUNE_VISIONZIP && !(prune->keep > 0)) {
+        if (!prune->dominant && prune->contextual) why = "contextual needs dominant";
+        else if (!prune->dominant) prune->dominant = 54, prune->contextual = 10;
+    } else if (prune->method == VP_PRUNE_DIVPRUNE && !(prune->keep > 0)) prune->keep = 0.098;
+    else if (prune->method == VP_PRUNE_FASTV && !(prune->keep > 0)) prune->keep = 0.5;
+    else if (prune->method == VP_PRUNE_DART && !(prune->keep > 0) && !prune->per_pivot) prune->keep = 0.222;
+    else if ((prune->method == VP_PRUNE_RANDOM || prune->method == VP_PRUNE_STRIDE) && !(prune->keep > 0))
+        why = "keep is missing: a number of tokens, or a share between 0 and 1";
+    else if (prune->method == VP_PRUNE_PDROP && counts->layers != counts->ratios)
+        why = "layers and ratios must be as many numbers";
+    else if (prune->method == VP_PRUNE_PDROP && !counts->layers) {
+        for (int i = 0; i < 3; i++) prune->layers[i] = 8 * (i + 1), prune->ratios[i] = 1.0 / (double)(2 << i);
+        prune->cut_count = 3;
+    } else if (prune->method == VP_PRUNE_PDROP) prune->cut_count = counts->layers;
+    for (int i = 1; i < prune->cut_count && !why; i++)
+        if (prune->layers[i] <= prune->layers[i - 1] || !(prune->ratios[i] < prune->ratios[i - 1]))
+            why = "layers must ascend and ratios must descend";
+    if (why) snprintf(reason, capacity, "%s: %s", vp_prune_name(prune->method), why);
+    return why == NULL;
+}
+int prune_read(const char *text, struct prune_setting *out, char *reason, size_t capacity) {
+    char *copy = copy_text(text, strlen(text)), *at = strchr(copy, ':');
+    struct prune_counts counts = {0, 0};
+    uint32_t given = 0;
+    int good = 1, method;
+    if (at) *at++ = 0;
+    method = method_of(copy);
+    memset(out, 0, sizeof *out);
+    if (method >= 0) out->how = vp_prune_default((vp_prune_method)method);
+    else if (!strcmp(copy, "cdpruner")) {
+        snprintf(reason, capacity,
+                 "cdpruner: it needs CLIP's text tower, which no model here has; divprune keeps what differs most "
+                 "without the text");
+        good = 0;
+    } else {
+        snprintf(reason, capacity, "\"%.60s\" is none of:", copy);
+        add_words(reason, capacity, -1);
+        good = 0;
+    }
+    if (good && at && !*at) {
+        snprintf(reason, capacity, "\"%.60s\": nothing follows the colon", text);
+        good = 0;
+    }
+    while (good && at) {
+        char *comma = strchr(at, ',');
+        if (comma) *comma++ = 0;
+        good = read_pair(at, out, &given, &counts, reason, capacity);
+        at = comma;
+    }
+    free(copy);
+    return good && complete(out, &counts, reason, capacity);
+}
+int prune_check(const char *option, const char *const *texts, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct prune_setting setting;
+        char reason[LINE_BYTES];
+        if (!prune_read(texts[i], &setting, reason, sizeof reason))
+            return complain(EXIT_USAGE, "--%s: %s", option, reason);
+    }
+    return 0;
+}
+
+/* ---- what the engine makes of it */
+void prune_text(struct text_buffer *out, const vp_pruned *pruned) {
+    char part[160];
+    snprintf(part, sizeof part, "%d of %d image tokens:", pruned->kept_tokens, pruned->image_tokens);
+    text_add_string(out, part);
+    for (int32_t i = 0; i < pruned->region_count; i++) {
+        snprintf(part, sizeof part, "%s %d rows from block %d on", i ? "," : "", pruned->rows[i],
+                 pruned->first_block[i]);
+        text_add_string(out, part);
+    }
+    snprintf(part, sizeof part, "; %.1f image tokens a block on average; KV cache %.4g of %.4g MB",
+             pruned->mean_image_tokens, (double)pruned->cache_bytes / 1e6, (double)pruned->full_cache_bytes / 1e6);
+    text_add_string(out, part);
+}
+void prune_put(vp_json_writer *writer, const vp_pruned *pruned) {
+    put_int(writer, "image_tokens", pruned->image_tokens);
+    put_int(writer, "kept_tokens", pruned->kept_tokens);
+    put_double(writer, "mean_image_tokens_per_block", pruned->mean_image_tokens);
+    vp_json_key(writer, "rows_from_block"); /* [first block, rows] */
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < pruned->region_count; i++) {
+        vp_json_begin_array(writer);
+        vp_json_int(writer, pruned->first_block[i]);
+        vp_json_int(writer, pruned->rows[i]);
+        vp_json_end_array(writer);
+    }
+    vp_json_end_array(writer);
+    put_text(writer, "positions", pruned->keeps_positions ? "keep" : "compact");
+    put_int(writer, "kv_cache_bytes", (int64_t)pruned->cache_bytes);
+    put_int(writer, "kv_cache_bytes_unpruned", (int64_t)pruned->full_cache_bytes);
+}

@@ -1,0 +1,126 @@
+/* pruning.c: what pruning image tokens loses, compared with all tokens and with random ones of the same number. */
+#include "report/pruning.h"
+
+#include "base/memory.h"
+#include "report/accuracy.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAME_COUNT 0.05 /* share by which kept tokens may differ: DART's come in steps of its pivots */
+
+static const struct result_file *file_of(const struct tradeoff *tradeoff, const struct results *results,
+                                         size_t config) {
+    return &results->files[tradeoff->group->paired[config]];
+}
+/* Truth: the text is the method, or the method and keys. */
+static int is_method(const char *text, const char *method) {
+    const size_t bytes = strlen(method);
+    return text && !strncmp(text, method, bytes) && (!text[bytes] || text[bytes] == ':');
+}
+/* The mean of a column over the samples that have it; NaN: none does. */
+static double column_mean(const struct result_file *file, int column) {
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        const double value = result_at(file, column, i);
+        if (!isfinite(value)) continue;
+        sum += value;
+        count++;
+    }
+    return count ? sum / (double)count : (double)NAN;
+}
+/* Truth: all knobs but the pruning have the same values. */
+static int is_same_otherwise(const struct knob_values *left, const struct knob_values *right) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (knob != KNOB_PRUNE && knob_compare(knob, left, right) != 0) return 0;
+    return 1;
+}
+static int is_pruned(const char *prune) { return prune && !is_method(prune, "none"); }
+static void find_controls(const struct tradeoff *tradeoff, const struct results *results, struct pruned_row *row) {
+    const struct result_file *file = file_of(tradeoff, results, row->config);
+    double nearest = INFINITY, nearest_rows = INFINITY;
+    row->full = row->random = tradeoff->config_count;
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        const struct result_file *other = file_of(tradeoff, results, i);
+        const char *prune = knob_text(&other->knobs, KNOB_PRUNE);
+        double rows, off;
+        if (!is_same_otherwise(&file->knobs, &other->knobs)) continue;
+        if (is_method(prune, "none")) row->full = i;
+        if (i == row->config || !is_method(prune, "random")) continue;
+        /* the nearest number of tokens; of equal ones those whose blocks work on as many rows */
+        off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
+        rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));
+        if (!(off <= SAME_COUNT * row->kept) || off > nearest || (off >= nearest && !(rows < nearest_rows))) continue;
+        nearest = off;
+        nearest_rows = rows;
+        row->random = i;
+    }
+}
+static vp_bounded_interval difference_to(const struct tradeoff *tradeoff, size_t config, size_t other) {
+    vp_bounded_interval unknown;
+    memset(&unknown, 0, sizeof unknown);
+    unknown.mean = unknown.low = unknown.high = (double)NAN;
+    if (other == tradeoff->config_count || !tradeoff->accuracy) return unknown;
+    return accuracy_interval(tradeoff->range, tradeoff->accuracy + other * tradeoff->sample_count,
+                             tradeoff->accuracy + config * tradeoff->sample_count, tradeoff->sample_count);
+}
+/* Prefill and what choosing the tokens takes. */
+static double prefill_of(const struct result_file *file) {
+    const double prune = column_mean(file, stage_column(VP_STAGE_PRUNE, 0));
+    return column_mean(file, METRIC_PREFILL) + (isfinite(prune) ? prune : 0);
+}
+static int by_method(const void *left_item, const void *right_item) {
+    const struct pruned_row *left = left_item, *right = right_item;
+    if (left->kept != right->kept) return left->kept > right->kept ? -1 : 1;
+    return left->config < right->config ? -1 : left->config > right->config;
+}
+size_t pruned_rows(const struct tradeoff *tradeoff, const struct results *results, struct pruned_row **rows) {
+    size_t count = 0;
+    *rows = resize(NULL, tradeoff->config_count + 1, sizeof **rows);
+    for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++) {
+        const struct result_file *file = file_of(tradeoff, results, i);
+        struct pruned_row *row = &(*rows)[count];
+        if (!is_pruned(knob_text(&file->knobs, KNOB_PRUNE))) continue;
+        memset(row, 0, sizeof *row);
+        row->config = i;
+        row->kept = column_mean(file, COLUMN_KEPT_TOKENS);
+        row->share = row->kept / column_mean(file, COLUMN_VISION_TOKENS);
+        find_controls(tradeoff, results, row);
+        row->prefill_ratio = row->full < tradeoff->config_count
+                                 ? prefill_of(file_of(tradeoff, results, row->full)) / prefill_of(file)
+                                 : (double)NAN;
+        row->to_full = difference_to(tradeoff, i, row->full);
+        row->to_random = difference_to(tradeoff, i, row->random);
+        count++;
+    }
+    qsort(*rows, count, sizeof **rows, by_method);
+    return count;
+}
+int is_better_than_random(const struct pruned_row *rows, size_t count, size_t config) {
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].config == config) return rows[i].to_random.low > 0;
+    return 1;
+}
+static void difference_text(const char *than, const vp_bounded_interval *difference, char out[120]) {
+    if (!isfinite(difference->low) || !isfinite(difference->high)) snprintf(out, 120, "%s: not measured", than);
+    else if (difference->low <= 0 && difference->high >= 0)
+        snprintf(out, 120, "not distinguishable from %s: %+.2f points [%+.2f, %+.2f]", than, 100 * difference->mean,
+                 100 * difference->low, 100 * difference->high);
+    else
+        snprintf(out, 120, "%.2f points [%.2f, %.2f] %s accurate than %s", 100 * fabs(difference->mean),
+                 100 * fmin(fabs(difference->low), fabs(difference->high)),
+                 100 * fmax(fabs(difference->low), fabs(difference->high)), difference->mean > 0 ? "more" : "less",
+                 than);
+}
+void pruned_finding(const struct pruned_row *row, const struct tradeoff *tradeoff, char *out, size_t capacity) {
+    char full[120], random[120], faster[60] = "";
+    difference_text("none", &row->to_full, full);
+    difference_text("random", &row->to_random, random);
+    if (isfinite(row->prefill_ratio))
+        snprintf(faster, sizeof faster, "%.2f times the prefill speed; ", row->prefill_ratio);
+    snprintf(out, capacity, "%.1f of 100 image tokens kept: %s%s%s%s", 100 * row->share, faster, full,
+             row->random < tradeoff->config_count ? "; " : "", row->random < tradeoff->config_count ? random : "");
+}

@@ -1,0 +1,100 @@
+#!/bin/bash
+# --prune and --prune_list as a program: values and what is wrong with them, the dump, a sweep that stops and goes on, its forecast, report and best.
+cd "$(dirname "$0")/.." || exit 1
+B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof}
+. tests/check.sh
+export OMP_NUM_THREADS=1
+golden=tests/golden/pruning/models/llava-144
+ask() { "$PROGRAM" run samples/cat.jpg -p "What?" --synthetic tiny --max_new_tokens 2 --cold --quiet "$@" >"$work/said" 2>"$work/complaint"; }
+rejected() { # rejected VALUE WORDS: exit code 2, and the message has the words
+    ask --prune "$1"
+    [ $? -eq 2 ] && grep -qF -- "$2" "$work/complaint"
+}
+while IFS='|' read -r value words; do check "rejected: $value" rejected "$value" "$words"; done <<'CASES'
+foo|"foo" is none of: none random stride pool visionzip divprune fastv dart pdrop
+cdpruner|it needs CLIP's text tower
+fastv:|nothing follows the colon
+fastv:keep|is no KEY=VALUE; its keys are keep layer positions
+fastv:dominant=3|"dominant" is not one of its keys; its keys are keep layer positions
+fastv:keep=0|keep=0: want a whole number of tokens from 2 on, or a share
+fastv:keep=1|keep=1: want
+fastv:keep=-5|keep=-5: want
+fastv:keep=nan|keep=nan: want
+fastv:keep=inf|keep=inf: want
+fastv:keep=1.5|keep=1.5: want
+fastv:keep= 4|keep= 4: want
+fastv:keep=99999|keep=99999, and the image has 384 tokens
+fastv:keep=0.0001|is none
+fastv:keep=4,keep=5|keep is given twice
+fastv:layer=0|layer=0: want a whole number from 1 to 100000
+fastv:layer=77|the last block that runs is 3
+random|keep is missing
+random:keep=4,seed=-1|seed=-1: want a whole number from 0 to 4294967295
+random:keep=4,positions=both|positions=both: want published, keep or compact
+none:keep=3|it takes no keys
+pool|no whole grids
+visionzip:contextual=3|contextual needs dominant
+visionzip:keep=9,dominant=3|exclude each other
+dart:pivot_image=0|pivot_image=0: want a whole number from 1 to 64
+dart:keep=4|at least the number of pivots
+pdrop:layers=1/2,ratios=0.5|must be as many numbers
+pdrop:layers=2/1,ratios=0.5/0.2|layers must ascend
+pdrop:layers=1/x,ratios=0.5/0.2|layers=1/x: want 1 to 8 block numbers
+pdrop:layers=1/2,ratios=0.5/1.2|ratios=0.5/1.2: want 1 to 8 shares
+pdrop|the last block that runs is 3
+CASES
+for value in none random:keep=0.25 random:keep=9,seed=4,layer=1 stride:keep=9 divprune fastv dart visionzip visionzip:keep=40 pdrop:layers=1/2,ratios=0.5/0.25; do
+    check "runs: $value" ask --prune "$value"
+done
+check "a text has nothing to prune" "$PROGRAM" run -p "What?" --synthetic tiny --max_new_tokens 2 --prune fastv --quiet
+ask --prune fastv:keep=0.25 --num_runs 3
+check "the stage has a row, and the line says what goes on" grep -qE '^prune    fastv:keep=0.25: 96 of 384 image tokens: 436 rows from block 0 on, 148 rows from block 2 on;' "$work/said"
+check "prune is a stage of its own" grep -qE '^prune +[0-9]' "$work/said"
+ask
+check "without it there is none" [ "$(grep -c '^prune' "$work/said")" = 0 ]
+ask --prune fastv:keep=0.25 --json
+check "the same as JSON" grep -q '"rows_from_block": \[\[0, 436\], \[2, 148\]\]' <(tr -d '\n' <"$work/said" | sed -E 's/ +/ /g; s/\[ /[/g; s/ \]/]/g')
+
+# the program's own way to a golden case: prompt, picture, tokens, kept tokens
+numbers() { sed -n "/^ \"$2\": \[/,/\]/p" "$1" | tr -cd '0-9\n' | grep . | tr '\n' ' '; }
+dumped() { od -An -v -t "$2" -j "$3" "$1" | tr -s ' \n' ' ' | sed 's/^ //'; }
+prompt=$(sed -n 's/^ "prompt": "\(.*\)",$/\1/p' $golden/fastv-a/case.json)
+"$PROGRAM" run tests/golden/pruning/images/llava-144-a.png -p "$prompt" --model $golden/checkpoint --weights fp32 --max_new_tokens 6 --ignore_eos --cold --quiet \
+    --prune fastv:keep=72,layer=2 --dump "$work/dump" >/dev/null 2>"$work/complaint"
+check "a golden case from its prompt" [ $? -eq 0 ]
+check "kept.npy is the golden case's" [ "$(dumped "$work/dump/kept.npy" d4 128)" = "$(numbers $golden/fastv-a/case.json kept)" ]
+check "its tokens are the golden case's" [ "$(dumped "$work/dump/tokens.npy" d8 128)" = "$(numbers $golden/fastv-a/case.json tokens)" ]
+check "kept_features.npy has a row for each" grep -aq "'shape': (72, 64)" "$work/dump/kept_features.npy"
+
+# packed weights: the same kept tokens and the same bits
+"$PROGRAM" convert samples/tiny/model "$work/packed" --layout packed --quiet 2>"$work/complaint"
+for model in samples/tiny/model "$work/packed"; do
+    "$PROGRAM" run samples/tiny/pictures/000.png -p "What word is written?" --model "$model" --tier low --prune dart:keep=0.25 --max_new_tokens 4 --cold --quiet \
+        --device cpu --dump "$work/dump-$(basename "$model")" >/dev/null 2>>"$work/complaint"
+done
+check "packed weights keep the same tokens" cmp "$work/dump-model/kept.npy" "$work/dump-packed/kept.npy"
+check "and give the same logits" cmp "$work/dump-model/logits.npy" "$work/dump-packed/logits.npy"
+
+# a sweep: a value that some images are too small for fails there, and nowhere else
+sweep() {
+    "$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/sweep" --tier_list low --num_samples 3 --num_runs_per_sample 1 \
+        --max_new_tokens 2 --quiet --prune_list none random:keep=0.25 fastv:keep=0.25,layer=2 random:keep=300 "$@" >"$work/said" 2>"$work/complaint"
+}
+sweep --max_points 5
+sweep
+check "a file for each value" [ "$(ls "$work/sweep"/*_prune-*.json | wc -l)" = 4 ]
+check "a keep that an image cannot give is a failed row with the reason" grep -q 'random: keep=300, and the image has' "$work/sweep"/*prune-random-keep-300.json
+check "rows say how many tokens went on" grep -q '"kept_vision_tokens": 96' "$work/sweep"/*prune-fastv-keep-0.25-layer-2.json
+check "and how many rows a block had" grep -qE '"mean_sequence_length": [0-9]' "$work/sweep"/*prune-fastv-keep-0.25-layer-2.json
+check "without pruning they do not" [ "$(grep -c kept_vision_tokens "$work/sweep"/*prune-none.json)" = 0 ]
+rm "$work/sweep"/*keep-300.json
+"$PROGRAM" report "$work/sweep" >"$work/said" 2>/dev/null
+check "the report pairs with none and random" grep -qE 'prune=fastv:keep=0.25,layer=2 +[0-9.]+ +25.0 ' "$work/said"
+"$PROGRAM" best "$work/sweep" --budget_ms 100000 --require_better_than random >"$work/said" 2>"$work/complaint"
+check "best leaves out what random may equal" grep -q 'prune=none: the best' "$work/said"
+check "and says so" grep -q 'left out: .*fastv.*not shown to be better than random' "$work/complaint"
+"$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --tier_list low --num_samples 3 --plan --prune_list none random:keep=0.1 >"$work/said" 2>/dev/null
+check "a forecast with few tokens is shorter" [ "$(awk '/prune-none/ { none = $5 } /prune-random/ { few = $5 } END { gsub("~", "", none); gsub("~", "", few); print few + 0 < none + 0 }' "$work/said")" = 1 ]
+check "a list with a bad value does not begin" [ "$("$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/no" --prune_list none foo 2>&1 | grep -c '"foo" is none of')" = 1 ]
+echo "test_prune.sh: $passed passed, $failed failed, 0 skipped"
+[ $failed -eq 0 ]
