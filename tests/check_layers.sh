@@ -47,6 +47,7 @@ cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.
 cli/model/:                 subjects cli/base/ cli/model/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/model/image.h cli/tile/
 cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/score/
+cli/formats/:               vlmprof.h vlmprof_file vlmprof_unicode cli/base/ cli/formats/
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/model/image.h cli/tile/ cli/server/
@@ -71,7 +72,7 @@ cli/commands/:              subjects rooms cli/commands/commands.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/request/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several
-    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/model\/ cli\/results\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/help\/ cli\/server\/ cli\/request\/ cli\/dataset\/ cli\/sweep\/ cli\/load\/ cli\/report\/ cli\/page\//g' \
+    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/model\/ cli\/results\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/help\/ cli\/server\/ cli\/request\/ cli\/formats\/ cli\/dataset\/ cli\/sweep\/ cli\/load\/ cli\/report\/ cli\/page\//g' \
         -e 's/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g; s/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g'
 }
 # Who reads results, journals, scores, sizes and traces needs no engine; what one request is made of knows no data set and no sweep.
@@ -82,6 +83,8 @@ cli/results/:                 $engine
 cli/tile/:                    $engine
 cli/score/:                   $engine
 cli/trace/:                   $engine
+cli/formats/:                 $engine
+cli/commands/command_data.:    $engine
 cli/help/:                    $engine
 cli/server/:                  $engine
 cli/report/:                  $engine
