@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "score/score_captions.h"
+#include "score/score_groups.h"
 #include "score/score_rules.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
@@ -64,7 +65,8 @@ static int run_command(const struct options *options) {
     job.name = text_of(options, "metric");
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
     code = score_read(&job);
-    if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
+    if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS)) code = score_sets(&job, rule->metric);
+    else if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     free(job.text);
     free((void *)job.lines);
     free(job.line_bytes);

@@ -6,6 +6,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "score/score_groups.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
@@ -200,6 +201,13 @@ static void details_vista(vp_json_writer *writer, struct scoring *scoring, const
     (void)json;
     put_text(writer, "normalised", outcome->parsed);
 }
+/* Rules of other tools: what the tool reads in the answer. */
+static void details_tool(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                         vp_score_outcome *outcome) {
+    (void)scoring;
+    (void)json;
+    put_text(writer, "parsed", outcome->parsed);
+}
 /* Rules of --metric. The rules of single answers are those of VP_SCORE_METRICS in parts/vlmprof_score.h: a new one also
  * needs its row there. Rules of a whole corpus are negative and computed in score_captions.c. */
 static const struct score_rule SCORE_RULES[] = {
@@ -218,6 +226,12 @@ static const struct score_rule SCORE_RULES[] = {
     {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval},
     {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista},
     {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard},
+#define TOOL_RULE(metric, name, others, own, run, binary) \
+    {name, VP_SCORE_##metric, VP_SCORE_##metric == VP_SCORE_MMMU_OFFICIAL ? details_mmmu : details_tool},
+    VP_SCORE_TOOL_METRICS(TOOL_RULE)
+#undef TOOL_RULE
+    {"mme_sets", RULE_MME_SETS, NULL},
+    {"pope_sets", RULE_POPE_SETS, NULL},
     {"captions", RULE_CAPTIONS, NULL},
     {"cider", RULE_CIDER_D, NULL},
     {"bleu", RULE_BLEU_4, NULL},
@@ -245,9 +259,11 @@ const struct score_rule *score_rule_find(const char *name) {
     return NULL;
 }
 int unknown_metric(const char *name, int wanted) {
-    char names[512] = "";
+    char names[1024] = "";
     size_t used = 0;
     const struct score_rule *rule = score_rule_find(name);
+    if (wanted == METRICS_OF_ROWS && rule && rule->metric <= RULE_MME_SETS)
+        return complain(EXIT_USAGE, "--metric: %s is of whole sets: vlmprof score --metric %s FILE", rule->name, rule->name);
     if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
         return complain(
             EXIT_USAGE,
@@ -269,24 +285,38 @@ static vp_score_cleaning cleaning_of(const char *clean, const vp_score_metric_in
     if (!strcmp(clean, "frequent")) return VP_SCORE_CLEAN_FREQUENT;
     return strcmp(clean, "run") ? info->own_cleaning : info->run_cleaning;
 }
+static void put_id(vp_json_writer *writer, const vp_json *json) {
+    uint32_t id = vp_json_get(json, 0, "id");
+    if (id == VP_JSON_NONE) return;
+    vp_json_key(writer, "id");
+    json_node(writer, json, id);
+}
 /* Reads the sample of a row, and writes the row's id. Returns NULL or what is wrong with the row. */
 static const char *read_row(struct scoring *scoring, int metric, const vp_json *json, vp_json_writer *writer) {
     const char *prediction_key = "prediction", *trouble;
-    uint32_t id = vp_json_get(json, 0, "id");
-    if (id != VP_JSON_NONE) {
-        vp_json_key(writer, "id");
-        json_node(writer, json, id);
-    }
+    put_id(writer, json);
     if (!has_value(json, 0, "prediction")) prediction_key = has_value(json, 0, "text") ? "text" : "pred";
     scoring->sample.prediction = scoring_own(scoring, node_text(json, vp_json_get(json, 0, prediction_key)));
     trouble = scoring_read(scoring, metric, json, 0);
     return scoring->sample.prediction ? trouble : "the row has no prediction that is a text";
 }
+/* Scores a line that holds all circular rows of a question. */
+static void score_circle(struct score_job *job, struct scoring *scoring, const vp_json *json, vp_json_writer *writer) {
+    double score;
+    int undecided = 0;
+    const char *trouble = score_circular(scoring, json, vp_json_get(json, 0, "rows"), &score, &undecided);
+    put_id(writer, json);
+    if (!trouble) put_bool(writer, "undecided", undecided);
+    put_double(writer, "score", score);
+    if (trouble) put_text(writer, "reason", trouble);
+    vp_json_end_object(writer);
+    tally_add(&job->tally, score, 0, 0);
+}
 /* Scores one line of the input and writes its row, without a score but with a reason where the line is wrong. */
 static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring,
                       struct parsed *parsed, size_t line, vp_json_writer *writer) {
     const char *trouble = NULL;
-    vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL};
+    vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
     vp_result result = parse_json(parsed, job->lines[line], job->line_bytes[line], &error);
@@ -298,6 +328,9 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
                  (long long)(error.offset < 0 ? 0 : error.offset));
         trouble = reason;
         job->bad_lines++;
+    } else if (job->circles && vp_json_get(&parsed->json, 0, "rows") != VP_JSON_NONE) {
+        score_circle(job, scoring, &parsed->json, writer);
+        return;
     } else trouble = read_row(scoring, rule->metric, &parsed->json, writer);
     if (!trouble && !is_corpus(rule)) {
         const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)rule->metric);
@@ -310,6 +343,8 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     put_double(writer, "score", outcome.score);
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
+    job->unread_count += outcome.is_unread != 0;
+    if (job->circles && isfinite(outcome.score)) circles_add(job->circles, &parsed->json, outcome.score);
     tally_add(&job->tally, outcome.score, outcome.is_unparsed,
               scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0]);
 }
@@ -396,9 +431,12 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     struct scoring scoring;
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     struct text_buffer line = {NULL, 0, 0};
+    struct circles circles = {NULL, 0, 0};
     vp_json_writer writer;
     int code = 0;
+    const int is_tool = rule->metric >= 0 && vp_score_is_tool((vp_score_metric)rule->metric);
     memset(&scoring, 0, sizeof scoring);
+    if (rule->metric == VP_SCORE_MCQ_CIRCULAR_VK) job->circles = &circles;
     job->tally.is_binary = rule->metric >= 0 && vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;
     for (size_t i = 0; i < job->line_count && !code; i++) {
         line.bytes = 0;
@@ -410,9 +448,15 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         line.bytes = 0;
         summary_begin(&writer, &line);
         tally_put(&writer, &job->tally, job->name);
+        if (is_tool) put_int(&writer, "unread", job->unread_count);
+        circles_put(&writer, &circles);
         code = summary_end(&writer, &line, job->source);
     }
     if (!code) tally_print(&job->tally, job->name);
+    if (!code && job->unread_count)
+        print_note("vlmprof: %lld answers could not be read by the rule and count as wrong\n", (long long)job->unread_count);
+    if (!code) circles_print(&circles);
+    circles_free(&circles);
     if (!code && job->bad_lines)
         code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects: their rows say why", job->source,
                         job->bad_lines);

@@ -8,6 +8,7 @@
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 
+struct circles;
 struct score_job {
     const struct options *options;
     const char *name, *source;     /* the metric as it was asked for; the file, or "stdin" */
@@ -17,6 +18,8 @@ struct score_job {
     struct tally tally;
     int bad_lines; /* how many lines are no JSON objects */
     int by_words;  /* truth: captions are words already, white space separates them */
+    int64_t unread_count;    /* rules of other tools: answers that the rule could not read */
+    struct circles *circles; /* questions of circular rows; NULL: of another rule */
 };
 
 /* Writes the members that a rule shows beside the score into the open object. `json` is the row. */
