@@ -24,7 +24,8 @@ parts/vlmprof_gguf.h:       vlmprof.h vlmprof_file vlmprof_config vlmprof_checkp
 parts/vlmprof_unicode.h:    vlmprof.h
 parts/vlmprof_tokenizer.h:  vlmprof.h vlmprof_unicode
 parts/vlmprof_prompt.h:     vlmprof.h
-parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode
+parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode vlmprof_score_tools
+parts/vlmprof_score_tools.h: vlmprof_score
 parts/vlmprof_caption.h:    vlmprof.h vlmprof_unicode
 parts/vlmprof_analysis.h:   vlmprof.h
 parts/vlmprof_latency.h:    vlmprof.h vlmprof_analysis
@@ -52,7 +53,7 @@ cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace 
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/model/image.h cli/tile/ cli/server/
 cli/request/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/
-cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/
+cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/formats/ cli/dataset/
 cli/sweep/profile_page.c:   subjects cli/base/ cli/results/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
 cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/

@@ -18,11 +18,10 @@
 
 static const struct option_spec DATA_OPTIONS[] = {
     OPTION_GROUP("input"),
-    {"data_format", CHOICE, "F", "auto", 0, 0, DATA_FORMAT_WORDS, "the format, where it is not to be found by content"},
+    OPTION_DATA_FORMAT,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
      "the evaluation set (mmstar, docvqa_val, ..; help tasks lists them), where the file does not say"},
-    {"prompt_origin", CHOICE, "TOOL", NULL, 0, 0, "lmms_eval vlmevalkit none",
-     "ask and score as this tool does (default: vlmevalkit for TSV and CSV, lmms_eval for other known sets)"},
+    OPTION_PROMPT_ORIGIN,
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, "where pictures are that are named by relative paths"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, "the annotations of a VQA v2 question file"},
     OPTION_GROUP("output"),
@@ -286,22 +285,6 @@ static int read_file(struct data_job *job, const char *path) {
     table_close(&table);
     return interrupted && !code ? EXIT_INTERRUPTED : code;
 }
-/* Adds the Parquet files in a folder, as the Hub's cache or a download leaves them, to `paths`. Returns 0 or an exit code. */
-static int add_folder(const char *folder, int depth, struct text_list *paths, int *has_arrow) {
-    struct text_list names = {NULL, 0};
-    int code = names_of_folder(folder, &names);
-    for (size_t i = 0; i < names.count && !code; i++) {
-        const char *dot = strrchr(names.items[i], '.');
-        char *path = join_path(folder, names.items[i]);
-        if (names.items[i][0] == '.') { }
-        else if (is_folder(path)) code = depth < 6 ? add_folder(path, depth + 1, paths, has_arrow) : 0;
-        else if (dot && !strcmp(dot, ".parquet")) text_list_copy(paths, path);
-        else if (dot && !strcmp(dot, ".arrow")) *has_arrow = 1;
-        free(path);
-    }
-    text_list_free(&names);
-    return code;
-}
 static int find_files(const struct options *options, struct text_list *paths) {
     int code = 0;
     for (size_t i = 0; i < options->operand_count && !code; i++) {
@@ -312,7 +295,7 @@ static int find_files(const struct options *options, struct text_list *paths) {
             text_list_copy(paths, path);
             continue;
         }
-        code = add_folder(path, 0, paths, &has_arrow);
+        code = table_files(path, paths, &has_arrow);
         if (code || paths->count > before) continue;
         code = has_arrow ? complain(EXIT_INPUT, "%s: Arrow files, as datasets.save_to_disk writes them. python3 -c \"import "
                                     "datasets,sys; datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" %s "

@@ -248,7 +248,11 @@ void read_json_row(struct table *table, struct row *row, size_t index, struct ex
         example->question = member_text(json, 0, "question");
         if (!example->question) example_fail(example, "its \"question\" is not a text; accepted keys: question, image, "
                                                       "answers, options, id, dataset, style, hint");
-        else example_ask(example, FORM_NONE);
+        example->hint = member_text(json, 0, "hint");
         read_own(json, example);
+        if (!example->question) break;
+        if (table->task && table->origin == ORIGIN_LMMS) example_ask(example, table->task->lmms);
+        else if (table->task && table->origin == ORIGIN_VLMEVALKIT) example_ask(example, table->task->vlmevalkit);
+        else example_ask(example, FORM_NONE);
     }
 }

@@ -272,6 +272,26 @@ void table_close(struct table *table) {
     memset(table, 0, sizeof *table);
 }
 
+static int add_folder(const char *folder, int depth, struct text_list *paths, int *has_arrow) {
+    struct text_list names = {NULL, 0};
+    int code = names_of_folder(folder, &names);
+    for (size_t i = 0; i < names.count && !code; i++) {
+        const char *dot = strrchr(names.items[i], '.');
+        char *path = join_path(folder, names.items[i]);
+        if (names.items[i][0] == '.') { }
+        else if (is_folder(path)) code = depth < 6 ? add_folder(path, depth + 1, paths, has_arrow) : 0;
+        else if (dot && !strcmp(dot, ".parquet")) text_list_copy(paths, path);
+        else if (dot && !strcmp(dot, ".arrow")) *has_arrow = 1;
+        free(path);
+    }
+    text_list_free(&names);
+    return code;
+}
+int table_files(const char *folder, struct text_list *paths, int *has_arrow) {
+    *has_arrow = 0;
+    return add_folder(folder, 0, paths, has_arrow);
+}
+
 /* ---- rows */
 static void fill(struct table *table, struct row *row, size_t index, struct example *example) {
     switch (table->format) {

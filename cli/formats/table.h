@@ -36,9 +36,6 @@ enum data_format {
 };
 const char *format_name(enum data_format format);
 const char *format_title(enum data_format format);
-#define DATA_FORMAT_WORDS \
-    "auto vlmprof vqa vlmevalkit csv parquet docvqa infovqa textvqa chartqa pope ocrbench mathvista tallyqa llava " \
-    "llava_questions openai aiperf vllm"
 
 struct note_key { int64_t id; size_t record; };
 struct table {
@@ -67,6 +64,10 @@ void table_close(struct table *table);
 /* Reads a row into an example: pictures are named, not looked at. Where the row cannot be used, example->reason says
  * why. Returns 0 when the tool drops the row: it is no sample. */
 int table_example(struct table *table, size_t index, struct row *row, struct example *example);
+
+/* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download. *has_arrow: it has files
+ * of datasets.save_to_disk. Returns 0 or an exit code after a message. */
+int table_files(const char *folder, struct text_list *paths, int *has_arrow);
 
 /* The name of what the file's first bytes are, when no reader takes it: "a ZIP archive"; NULL: not known. */
 const char *foreign_format(const unsigned char *data, size_t bytes);

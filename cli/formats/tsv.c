@@ -35,10 +35,12 @@ static vp_result see_row(void *user, struct cells *cells, size_t row) {
         tsv->image = cells_column(cells, "image");
         tsv->image_path = cells_column(cells, "image_path");
     }
-    if (tsv->image == SIZE_MAX || tsv->index == SIZE_MAX) return VP_OK;
+    if (tsv->image == SIZE_MAX) return VP_OK;
     image = cell_written(cells, tsv->image);
+    tsv->missing_count += (size_t)image.is_missing;
     if (image.is_missing) return VP_OK;
     tsv->reference_count += (size_t)is_reference(&image);
+    if (tsv->index == SIZE_MAX) return VP_OK;
     if (tsv->key_count == tsv->key_capacity) {
         tsv->key_capacity = tsv->key_capacity * 3 / 2 + 256;
         tsv->keys = resize(tsv->keys, tsv->key_capacity, sizeof *tsv->keys);
@@ -75,7 +77,7 @@ void tsv_close(struct tsv *tsv) {
     tsv->cells.window.source.fd = -1;
 }
 int tsv_is_dropped(struct tsv *tsv, size_t row) {
-    return tsv->image != SIZE_MAX && cells_row(&tsv->cells, row, NULL) == VP_OK
+    return tsv->missing_count && cells_row(&tsv->cells, row, NULL) == VP_OK
            && cell_written(&tsv->cells, tsv->image).is_missing;
 }
 

@@ -11,7 +11,7 @@ struct tsv {
     struct cells cells;
     size_t index, image, image_path; /* columns; SIZE_MAX: there is none */
     struct row_key *keys; size_t key_count, key_capacity; /* rows by their index, sorted; only when there are references */
-    size_t reference_count;
+    size_t reference_count, missing_count;           /* cells of pictures that refer to others, that are empty */
     struct text_buffer picture;      /* the cell that a reference leads to */
 };
 
