@@ -1,8 +1,10 @@
 /* command_help.c: help on the program, a command or a topic, as text, as a manual page, or as a shell's completion. */
 #include "base/console.h"
+#include "base/document.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "formats/tasks.h"
 #include "help/completion.h"
 #include "help/guide.h"
 #include "help/help_text.h"
@@ -24,6 +26,26 @@ static void print_names(const struct command *const *commands) {
     for (; *commands; commands++) print_plain("%s\n", (*commands)->name);
     for (const struct guide *guide = GUIDES; guide->name; guide++) print_plain("%s\n", guide->name);
 }
+/* The known evaluation sets, below their guide. */
+static int print_tasks(void) {
+    struct document document;
+    struct text_list *cells;
+    int code;
+    memset(&document, 0, sizeof document);
+    cells = document_table(&document, "name|set|tokens|lmms-eval metric|VLMEvalKit metric");
+    for (size_t i = 0; task_at(i); i++) {
+        const struct task *task = task_at(i);
+        text_list_copy(cells, task->name);
+        text_list_copy(cells, task->title);
+        if (task->new_tokens) text_list_add(cells, "%d", task->new_tokens);
+        else text_list_copy(cells, "the model's");
+        text_list_copy(cells, task->lmms_metric);
+        text_list_copy(cells, task->vlmevalkit_metric);
+    }
+    code = print_document(&document);
+    document_free(&document);
+    return code;
+}
 static int run_help(const struct options *options) {
     const char *word = options->operand_count ? options->operands[0] : NULL;
     const struct guide *guide = word ? guide_find(word) : NULL;
@@ -37,7 +59,10 @@ static int run_help(const struct options *options) {
     else if (!word && manual) manual_print_program(options->commands);
     else if (!word) help_print_program(stdout, options->commands);
     else if (guide && manual) manual_print_guide(guide);
-    else if (guide) help_print_guide(guide);
+    else if (guide) {
+        help_print_guide(guide);
+        if (!strcmp(guide->name, "tasks")) return print_tasks();
+    }
     else {
         while (*command && strcmp((*command)->name, word) != 0) command++;
         if (!*command) return help_complain_unknown(word, options->commands, 1);

@@ -348,6 +348,14 @@ static int make_conversation(const struct dataset *dataset, const struct model *
                : 0;
 }
 
+/* A tool's prompt stays as it is, its last line end too. */
+static void keep_prompt(const struct prompt_fields *fields, const char *hint, struct sample *sample) {
+    struct text_buffer text = {NULL, 0, 0};
+    if (hint || !fields->questions.count) return;
+    text_add_string(&text, fields->questions.items[0]);
+    free(sample->prompt);
+    sample->prompt = text.data;
+}
 /* Builds the prompt of a parsed record, and tokenizes it for a model. Returns 0 or an exit code. */
 static int read_prompt(const struct dataset *dataset, const struct model *model, const vp_json *json,
                        struct sample *sample) {
@@ -366,7 +374,9 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     if (result == VP_OK && is_message)
         result = build_message(&fields, dataset->defaults, number_of(dataset->options, "seed"), sample->id,
                                text_of(dataset->options, "answer_hint"), &sample->prompt, &info, &error);
-    else if (result == VP_OK)
+    if (result == VP_OK && is_message && dataset->kind == KIND_TABLE && table_rows_are_asked(dataset->table))
+        keep_prompt(&fields, text_of(dataset->options, "answer_hint"), sample);
+    if (result == VP_OK && !is_message)
         result = build_prompt(&fields, dataset->defaults, text_of(dataset->options, "style"),
                               number_of(dataset->options, "seed"), sample->id, &sample->prompt, &info, &error);
     if (result == VP_OK) {
@@ -582,7 +592,8 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     sample->height_px = entry->height_px;
     if (!code && entry->reason) {
         char reason[LINE_BYTES];
-        snprintf(reason, sizeof reason, "%.320s: %.480s", sample->image_path, dataset->reasons[entry->reason - 1]);
+        snprintf(reason, sizeof reason, "%.320s: %.480s",
+                 dataset->kind == KIND_TABLE ? dataset->path : sample->image_path, dataset->reasons[entry->reason - 1]);
         sample->reason = copy_text(reason, strlen(reason));
     }
     if (!code) return 0;

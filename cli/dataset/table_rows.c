@@ -123,6 +123,7 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
     if (vp_json_finish(&writer) != VP_OK) example_fail(example, "it cannot be written as JSON");
     return 1;
 }
+int table_rows_are_asked(const struct table_rows *rows) { return rows->tables[0].origin != ORIGIN_NONE; }
 const char *table_rows_reason(struct table_rows *rows) { return rows->example.reason; }
 
 char *table_rows_picture(struct table_rows *rows, int *is_temporary) {
@@ -144,8 +145,13 @@ char *table_rows_picture(struct table_rows *rows, int *is_temporary) {
             return NULL;
         }
     }
-    snprintf(name, sizeof name, "%u_%.16s.img", rows->file_count++, picture->sha256);
+    snprintf(name, sizeof name, "%.16s.img", picture->sha256);
     path = join_path(rows->folder, name);
+    if (vp_path_kind(path) != VP_PATH_NONE) { /* another sample has the same picture now */
+        free(path);
+        snprintf(name, sizeof name, "%.16s_%u.img", picture->sha256, rows->file_count++);
+        path = join_path(rows->folder, name);
+    }
     if (vp_file_write(path, rows->row.blobs[picture->blob].data, picture->bytes, NULL) == VP_OK) {
         *is_temporary = 1;
         return path;
