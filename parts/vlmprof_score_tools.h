@@ -86,9 +86,11 @@ static char vp_impl_tool_answer_is(vp_impl_score_span span) {
     return 0;
 }
 /* the letter, Z, or 0: nothing was read */
-static char vp_impl_tool_infer_letter(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_impl_score_span span) {
-    static const char *const refusals[] = {"Sorry, I can't help with images of people yet.", "I can't process this file.",
-                                           "I'm sorry, but without the image provided", "Cannot determine the answer"};
+static char vp_impl_tool_infer_letter(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                      vp_impl_score_span span) {
+    static const char *const refusals[] = {"Sorry, I can't help with images of people yet.",
+                                           "I can't process this file.", "I'm sorry, but without the image provided",
+                                           "Cannot determine the answer"};
     const vp_impl_score_pool before = *pool;
     vp_impl_tool_words words;
     size_t i, count = 0, place;
@@ -329,7 +331,8 @@ static char vp_impl_tool_mmbench_prefetch(vp_impl_score_pool *pool, const vp_sco
     }
     lower = vp_impl_score_lower(pool, span);
     for (i = 0, count = 0; i < sample->option_count && i < 4; i++)
-        if (sample->options[i][0] && vp_impl_score_search(lower, vp_impl_score_lower_all(pool, sample->options[i]), 0)) {
+        if (sample->options[i][0] &&
+            vp_impl_score_search(lower, vp_impl_score_lower_all(pool, sample->options[i]), 0)) {
             found = (char)('A' + i);
             count++;
         }
@@ -358,14 +361,16 @@ static void vp_impl_tool_punctuation_rule(vp_impl_score_span span, vp_impl_score
     }
 }
 static vp_impl_score_span vp_impl_tool_bare(vp_impl_score_pool *pool, vp_impl_score_span span) {
-    return vp_impl_score_map(pool, vp_impl_score_lower(pool, vp_impl_score_trimmed(span)), vp_impl_tool_punctuation_rule);
+    return vp_impl_score_map(pool, vp_impl_score_lower(pool, vp_impl_score_trimmed(span)),
+                             vp_impl_tool_punctuation_rule);
 }
 static void vp_impl_tool_ai2d(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     vp_impl_score_span span = vp_impl_score_span_of(sample->prediction);
     const char *start = span.text, *end = span.text + span.bytes;
     vp_unicode_strip(&start, &end);
     end = span.text + span.bytes;
-    if (end - start >= 2 && *start >= 'A' && *start <= 'Z' && start[1] == '.') span = vp_impl_score_span_from(start, start + 1);
+    if (end - start >= 2 && *start >= 'A' && *start <= 'Z' && start[1] == '.')
+        span = vp_impl_score_span_from(start, start + 1);
     vp_impl_tool_parsed(pool, vp_impl_score_trimmed(span), outcome);
     outcome->score = vp_impl_score_same(vp_impl_tool_bare(pool, span),
                                         vp_impl_tool_bare(pool, vp_impl_score_span_of(vp_impl_tool_answer(sample))));
@@ -477,8 +482,8 @@ static void vp_impl_tool_mmmu_lmms(vp_impl_score_pool *pool, const vp_score_samp
 }
 
 /* ---- yes and no */
-/* process_punctuation: punctuation beside a space is deleted, other punctuation becomes a space, periods go. after_digit:
- * 1: a period behind a digit stays (VLMEvalKit). */
+/* process_punctuation: punctuation beside a space is deleted, other punctuation becomes a space, periods go.
+ * after_digit: 1: a period behind a digit stays (VLMEvalKit). */
 static void vp_impl_tool_points(vp_impl_score_span span, vp_impl_score_text_out *out, int after_digit) {
     unsigned char deleted[sizeof vp_impl_score_punctuation] = {0};
     const char *at, *end = span.text + span.bytes;
@@ -489,7 +494,8 @@ static void vp_impl_tool_points(vp_impl_score_span span, vp_impl_score_text_out 
         code = vp_unicode_get(at, end, &bytes);
         if (before == ' ' && (index = vp_impl_score_punctuation_index(code)) >= 0) deleted[index] = 1;
         if (code == ' ' && (index = vp_impl_score_punctuation_index(before)) >= 0) deleted[index] = 1;
-        if (before == ',' && vp_unicode_is_digit(before2) && vp_unicode_is_digit(code)) memset(deleted, 1, sizeof deleted);
+        if (before == ',' && vp_unicode_is_digit(before2) && vp_unicode_is_digit(code))
+            memset(deleted, 1, sizeof deleted);
         before2 = before;
         before = code;
     }
@@ -517,7 +523,9 @@ static void vp_impl_tool_points(vp_impl_score_span span, vp_impl_score_text_out 
         before = code;
     }
 }
-static void vp_impl_tool_points_vk(vp_impl_score_span span, vp_impl_score_text_out *out) { vp_impl_tool_points(span, out, 1); }
+static void vp_impl_tool_points_vk(vp_impl_score_span span, vp_impl_score_text_out *out) {
+    vp_impl_tool_points(span, out, 1);
+}
 static void vp_impl_tool_points_lmms(vp_impl_score_span span, vp_impl_score_text_out *out) {
     vp_impl_tool_points(span, out, 0);
 }
@@ -667,7 +675,8 @@ static void vp_impl_tool_squeeze_rule(vp_impl_score_span span, vp_impl_score_tex
     for (i = 0; i < span.bytes; i++)
         if (span.text[i] != '\n' && span.text[i] != ' ') vp_impl_score_text_add(out, span.text + i, 1);
 }
-static vp_impl_score_span vp_impl_tool_ocr_text(vp_impl_score_pool *pool, const char *text, int is_formula, int is_wide) {
+static vp_impl_score_span vp_impl_tool_ocr_text(vp_impl_score_pool *pool, const char *text, int is_formula,
+                                                int is_wide) {
     vp_impl_score_span span = vp_impl_score_span_of(text);
     if (is_formula) return vp_impl_score_map(pool, vp_impl_score_trimmed(span), vp_impl_tool_squeeze_rule);
     span = vp_impl_score_map(pool, vp_impl_score_trimmed(vp_impl_score_lower(pool, span)), vp_impl_tool_ends_rule);
@@ -676,7 +685,8 @@ static vp_impl_score_span vp_impl_tool_ocr_text(vp_impl_score_pool *pool, const 
 static void vp_impl_tool_ocrbench(vp_impl_score_pool *pool, const vp_score_sample *sample, int is_lmms,
                                   vp_score_outcome *outcome) {
     const char *category = sample->category ? sample->category : "";
-    int is_formula = !strcmp(category, "Handwritten Mathematical Expression Recognition") || !strcmp(category, "HME100k");
+    int is_formula =
+        !strcmp(category, "Handwritten Mathematical Expression Recognition") || !strcmp(category, "HME100k");
     vp_impl_score_span span = vp_impl_tool_ocr_text(pool, sample->prediction, is_formula, is_lmms);
     size_t i;
     outcome->score = 0;
@@ -749,7 +759,8 @@ static int vp_impl_tool_int(vp_impl_score_pool *pool, vp_impl_score_span span, v
     *out = vp_impl_score_span_from(text, text + count);
     return 1;
 }
-/* The "..." of the last `The answer is "...".` in a line, from the first such phrase on; bytes SIZE_MAX: there is none. */
+/* The "..." of the last `The answer is "...".` in a line, from the first such phrase on; bytes SIZE_MAX: there is none.
+ */
 static vp_impl_score_span vp_impl_tool_quick(vp_impl_score_span span) {
     static const char phrase[] = "The answer is \"", close[] = "\".";
     vp_impl_score_span rest = span, none = {"", SIZE_MAX};
@@ -809,7 +820,8 @@ static vp_impl_score_span vp_impl_tool_number(vp_impl_score_pool *pool, const vp
 }
 static void vp_impl_tool_vista(vp_impl_score_pool *pool, const vp_score_sample *sample, int is_lmms,
                                vp_score_outcome *outcome) {
-    vp_impl_score_span span = vp_impl_score_span_of(sample->prediction), extracted = {"", 0}, none = {"", SIZE_MAX}, held;
+    vp_impl_score_span span = vp_impl_score_span_of(sample->prediction), extracted = {"", 0}, none = {"", SIZE_MAX},
+                       held;
     const int is_choice = vp_impl_tool_same_type(sample->question_type, "multi_choice");
     double value;
     size_t i;
@@ -822,7 +834,8 @@ static void vp_impl_tool_vista(vp_impl_score_pool *pool, const vp_score_sample *
     if (is_choice) {
         held = vp_impl_score_trimmed(extracted);
         extracted = held.bytes || is_lmms ? vp_impl_tool_nearest(pool, sample, extracted) : none;
-    } else if (vp_impl_tool_same_type(sample->answer_type, "integer")) extracted = vp_impl_tool_number(pool, sample, extracted);
+    } else if (vp_impl_tool_same_type(sample->answer_type, "integer"))
+        extracted = vp_impl_tool_number(pool, sample, extracted);
     else if (vp_impl_tool_same_type(sample->answer_type, "float")) /* lmms-eval rounds to 1.0 places, which fails */
         extracted = is_lmms && sample->is_real_precision ? none : vp_impl_tool_number(pool, sample, extracted);
     else if (!vp_impl_tool_same_type(sample->answer_type, "list")) extracted = none;
@@ -842,7 +855,8 @@ static void vp_impl_tool_vista_vk(vp_impl_score_pool *pool, const vp_score_sampl
         if (letter) vp_impl_tool_letter(pool, letter, outcome);
         outcome->is_unread = !letter;
         for (i = 0; letter && i < sample->option_count; i++)
-            if (letter == (char)('A' + i) && !strcmp(sample->options[i], vp_impl_tool_answer(sample))) outcome->score = 1;
+            if (letter == (char)('A' + i) && !strcmp(sample->options[i], vp_impl_tool_answer(sample)))
+                outcome->score = 1;
         return;
     }
     answer = vp_impl_score_span_of(vp_impl_tool_answer(sample));
@@ -885,8 +899,8 @@ static vp_result vp_impl_tool_compute(vp_score_metric metric, const vp_score_sam
         case VP_SCORE_ANLS_LMMS: vp_impl_tool_anls(pool, sample, 1, outcome); break;
         case VP_SCORE_RELAXED_VK:
             other.prediction = vp_impl_score_keep(pool, vp_impl_score_trimmed(span));
-            return vp_score_relaxed(other.prediction, sample->references, sample->reference_count, pool->next, pool->left,
-                                    &outcome->score);
+            return vp_score_relaxed(other.prediction, sample->references, sample->reference_count, pool->next,
+                                    pool->left, &outcome->score);
         case VP_SCORE_RELAXED_LMMS:
             return vp_score_relaxed(sample->prediction, sample->references, sample->reference_count, pool->next,
                                     pool->left, &outcome->score);

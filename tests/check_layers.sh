@@ -24,7 +24,7 @@ parts/vlmprof_gguf.h:       vlmprof.h vlmprof_file vlmprof_config vlmprof_checkp
 parts/vlmprof_unicode.h:    vlmprof.h
 parts/vlmprof_tokenizer.h:  vlmprof.h vlmprof_unicode
 parts/vlmprof_prompt.h:     vlmprof.h
-parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode vlmprof_score_tools
+parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode parts/vlmprof_score_tools.h
 parts/vlmprof_score_tools.h: vlmprof_score
 parts/vlmprof_caption.h:    vlmprof.h vlmprof_unicode
 parts/vlmprof_analysis.h:   vlmprof.h

@@ -245,7 +245,7 @@ static void test_references(void) {
     static const char picture[] = "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAA0JCgsKCA0LCgsODg0PEyAVExISEyccHhcgLikxMC4pLSwzOko+MzZG";
     char text[2000];
     check_case("data: references between rows: forward, chains, circles, none");
-    snprintf(text, sizeof text, "index\timage\tquestion\n1\t2\tforward\n2\t%s\tpicture\n3\t1\tchain\n4\t5\tno chain: 5 comes later\n5\t2\tok\n6\t6\titself\n7\t8\tcircle\n"
+    snprintf(text, sizeof text, "index\timage\tquestion\n1\t2\tforward\n2\t%s\tpicture\n3\t1\tchain\n4\t5\tno chain\n5\t2\tok\n6\t6\titself\n7\t8\tcircle\n"
              "8\t7\tcircle\n9\t77\tnothing\n10\t\tdropped\n", picture);
     write_text(in_folder("refs.tsv"), text);
     CHECK_INT(cli("data --json %F/refs.tsv"), 3);

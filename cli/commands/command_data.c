@@ -52,7 +52,8 @@ static const char *const PICTURE_FORMATS[6] = {"PNG", "JPEG", "WEBP", "GIF", "BM
 
 static int put_line(struct text_buffer *line, vp_json_writer *writer, const char *name) {
     vp_result result = vp_json_finish(writer);
-    if (result != VP_OK) return complain(EXIT_WORK, "%s: a sample cannot be written as JSON: %s", name, vp_result_text(result));
+    if (result != VP_OK)
+        return complain(EXIT_WORK, "%s: a sample cannot be written as JSON: %s", name, vp_result_text(result));
     text_add(line, "\n", 1);
     return 0;
 }
@@ -88,7 +89,8 @@ static char *save_picture(const struct data_job *job, const struct table *table,
         ending[i] = (char)tolower((unsigned char)picture->format[i]);
         ending[i + 1] = 0;
     }
-    snprintf(name, sizeof name, "%.200s_%zu_%zu.%s", table->stem, index, which, strcmp(ending, "jpeg") ? ending : "jpg");
+    snprintf(name, sizeof name, "%.200s_%zu_%zu.%s", table->stem, index, which,
+             strcmp(ending, "jpeg") ? ending : "jpg");
     path = join_path(folder, name);
     result = vp_file_write(path, row->blobs[picture->blob].data, picture->bytes, &error);
     if (result == VP_OK) return path;
@@ -162,7 +164,8 @@ static void count_sample(struct file_tally *tally, const struct example *example
         return;
     }
     if (!tally->usable++) tally->metric = example->metric;
-    else if (example->metric != tally->metric && (!example->metric || !tally->metric || strcmp(example->metric, tally->metric)))
+    else if (example->metric != tally->metric &&
+             (!example->metric || !tally->metric || strcmp(example->metric, tally->metric)))
         tally->metric = "several";
     tally->several += example->picture_count > 1;
     for (size_t i = 0; i < example->picture_count; i++) {
@@ -170,7 +173,8 @@ static void count_sample(struct file_tally *tally, const struct example *example
         int32_t least = picture->width_px < picture->height_px ? picture->width_px : picture->height_px;
         int32_t most = picture->width_px < picture->height_px ? picture->height_px : picture->width_px;
         tally->pictures++;
-        for (size_t k = 0; k < 6; k++) tally->by_format[k] += picture->format && !strcmp(picture->format, PICTURE_FORMATS[k]);
+        for (size_t k = 0; k < 6; k++)
+            tally->by_format[k] += picture->format && !strcmp(picture->format, PICTURE_FORMATS[k]);
         if (!tally->least_px || least < tally->least_px) tally->least_px = least;
         if (most > tally->most_px) tally->most_px = most;
     }
@@ -195,9 +199,9 @@ static void show_sample(const struct example *example, size_t index) {
         return;
     }
     for (size_t i = 0; i < example->picture_count; i++)
-        print_plain("    image     %s %d x %d px, %zu bytes%s%s\n", example->pictures[i].format, example->pictures[i].width_px,
-                    example->pictures[i].height_px, example->pictures[i].bytes, example->pictures[i].file ? ", " : "",
-                    example->pictures[i].file ? example->pictures[i].file : "");
+        print_plain("    image     %s %d x %d px, %zu bytes%s%s\n", example->pictures[i].format,
+                    example->pictures[i].width_px, example->pictures[i].height_px, example->pictures[i].bytes,
+                    example->pictures[i].file ? ", " : "", example->pictures[i].file ? example->pictures[i].file : "");
     if (example->prompt) print_short("prompt", example->prompt);
     for (size_t i = 0; !example->prompt && i < example->part_count; i++)
         if (example->parts[i].text) print_short("prompt", example->parts[i].text);
@@ -217,8 +221,8 @@ static void print_tally(const struct table *table, const struct file_tally *tall
     static const char *const origins[] = {"none: the question as it is", "lmms_eval", "vlmevalkit"};
     print_plain("%s: %s%s%s\n", table->path, format_title(table->format), table->notes_path ? " with " : "",
                 table->notes_path ? table->notes_path : "");
-    print_plain("  rows      %zu: %zu samples, %zu that cannot be used, %zu without a picture left out\n", table->row_count,
-                tally->usable, tally->bad, tally->dropped);
+    print_plain("  rows      %zu: %zu samples, %zu that cannot be used, %zu without a picture left out\n",
+                table->row_count, tally->usable, tally->bad, tally->dropped);
     print_plain("  set       %s\n", table->task ? table->task->name : "not known");
     print_plain("  prompt    %s\n", origins[table->origin]);
     print_plain("  metric    %s\n", tally->metric ? tally->metric : "none");
@@ -229,7 +233,8 @@ static void print_tally(const struct table *table, const struct file_tally *tall
     print_plain("\n");
     print_columns(table);
     if (tally->several)
-        print_plain("  note      %zu samples have several pictures; the engine and run --endpoint take one\n", tally->several);
+        print_plain("  note      %zu samples have several pictures; the engine and run --endpoint take one\n",
+                    tally->several);
     if (tally->by_format[5]) print_plain("  note      TIFF pictures are not decoded: convert them to PNG\n");
     if (tally->bad) print_plain("  trouble   %s\n", tally->first_bad);
 }
@@ -252,7 +257,8 @@ static int read_file(struct data_job *job, const char *path) {
     wish.origin = text_of(options, "prompt_origin");
     wish.image_dir = text_of(options, "image_dir");
     wish.annotations = text_of(options, "annotations");
-    if ((result = table_open(&table, path, &wish, &error)) != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
+    if ((result = table_open(&table, path, &wish, &error)) != VP_OK)
+        return complain_result(EXIT_INPUT, path, result, &error);
     memset(&tally, 0, sizeof tally);
     memset(&row, 0, sizeof row);
     memset(&example, 0, sizeof example);
@@ -271,7 +277,8 @@ static int read_file(struct data_job *job, const char *path) {
             }
             count_sample(&tally, &example, i);
             if (is_given(options, "json")) code = print_sample(&table, &row, i, &example, &line);
-            if (!code && job->has_output && !example.reason[0]) code = save_sample(job, &table, &row, i, &example, &line);
+            if (!code && job->has_output && !example.reason[0])
+                code = save_sample(job, &table, &row, i, &example, &line);
         }
     }
     if (!show && !is_given(options, "json") && !code) print_tally(&table, &tally);
@@ -297,11 +304,15 @@ static int find_files(const struct options *options, struct text_list *paths) {
         }
         code = table_files(path, paths, &has_arrow);
         if (code || paths->count > before) continue;
-        code = has_arrow ? complain(EXIT_INPUT, "%s: Arrow files, as datasets.save_to_disk writes them. python3 -c \"import "
+        code = has_arrow ? complain(EXIT_INPUT,
+                                    "%s: Arrow files, as datasets.save_to_disk writes them. python3 -c \"import "
                                     "datasets,sys; datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" %s "
-                                    "OUT.parquet makes a Parquet file of them", path, path)
-                         : complain(EXIT_INPUT, "%s: this folder has no .parquet file; a folder of pictures needs no "
-                                    "check: vlmprof sweep --data %s -p TEXT", path, path);
+                                    "OUT.parquet makes a Parquet file of them",
+                                    path, path)
+                         : complain(EXIT_INPUT,
+                                    "%s: this folder has no .parquet file; a folder of pictures needs no "
+                                    "check: vlmprof sweep --data %s -p TEXT",
+                                    path, path);
     }
     return code;
 }

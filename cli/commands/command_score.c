@@ -65,7 +65,8 @@ static int run_command(const struct options *options) {
     job.name = text_of(options, "metric");
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
     code = score_read(&job);
-    if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS)) code = score_sets(&job, rule->metric);
+    if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS))
+        code = score_sets(&job, rule->metric);
     else if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     free(job.text);
     free((void *)job.lines);

@@ -62,8 +62,8 @@ static struct table *table_of(struct table_rows *rows, int64_t *index) {
         *index -= (int64_t)rows->tables[i++].row_count;
     return &rows->tables[i];
 }
-/* Options by letter; a gap is an empty text. Where the prompt is made already they are "choices": nobody adds them to it
- * again. */
+/* Options by letter; a gap is an empty text. Where the prompt is made already they are "choices": nobody adds them to
+ * it again. */
 static void put_choices(vp_json_writer *writer, const struct example *example, int is_asked) {
     int last = OPTIONS_MAX;
     while (last && !example->options[last - 1]) last--;
@@ -92,7 +92,8 @@ static void put_record(vp_json_writer *writer, const struct table *table, const 
     put_text(writer, "prompt_origin", origins[table->origin]);
     for (size_t i = 0; i < example->member_count; i++) {
         const struct member *member = &example->members[i];
-        if (!strcmp(member->key, "choices") || !strcmp(member->key, "texts") || !strcmp(member->key, "image_urls")) continue;
+        if (!strcmp(member->key, "choices") || !strcmp(member->key, "texts") || !strcmp(member->key, "image_urls"))
+            continue;
         vp_json_key(writer, member->key);
         vp_json_raw(writer, member->json, strlen(member->json));
     }
@@ -115,7 +116,8 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
     if (!table_example(table, (size_t)index, &rows->row, example)) return 0;
     example_see_pictures(example, &rows->row, table->folder, table->image_dir, 1);
     if (example->picture_count > 1)
-        example_fail(example, "it has %zu pictures, and one picture a sample is what is measured", example->picture_count);
+        example_fail(example, "it has %zu pictures, and one picture a sample is what is measured",
+                     example->picture_count);
     vp_json_writer_init_sink(&writer, text_sink, record, 0);
     vp_json_begin_object(&writer);
     put_record(&writer, table, example);

@@ -1,6 +1,6 @@
 /* table_rows.h: a data set that is one table or several shards of one, for a sweep: records, and the files of pictures.
- * A row becomes a record as a line of our own JSONL has it; a picture inside the data becomes a temporary file while its
- * sample is in use. */
+ * A row becomes a record as a line of our own JSONL has it; a picture inside the data becomes a temporary file while
+ * its sample is in use. */
 #ifndef VLMPROF_CLI_TABLE_ROWS_H
 #define VLMPROF_CLI_TABLE_ROWS_H
 #include "base/options.h"

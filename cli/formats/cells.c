@@ -80,8 +80,9 @@ static void skip_blank_lines(struct cells *cells, int64_t *place) {
 }
 struct cell cell_written(const struct cells *cells, size_t column) {
     struct cell cell = {"", 0, 1};
-    static const char *const missing[] = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
-                                          "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"};
+    static const char *const missing[] = {"",     "#N/A",   "#N/A N/A", "#NA",  "-1.#IND", "-1.#QNAN", "-NaN",
+                                          "-nan", "1.#IND", "1.#QNAN",  "<NA>", "N/A",     "NA",       "NULL",
+                                          "NaN",  "None",   "n/a",      "nan",  "null"};
     size_t end;
     if (column >= cells->start_count) return cell;
     end = column + 1 < cells->start_count ? cells->starts[column + 1] : cells->text.bytes;
@@ -260,7 +261,9 @@ static void add_row(struct cells *cells, int64_t place) {
 static vp_result read_names(struct cells *cells, int64_t *place, vp_error *error) {
     const char *path = cells->window.source.path;
     enum row_end end;
-    if (window_byte(&cells->window, 0) == 0xEF && window_byte(&cells->window, 1) == 0xBB && window_byte(&cells->window, 2) == 0xBF) *place = 3;
+    if (window_byte(&cells->window, 0) == 0xEF && window_byte(&cells->window, 1) == 0xBB &&
+        window_byte(&cells->window, 2) == 0xBF)
+        *place = 3;
     skip_blank_lines(cells, place);
     end = read_row(cells, place);
     if (end == ROW_NONE) return vp_fail(error, VP_ERR_FORMAT, 0, path, "the file is empty");
@@ -301,7 +304,8 @@ vp_result cells_open(struct cells *cells, const char *path, char delimiter,
         }
         add_row(cells, start);
         if (end == ROW_CUT)
-            result = vp_failf(error, VP_ERR_FORMAT, start, path, "a quoted cell of row %zu does not end", cells->row_count - 1);
+            result = vp_failf(error, VP_ERR_FORMAT, start, path, "a quoted cell of row %zu does not end",
+                              cells->row_count - 1);
         else if (each) result = each(user, cells, cells->row_count - 1);
     }
     for (size_t i = 0; i < cells->names.count; i++) cells->types[i] = type_of(&sights[i]);
@@ -357,7 +361,8 @@ static int read_escape(const char **at, struct text_buffer *out) {
         *at += count;
         add_code(out, code);
     } else if (**at >= '0' && **at <= '7') {
-        for (count = 0; count < 3 && **at >= '0' && **at <= '7'; count++, ++*at) code = code * 8 + (uint32_t)(**at - '0');
+        for (count = 0; count < 3 && **at >= '0' && **at <= '7'; count++, ++*at)
+            code = code * 8 + (uint32_t)(**at - '0');
         --*at;
         add_code(out, code);
     } else {
@@ -403,7 +408,8 @@ static int read_number(const char **at, struct text_buffer *out) {
         ++*at;
     }
     digits[count] = 0;
-    if (count + 1 == sizeof digits || !strpbrk(digits, "0123456789") || strpbrk(digits, "abcdfghijklmnopqrstuvwxyz")) return 0;
+    if (count + 1 == sizeof digits || !strpbrk(digits, "0123456789") || strpbrk(digits, "abcdfghijklmnopqrstuvwxyz"))
+        return 0;
     if (is_real) {
         python_float(strtod(digits, &end), said, sizeof said);
         if (*end) return 0;

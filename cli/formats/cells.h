@@ -1,7 +1,7 @@
 /* cells.h: tables of text, TSV and CSV, as pandas.read_csv reads them.
- * The first line names the columns. A cell that starts with a quote may hold line ends and separators; elsewhere a quote
- * is a plain character. A column is of whole numbers, of real numbers, of truths, or of texts; its cells are then said
- * as Python prints them ("007" of a column of whole numbers is "7"), and a cell like "NA" or "None" is missing.
+ * The first line names the columns. A cell that starts with a quote may hold line ends and separators; elsewhere a
+ * quote is a plain character. A column is of whole numbers, of real numbers, of truths, or of texts; its cells are then
+ * said as Python prints them ("007" of a column of whole numbers is "7"), and a cell like "NA" or "None" is missing.
  * Memory: 8 bytes a row, and the row that is read. */
 #ifndef VLMPROF_CLI_CELLS_H
 #define VLMPROF_CLI_CELLS_H
@@ -25,8 +25,8 @@ struct cells {
     char (*said)[40];                                /* [names.count], numbers as they are said */
 };
 
-/* Opens a file and goes through it once: rows and types. `each`, if not NULL, is called for each row while it is at hand.
- * The caller calls cells_close, after a failure too. *cells is zeroed before. */
+/* Opens a file and goes through it once: rows and types. `each`, if not NULL, is called for each row while it is at
+ * hand. The caller calls cells_close, after a failure too. *cells is zeroed before. */
 vp_result cells_open(struct cells *cells, const char *path, char delimiter,
                      vp_result (*each)(void *user, struct cells *cells, size_t row), void *user, vp_error *error);
 void cells_close(struct cells *cells);
@@ -42,8 +42,8 @@ size_t cells_column(const struct cells *cells, const char *name); /* SIZE_MAX: t
 /* "2.0", "1e-05": a number as Python prints it. */
 void python_float(double value, char *out, size_t capacity);
 
-/* Reads a Python list literal of texts, numbers, True, False, None and lists; each element becomes a text as str() makes
- * it. Returns 1 when the text is such a list. */
+/* Reads a Python list literal of texts, numbers, True, False, None and lists; each element becomes a text as str()
+ * makes it. Returns 1 when the text is such a list. */
 int python_list(const char *text, struct text_list *list);
 
 /* As VLMEvalKit's toliststr: a list literal's elements, otherwise the text itself. Returns 0 when the text begins and

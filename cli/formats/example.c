@@ -229,7 +229,8 @@ void example_put(vp_json_writer *writer, const struct example *example) {
     }
     if (example->part_count) put_parts(writer, example);
     if (example->shows_raw) put_text(writer, "question_raw", example->question);
-    if (example->shows_prompt || (example->prompt && !example->part_count)) put_text(writer, "question", example->prompt);
+    if (example->shows_prompt || (example->prompt && !example->part_count))
+        put_text(writer, "question", example->prompt);
     put_options(writer, example);
     if (example->answer) put_text(writer, "answer", example->answer);
     if (example->has_answers) put_list(writer, "answers", &example->answers);

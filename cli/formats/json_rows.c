@@ -39,7 +39,8 @@ static int64_t skip_value(struct window *window, int64_t place) {
                 if (!depth) return place + 1;
             }
         } else if (is_scalar) {
-            if (byte == ',' || byte == ']' || byte == '}' || byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t')
+            if (byte == ',' || byte == ']' || byte == '}' || byte == ' ' || byte == '\n' || byte == '\r' ||
+                byte == '\t')
                 return place;
         } else if (byte == '"') quoted = 1;
         else if (byte == '{' || byte == '[') depth++;
@@ -80,7 +81,8 @@ static int read_key(struct window *window, int64_t *place, char *key, size_t cap
     size_t bytes = 0;
     int64_t end;
     if (peek_byte(window, place) != '"' || (end = skip_value(window, *place)) < 0) return 0;
-    for (int64_t at = *place + 1; at < end - 1 && bytes + 1 < capacity; at++) key[bytes++] = (char)window_byte(window, at);
+    for (int64_t at = *place + 1; at < end - 1 && bytes + 1 < capacity; at++)
+        key[bytes++] = (char)window_byte(window, at);
     key[bytes] = 0;
     *place = end;
     if (peek_byte(window, place) != ':') return 0;
@@ -119,13 +121,15 @@ static vp_result find_members(struct json_rows *rows, int64_t *place, int all, i
             end = *place;
         } else if ((end = skip_value(window, start)) < 0) return cut_off(rows, start, error);
         else if (all) result = add_record(rows, start, end, error);
-        else if (!strcmp(key, "data_subtype")) result = source_text(&window->source, start, end - start, &rows->subtype, error);
+        else if (!strcmp(key, "data_subtype"))
+            result = source_text(&window->source, start, end - start, &rows->subtype, error);
         *place = end;
         byte = peek_byte(window, place);
         ++*place;
         if (byte == '}') return result;
         if (result == VP_OK && byte != ',')
-            return vp_fail(error, VP_ERR_FORMAT, *place - 1, window->source.path, "expected a comma or the end of the object");
+            return vp_fail(error, VP_ERR_FORMAT, *place - 1, window->source.path,
+                           "expected a comma or the end of the object");
     }
     return result;
 }

@@ -134,10 +134,12 @@ static vp_result not_read(const struct parquet *file, int32_t leaf, vp_error *er
                           const char *what) {
     char name[200];
     leaf_name(&file->footer, leaf, name, sizeof name);
-    return vp_failf(error, VP_ERR_UNSUPPORTED, -1, file->path,
-                    "column \"%.80s\" has the %s %s, which is not read. Rewrite the file with Python: python3 -c \"import "
-                    "pyarrow.parquet as q,sys; q.write_table(q.read_table(sys.argv[1]), sys.argv[2], "
-                    "compression='snappy')\" IN OUT", name, kind, what);
+    return vp_failf(
+        error, VP_ERR_UNSUPPORTED, -1, file->path,
+        "column \"%.80s\" has the %s %s, which is not read. Rewrite the file with Python: python3 -c \"import "
+        "pyarrow.parquet as q,sys; q.write_table(q.read_table(sys.argv[1]), sys.argv[2], "
+        "compression='snappy')\" IN OUT",
+        name, kind, what);
 }
 
 /* ---- levels and indexes */
@@ -242,9 +244,11 @@ static vp_result read_page(struct parquet *file, int32_t leaf, const struct page
     unsigned char *in, *out;
     ssize_t got;
     if (header->type == PAGE_DATA_V2) {
-        if (header->definition_bytes < 0 || header->repetition_bytes < 0) return bad_column(file, leaf, error, "negative size");
+        if (header->definition_bytes < 0 || header->repetition_bytes < 0)
+            return bad_column(file, leaf, error, "negative size");
         levels = (size_t)header->definition_bytes + (size_t)header->repetition_bytes;
-        if (levels > in_bytes || levels > out_bytes) return bad_column(file, leaf, error, "levels are longer than their page");
+        if (levels > in_bytes || levels > out_bytes)
+            return bad_column(file, leaf, error, "levels are longer than their page");
     }
     /* Snappy makes at most 64 bytes of 3 */
     if (codec == CODEC_SNAPPY && out_bytes > in_bytes * 22 + 64)
@@ -336,7 +340,8 @@ static vp_result open_page(struct parquet *file, int32_t leaf, const struct page
     cursor->at = at;
     cursor->end = end;
     if (header->encoding == ENCODING_RLE_DICTIONARY || header->encoding == ENCODING_PLAIN_DICTIONARY) {
-        if (!cursor->has_dictionary) return bad_column(file, leaf, error, "a page needs a dictionary that is not there");
+        if (!cursor->has_dictionary)
+            return bad_column(file, leaf, error, "a page needs a dictionary that is not there");
         cursor->is_indexed = 1;
         if (at == end) runs_open(&cursor->indexes, at, end, 0); /* no value is there */
         else if (*at > 32) return bad_column(file, leaf, error, "dictionary indexes have more than 32 bits");
@@ -588,7 +593,8 @@ static vp_result put_node(struct assembly *in, uint32_t index, int is_element) {
     if (node->type != TYPE_GROUP) {
         if ((result = take(in->file, node->leaf, &value, in->error)) != VP_OK) return result;
         in->value_bytes += value.bytes + 8;
-        if (in->value_bytes > ROW_BYTES_MAX) return bad_column(in->file, node->leaf, in->error, "a row is larger than 1 GiB");
+        if (in->value_bytes > ROW_BYTES_MAX)
+            return bad_column(in->file, node->leaf, in->error, "a row is larger than 1 GiB");
         put_value(in, node, &value);
         return VP_OK;
     }
@@ -608,7 +614,8 @@ static vp_result put_node(struct assembly *in, uint32_t index, int is_element) {
 static vp_result put_column(struct assembly *in, struct column *column, size_t group, int64_t first, int64_t index) {
     struct parquet *file = in->file;
     const struct schema_node *node = &file->footer.nodes[column->node];
-    const int32_t end = node->end < file->footer.node_count ? file->footer.nodes[node->end].leaf : file->footer.leaf_count;
+    const int32_t end =
+        node->end < file->footer.node_count ? file->footer.nodes[node->end].leaf : file->footer.leaf_count;
     vp_error error = {VP_OK, -1, "", ""}, *told = in->error;
     vp_result result = column->bad;
     if (result == VP_OK || column->bad_group != group || index < column->bad_row) {
@@ -638,7 +645,8 @@ vp_result parquet_row(struct parquet *file, int64_t index, struct row *row, vp_e
     vp_result result = VP_OK;
     while (group < footer->group_count && index >= first + footer->group_rows[group])
         first += footer->group_rows[group++];
-    if (index < 0 || group >= footer->group_count) return vp_fail(error, VP_ERR_RANGE, index, file->path, "no such row");
+    if (index < 0 || group >= footer->group_count)
+        return vp_fail(error, VP_ERR_RANGE, index, file->path, "no such row");
     vp_json_writer_init_sink(&in.writer, text_sink, &row->json, 0);
     vp_json_begin_object(&in.writer);
     for (size_t i = 0; i < file->column_count && result == VP_OK; i++) {
@@ -679,14 +687,17 @@ vp_result parquet_open(struct parquet **out, const char *path, vp_error *error) 
                              | (uint32_t)tail[3] << 24);
     if (result == VP_OK && (footer_bytes > file->bytes - 12 || footer_bytes > PARQUET_FOOTER_BYTES_MAX))
         result = vp_fail(error, VP_ERR_FORMAT, file->bytes - 8, path,
-                         footer_bytes > file->bytes - 12 ? "the footer of this parquet file claims to be longer than the file"
-                                                         : "the footer of this parquet file is larger than 64 MiB");
-    if (result == VP_OK) result = source_text(&file->source, file->bytes - 8 - footer_bytes, footer_bytes, &text, error);
+                         footer_bytes > file->bytes - 12
+                             ? "the footer of this parquet file claims to be longer than the file"
+                             : "the footer of this parquet file is larger than 64 MiB");
+    if (result == VP_OK)
+        result = source_text(&file->source, file->bytes - 8 - footer_bytes, footer_bytes, &text, error);
     if (result == VP_OK)
         result = parquet_footer_read(&file->footer, (const unsigned char *)text.data, text.bytes, file->bytes, error);
     free(text.data);
     if (result != VP_OK) {
-        if (error && !error->where[0]) snprintf(error->where, sizeof error->where, "%.*s", (int)sizeof error->where - 1, path);
+        if (error && !error->where[0])
+            snprintf(error->where, sizeof error->where, "%.*s", (int)sizeof error->where - 1, path);
         parquet_close(file);
         return result;
     }

@@ -46,8 +46,8 @@ static int thrift_field(struct thrift *in, int32_t *field) {
     else *field = thrift_int32(in);
     return in->bad ? THRIFT_STOP : *byte & 15;
 }
-/* The head of a list: how many elements, and their type. An element has at least one byte, so a count beyond the data is
- * wrong. */
+/* The head of a list: how many elements, and their type. An element has at least one byte, so a count beyond the data
+ * is wrong. */
 static uint32_t thrift_list(struct thrift *in, int *type) {
     const unsigned char *byte = thrift_bytes(in, 1);
     uint64_t count;

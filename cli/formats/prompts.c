@@ -86,13 +86,16 @@ static void ask_mathvista_official(struct text_buffer *out, const struct example
     else if (is(example->answer_type, "integer"))
         add(out, "requiring an integer answer and provide the final value, e.g., 1, 2, 3, at the end.");
     else if (is(example->answer_type, "float") && example->precision == 1)
-        add(out, "requiring a floating-point number with one decimal place and provide the final value, e.g., 1.2, 1.3, "
-                 "1.4, at the end.");
+        add(out,
+            "requiring a floating-point number with one decimal place and provide the final value, e.g., 1.2, 1.3, "
+            "1.4, at the end.");
     else if (is(example->answer_type, "float"))
         add(out, "requiring a floating-point number with two decimal places and provide the final value, e.g., 1.23, "
                  "1.34, 1.45, at the end.");
-    else add(out, "requiring a Python list as an answer and provide the final list, e.g., [1, 2, 3], [1.2, 1.3, 1.4], at "
-                  "the end.");
+    else
+        add(out,
+            "requiring a Python list as an answer and provide the final list, e.g., [1, 2, 3], [1.2, 1.3, 1.4], at "
+            "the end.");
     add(out, "\nQuestion: ");
     add(out, example->question);
     if (example->unit) {

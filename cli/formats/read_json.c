@@ -10,7 +10,9 @@
 #include <string.h>
 
 static int has(const vp_json *json, const char *key) { return vp_json_get(json, 0, key) != VP_JSON_NONE; }
-static int is_list(const vp_json *json, const char *key) { return node_is(json, vp_json_get(json, 0, key), VP_JSON_ARRAY); }
+static int is_list(const vp_json *json, const char *key) {
+    return node_is(json, vp_json_get(json, 0, key), VP_JSON_ARRAY);
+}
 
 enum data_format json_format(const vp_json *json, enum json_shape shape, const char *key) {
     if (shape == SHAPE_MEMBER && !strcmp(key, "questions")) return DATA_VQA;
@@ -48,7 +50,8 @@ static void set_answers(const vp_json *json, const char *key, struct example *ex
     if (!has_value(json, 0, key)) example->metric = NULL;
 }
 /* FOLDER/NAME as the path of a picture; without a name the record fails. */
-static void set_path(const vp_json *json, const char *folder, const char *key, const char *ending, struct example *example) {
+static void set_path(const vp_json *json, const char *folder, const char *key, const char *ending,
+                     struct example *example) {
     struct text_buffer path = {NULL, 0, 0};
     char *name = member_text(json, 0, key);
     if (!name) {
@@ -68,7 +71,8 @@ static int is_there(const struct table *table, const char *name) {
     free(path);
     return found;
 }
-/* A picture of COCO: as it is named, or, when it is not there, in the folder of its part: val2014/COCO_val2014_..jpg. */
+/* A picture of COCO: as it is named, or, when it is not there, in the folder of its part: val2014/COCO_val2014_..jpg.
+ */
 static void add_coco(const struct table *table, const char *name, struct example *example) {
     const char *part = strstr(name, "COCO_"), *end = part ? strchr(part + 5, '_') : NULL;
     struct text_buffer path = {NULL, 0, 0};
@@ -137,7 +141,8 @@ static const struct note_key *find_note(const struct table *table, int64_t id) {
 /* The texts of an annotation under `key`; 0: none has it. */
 static int read_note(const vp_json *json, const char *key, struct text_list *list) {
     uint32_t answers = vp_json_get(json, 0, "answers");
-    for (uint32_t i = answers + 1; node_is(json, answers, VP_JSON_ARRAY) && i < json->nodes[answers].end; i = json->nodes[i].end) {
+    for (uint32_t i = answers + 1; node_is(json, answers, VP_JSON_ARRAY) && i < json->nodes[answers].end;
+         i = json->nodes[i].end) {
         char *text = node_is(json, i, VP_JSON_OBJECT) ? member_text(json, i, key) : NULL;
         if (text) text_list_take(list, text);
     }
@@ -158,7 +163,8 @@ static void read_vqa(struct table *table, const vp_json *json, struct example *e
             example_fail(example, "its annotation cannot be read: %.200s", error.text);
         else {
             read_note(&table->note.parsed.json, "answer", &example->answers);
-            if (read_note(&table->note.parsed.json, "raw_answer", &raw)) example_more_list(example, "raw_answers", &raw);
+            if (read_note(&table->note.parsed.json, "raw_answer", &raw))
+                example_more_list(example, "raw_answers", &raw);
         }
     } else example->metric = NULL;
     text_list_free(&raw);
@@ -211,7 +217,8 @@ void read_json_row(struct table *table, struct row *row, size_t index, struct ex
         set_question(table, json, "question", example);
         set_answers(json, "answers", example);
         set_name = member_text(json, 0, "set_name");
-        set_path(json, set_name && !strcmp(set_name, "test") ? "test_images/" : "train_images/", "image_id", ".jpg", example);
+        set_path(json, set_name && !strcmp(set_name, "test") ? "test_images/" : "train_images/", "image_id", ".jpg",
+                 example);
         free(set_name);
         break;
     case DATA_CHARTQA:

@@ -23,8 +23,10 @@ static void take_url(struct row *row, const char *url, struct text_list *urls, s
                                                             example->picture_count + 1);
     } else if (!strncasecmp(url, "http://", 7) || !strncasecmp(url, "https://", 8)) {
         text_list_copy(urls, url);
-        example_fail(example, "picture \"%.200s\" is on the web, and nothing is downloaded: fetch it (curl -O URL) and name "
-                              "the file instead", url);
+        example_fail(example,
+                     "picture \"%.200s\" is on the web, and nothing is downloaded: fetch it (curl -O URL) and name "
+                     "the file instead",
+                     url);
     } else if (!strncmp(url, "file://", 7)) {
         add_path(example, copy_text(url + 7, strlen(url + 7)));
         example->pictures[example->picture_count - 1].hides_path = 1;
@@ -77,7 +79,8 @@ static void read_openai(struct row *row, size_t index, struct example *example) 
     if (!node_is(json, body, VP_JSON_OBJECT)) body = 0;
     set_id(example, json, has_value(json, 0, "custom_id") ? "custom_id" : "id", index);
     messages = vp_json_get(json, body, "messages");
-    for (uint32_t i = messages + 1; node_is(json, messages, VP_JSON_ARRAY) && i < json->nodes[messages].end; i = json->nodes[i].end) {
+    for (uint32_t i = messages + 1; node_is(json, messages, VP_JSON_ARRAY) && i < json->nodes[messages].end;
+         i = json->nodes[i].end) {
         if (is_role(json, i, "user")) {
             asked = i;
             answer = VP_JSON_NONE;
@@ -148,11 +151,13 @@ static void read_llava(const struct row *row, size_t index, struct example *exam
     read_texts(json, vp_json_get(json, 0, "image"), &images);
     for (size_t i = 0; i < images.count; i++) add_path(example, copy_text(images.items[i], strlen(images.items[i])));
     text_list_free(&images);
-    for (uint32_t i = turns + 1; node_is(json, turns, VP_JSON_ARRAY) && i < json->nodes[turns].end; i = json->nodes[i].end) {
+    for (uint32_t i = turns + 1; node_is(json, turns, VP_JSON_ARRAY) && i < json->nodes[turns].end;
+         i = json->nodes[i].end) {
         char *from = node_is(json, i, VP_JSON_OBJECT) ? member_text(json, i, "from") : NULL;
         if (from && (!strcmp(from, "human") || !strcmp(from, "user"))) {
             if (!count++) example->question = member_text(json, i, "value");
-        } else if (from && count == 1 && !example->answers.count && (!strcmp(from, "gpt") || !strcmp(from, "assistant"))) {
+        } else if (from && count == 1 && !example->answers.count &&
+                   (!strcmp(from, "gpt") || !strcmp(from, "assistant"))) {
             char *value = member_text(json, i, "value");
             if (value) text_list_take(&example->answers, value);
         }

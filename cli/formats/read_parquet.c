@@ -234,9 +234,10 @@ static void put_plain(vp_json_writer *writer, const struct row *row, uint32_t no
     const vp_json *json = &row->parsed.json;
     uint32_t bytes = node_is(json, node, VP_JSON_OBJECT) ? vp_json_get(json, node, "bytes") : VP_JSON_NONE;
     int64_t blob;
-    if (node_is(json, node, VP_JSON_OBJECT)
-        && vp_json_to_int(json, vp_json_get(json, node_is(json, bytes, VP_JSON_OBJECT) ? bytes : node, "blob"), &blob) == VP_OK
-        && blob >= 0 && (size_t)blob < row->blob_count)
+    if (node_is(json, node, VP_JSON_OBJECT) &&
+        vp_json_to_int(json, vp_json_get(json, node_is(json, bytes, VP_JSON_OBJECT) ? bytes : node, "blob"), &blob) ==
+            VP_OK &&
+        blob >= 0 && (size_t)blob < row->blob_count)
         put_blob(writer, row, (size_t)blob, json, vp_json_get(json, node, "path"));
     else if (node_is(json, node, VP_JSON_ARRAY)) {
         vp_json_begin_array(writer);

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Cuts the prompt at "<image N>", as VLMEvalKit does for MMMU; without a marker the prompt stays behind the pictures. */
+/* Cuts the prompt at "<image N>", as VLMEvalKit does for MMMU; without a marker the prompt stays behind the pictures.
+ */
 static void cut_at_markers(struct example *example) {
     static const char mark[] = "<image ";
     const char *at = example->prompt, *found;
@@ -31,7 +32,8 @@ static int has_part(const char *text, const char *word) {
     return 0;
 }
 static int is_circular(const char *stem) {
-    return has_part(stem, "mmbench") || has_part(stem, "ccbench") || has_part(stem, "circular") || has_part(stem, "mmcr");
+    return has_part(stem, "mmbench") || has_part(stem, "ccbench") || has_part(stem, "circular") ||
+           has_part(stem, "mmcr");
 }
 static void more_text(const vp_json *json, const char *key, struct example *example) {
     char *text = member_text(json, 0, key);
@@ -100,7 +102,8 @@ void read_tsv_row(const struct table *table, const struct row *row, size_t index
     }
     set_default_metric(table, example, ORIGIN_VLMEVALKIT);
     if (!table->task && has_letters) example->metric = "mcq_vlmevalkit";
-    if (example->metric && !strncmp(example->metric, "mcq_", 4) && is_circular(table->stem) && table->origin != ORIGIN_LMMS)
+    if (example->metric && !strncmp(example->metric, "mcq_", 4) && is_circular(table->stem) &&
+        table->origin != ORIGIN_LMMS)
         example->metric = "mcq_circular_vlmevalkit";
     if (!strcmp(task, "mmmu_pro") && has_part(table->stem, "cot")) example->metric = "mmmu_pro_cot_vlmevalkit";
     if (!strcmp(task, "math_vista")) read_mathvista(json, example);
@@ -114,7 +117,8 @@ void read_tsv_row(const struct table *table, const struct row *row, size_t index
         return;
     }
     if (table->origin == ORIGIN_NONE) example_ask(example, FORM_NONE);
-    else if (table->task) example_ask(example, table->origin == ORIGIN_LMMS ? table->task->lmms : table->task->vlmevalkit);
+    else if (table->task)
+        example_ask(example, table->origin == ORIGIN_LMMS ? table->task->lmms : table->task->vlmevalkit);
     else example_ask(example, has_letters && table->origin == ORIGIN_VLMEVALKIT ? FORM_CHOICE : FORM_NONE);
     if (!strncmp(task, "mmmu", 4) && table->origin == ORIGIN_VLMEVALKIT) cut_at_markers(example);
 }

@@ -62,7 +62,8 @@ void add_blobs(struct example *example, const vp_json *json, uint32_t node) {
     }
     if (!node_is(json, node, VP_JSON_OBJECT)) return;
     bytes = vp_json_get(json, node, "bytes");
-    if (vp_json_to_int(json, vp_json_get(json, node_is(json, bytes, VP_JSON_OBJECT) ? bytes : node, "blob"), &blob) == VP_OK)
+    if (vp_json_to_int(json, vp_json_get(json, node_is(json, bytes, VP_JSON_OBJECT) ? bytes : node, "blob"), &blob) ==
+        VP_OK)
         example_add_picture(example)->blob = (size_t)blob;
     else if (node_is(json, bytes, VP_JSON_STRING)) example_fail(example, "a picture is text, not a picture file");
     else if ((path = member_text(json, node, "path")) != NULL) add_path(example, path);
@@ -78,21 +79,41 @@ void set_default_metric(const struct table *table, struct example *example, enum
 
 /* ---- which format it is */
 const char *foreign_format(const unsigned char *data, size_t bytes) {
-    static const struct { const char *magic; size_t bytes; const char *name; } known[] = {
-        {"PK\3\4", 4, "a ZIP archive (or a spreadsheet: save it as TSV)"}, {"\x1f\x8b", 2, "compressed by gzip: gunzip it"},
-        {"\x28\xb5\x2f\xfd", 4, "compressed by Zstandard: zstd -d it"}, {"\xfd" "7zXZ", 5, "compressed by xz: unxz it"},
-        {"BZh", 3, "compressed by bzip2: bunzip2 it"},
-        {"ARROW1", 6, "an Arrow file: python3 -c \"import datasets,sys; datasets.Dataset.from_file(sys.argv[1]).to_parquet("
-                      "sys.argv[2])\" IN OUT.parquet makes a Parquet file of it"},
-        {"\xff\xff\xff\xff", 4, "an Arrow stream, as datasets.save_to_disk writes it: python3 -c \"import datasets,sys; "
-                                "datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" FOLDER OUT.parquet makes a "
-                                "Parquet file of its folder"},
-        {"SQLite format 3", 15, "an SQLite database"}, {"\x89HDF", 4, "an HDF5 file"}, {"%PDF", 4, "a PDF file"},
-        {"\x93NUMPY", 6, "a NumPy array"}, {"\x80\x02", 2, "a pickle"}, {"\x80\x03", 2, "a pickle"}, {"\x80\x04", 2, "a pickle"},
-        {"\x80\x05", 2, "a pickle"}, {"GGUF", 4, "a GGUF model"}, {"\xff\xfe", 2, "UTF-16 text: save it as UTF-8"},
-        {"\xfe\xff", 2, "UTF-16 text: save it as UTF-8"}, {"\x89PNG", 4, "a PNG picture"}, {"\xff\xd8\xff", 3, "a JPEG picture"},
-        {"RIFF", 4, "a WebP picture or a sound"}, {"GIF8", 4, "a GIF picture"}, {"II*", 3, "a TIFF picture"},
-        {"MM\0*", 4, "a TIFF picture"}, {"\x7f" "ELF", 4, "a program"}};
+    static const struct { const char *magic; size_t bytes; const char *name;
+    } known[] = {{"PK\3\4", 4, "a ZIP archive (or a spreadsheet: save it as TSV)"},
+                 {"\x1f\x8b", 2, "compressed by gzip: gunzip it"},
+                 {"\x28\xb5\x2f\xfd", 4, "compressed by Zstandard: zstd -d it"},
+                 {"\xfd"
+                  "7zXZ",
+                  5, "compressed by xz: unxz it"},
+                 {"BZh", 3, "compressed by bzip2: bunzip2 it"},
+                 {"ARROW1", 6,
+                  "an Arrow file: python3 -c \"import datasets,sys; datasets.Dataset.from_file(sys.argv[1]).to_parquet("
+                  "sys.argv[2])\" IN OUT.parquet makes a Parquet file of it"},
+                 {"\xff\xff\xff\xff", 4,
+                  "an Arrow stream, as datasets.save_to_disk writes it: python3 -c \"import datasets,sys; "
+                  "datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" FOLDER OUT.parquet makes a "
+                  "Parquet file of its folder"},
+                 {"SQLite format 3", 15, "an SQLite database"},
+                 {"\x89HDF", 4, "an HDF5 file"},
+                 {"%PDF", 4, "a PDF file"},
+                 {"\x93NUMPY", 6, "a NumPy array"},
+                 {"\x80\x02", 2, "a pickle"},
+                 {"\x80\x03", 2, "a pickle"},
+                 {"\x80\x04", 2, "a pickle"},
+                 {"\x80\x05", 2, "a pickle"},
+                 {"GGUF", 4, "a GGUF model"},
+                 {"\xff\xfe", 2, "UTF-16 text: save it as UTF-8"},
+                 {"\xfe\xff", 2, "UTF-16 text: save it as UTF-8"},
+                 {"\x89PNG", 4, "a PNG picture"},
+                 {"\xff\xd8\xff", 3, "a JPEG picture"},
+                 {"RIFF", 4, "a WebP picture or a sound"},
+                 {"GIF8", 4, "a GIF picture"},
+                 {"II*", 3, "a TIFF picture"},
+                 {"MM\0*", 4, "a TIFF picture"},
+                 {"\x7f"
+                  "ELF",
+                  4, "a program"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (bytes >= known[i].bytes && !memcmp(data, known[i].magic, known[i].bytes)) return known[i].name;
     if (bytes > 262 && !memcmp(data + 257, "ustar", 5)) return "a tar archive: unpack it";
@@ -141,8 +162,9 @@ static vp_result look(struct table *table, const char *format, char *separator, 
     if (at < start + got && (*at == '{' || *at == '[')) return VP_OK;
     *separator = separator_of(at, (size_t)(start + got - at));
     if (!*separator)
-        return vp_fail(error, VP_ERR_FORMAT, 0, table->path,
-                       "expected JSONL, JSON, TSV, CSV or Parquet; the file begins with none of {, [, column names or PAR1");
+        return vp_fail(
+            error, VP_ERR_FORMAT, 0, table->path,
+            "expected JSONL, JSON, TSV, CSV or Parquet; the file begins with none of {, [, column names or PAR1");
     table->format = *separator == '\t' ? DATA_TSV : DATA_CSV;
     return VP_OK;
 }
@@ -190,7 +212,8 @@ static vp_result open_json(struct table *table, const struct table_wish *wish, v
     memset(&row, 0, sizeof row);
     if (result != VP_OK) return result;
     table->row_count = table->json.count;
-    for (size_t i = 0; i < table->json.count && i < 20 && !wish->format; i++) { /* the first record that can be read says it */
+    for (size_t i = 0; i < table->json.count && i < 20 && !wish->format;
+         i++) { /* the first record that can be read says it */
         row_clear(&row);
         if (json_rows_read(&table->json, i, &row, NULL) != VP_OK || row_parse(&row, NULL) != VP_OK
             || !node_is(&row.parsed.json, 0, VP_JSON_OBJECT))
@@ -247,8 +270,10 @@ vp_result table_open(struct table *table, const char *path, const struct table_w
         result = tsv_open(&table->tsv, table->path, separator, error);
         table->row_count = table->tsv.cells.row_count;
         if (result == VP_OK && cells_column(&table->tsv.cells, "question") == SIZE_MAX)
-            result = vp_failf(error, VP_ERR_FORMAT, 0, path, "this is a table without a column \"question\"; its columns "
-                              "begin with \"%.60s\"", table->tsv.cells.names.items[0]);
+            result = vp_failf(error, VP_ERR_FORMAT, 0, path,
+                              "this is a table without a column \"question\"; its columns "
+                              "begin with \"%.60s\"",
+                              table->tsv.cells.names.items[0]);
     } else if (result == VP_OK && table->format == DATA_PARQUET) {
         result = parquet_open(&table->parquet, table->path, error);
         if (result == VP_OK) table->row_count = (size_t)parquet_row_count(table->parquet);

@@ -65,8 +65,8 @@ void table_close(struct table *table);
  * why. Returns 0 when the tool drops the row: it is no sample. */
 int table_example(struct table *table, size_t index, struct row *row, struct example *example);
 
-/* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download. *has_arrow: it has files
- * of datasets.save_to_disk. Returns 0 or an exit code after a message. */
+/* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download. *has_arrow: it has
+ * files of datasets.save_to_disk. Returns 0 or an exit code after a message. */
 int table_files(const char *folder, struct text_list *paths, int *has_arrow);
 
 /* The name of what the file's first bytes are, when no reader takes it: "a ZIP archive"; NULL: not known. */

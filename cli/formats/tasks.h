@@ -9,10 +9,26 @@
 /* How a question becomes a prompt. P1: "Answer the question using a single word or phrase."; L1: "Answer with the
  * option's letter from the given choices directly." */
 enum prompt_form {
-    FORM_NONE,          /* the question as it is */
-    FORM_P1, FORM_P1_STRIPPED, FORM_CAPITALISED, FORM_UNANSWERABLE, FORM_SINGLE_WORD, FORM_MME, FORM_STRIPPED, FORM_NUMBER,
-    FORM_LETTERS, FORM_SCIENCE, FORM_MMSTAR, FORM_MMBENCH, FORM_MMMU, FORM_MMMU_PRO, FORM_MATHVISTA,
-    FORM_MATHVISTA_OFFICIAL, FORM_CAPTION, FORM_DESCRIPTION, FORM_CHOICE,
+    FORM_NONE, /* the question as it is */
+    FORM_P1,
+    FORM_P1_STRIPPED,
+    FORM_CAPITALISED,
+    FORM_UNANSWERABLE,
+    FORM_SINGLE_WORD,
+    FORM_MME,
+    FORM_STRIPPED,
+    FORM_NUMBER,
+    FORM_LETTERS,
+    FORM_SCIENCE,
+    FORM_MMSTAR,
+    FORM_MMBENCH,
+    FORM_MMMU,
+    FORM_MMMU_PRO,
+    FORM_MATHVISTA,
+    FORM_MATHVISTA_OFFICIAL,
+    FORM_CAPTION,
+    FORM_DESCRIPTION,
+    FORM_CHOICE,
     FORM_CHOICE_PRO
 };
 enum prompt_origin { ORIGIN_NONE, ORIGIN_LMMS, ORIGIN_VLMEVALKIT };

@@ -16,7 +16,8 @@ static int is_reference(const struct cell *cell) {
     return !cell->is_missing && cell->bytes <= (size_t)REFERENCE_CHARACTERS_MAX * 4
            && character_count(cell->text, cell->bytes) <= REFERENCE_CHARACTERS_MAX;
 }
-/* A hash under which "007" and "7" are the same: only a column of whole numbers says them so, and that is known later. */
+/* A hash under which "007" and "7" are the same: only a column of whole numbers says them so, and that is known later.
+ */
 static uint64_t hash_of_index(const char *text) {
     const char *at = text + (*text == '+' || *text == '-');
     size_t digits = strspn(at, "0123456789");
@@ -107,8 +108,10 @@ static vp_result follow(struct tsv *tsv, size_t row, const char *reference, vp_e
         int64_t target = tsv->index == SIZE_MAX ? -1 : find_row(tsv, name);
         struct cell cell;
         if (target < 0)
-            return vp_failf(error, VP_ERR_FORMAT, -1, path, "its image \"%.70s\" is neither a picture in base64 nor the "
-                            "index of another row", name);
+            return vp_failf(error, VP_ERR_FORMAT, -1, path,
+                            "its image \"%.70s\" is neither a picture in base64 nor the "
+                            "index of another row",
+                            name);
         if (cells_row(&tsv->cells, (size_t)target, error) != VP_OK) return VP_ERR_READ;
         cell = cell_said(&tsv->cells, tsv->image);
         if (!is_reference(&cell)) {
@@ -139,7 +142,8 @@ static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row
         size_t bytes;
         unsigned char *data = base64_decode(list.items[i], strlen(list.items[i]), &bytes);
         if (!data)
-            result = vp_failf(error, VP_ERR_FORMAT, -1, tsv->cells.window.source.path, "its image %zu is not base64", i + 1);
+            result =
+                vp_failf(error, VP_ERR_FORMAT, -1, tsv->cells.window.source.path, "its image %zu is not base64", i + 1);
         else {
             vp_json_begin_object(writer);
             put_int(writer, "blob", (int64_t)row_take_blob(row, data, bytes));
@@ -154,7 +158,8 @@ static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row
 static int put_cell(struct tsv *tsv, size_t column, vp_json_writer *writer) {
     struct cell cell = cell_said(&tsv->cells, column);
     struct text_list paths = {NULL, 0};
-    if (!cell.is_missing && (strlen(cell.text) != cell.bytes || vp_utf8_valid_bytes(cell.text, cell.bytes) != cell.bytes))
+    if (!cell.is_missing &&
+        (strlen(cell.text) != cell.bytes || vp_utf8_valid_bytes(cell.text, cell.bytes) != cell.bytes))
         return 0;
     vp_json_key(writer, tsv->cells.names.items[column]);
     if (cell.is_missing) vp_json_null(writer);

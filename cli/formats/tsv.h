@@ -10,7 +10,8 @@ struct row_key { uint64_t hash; uint32_t row; };
 struct tsv {
     struct cells cells;
     size_t index, image, image_path; /* columns; SIZE_MAX: there is none */
-    struct row_key *keys; size_t key_count, key_capacity; /* rows by their index, sorted; only when there are references */
+    struct row_key *keys;
+    size_t key_count, key_capacity;                  /* rows by their index, sorted; only when there are references */
     size_t reference_count, missing_count;           /* cells of pictures that refer to others, that are empty */
     struct text_buffer picture;      /* the cell that a reference leads to */
 };

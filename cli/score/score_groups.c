@@ -93,7 +93,10 @@ static const char *const PERCEPTION[] = {"OCR",      "artwork",  "celebrity", "c
                                          "existence", "landmark", "position",  "posters", "scene"};
 static const char *const COGNITION[] = {"code_reasoning", "commonsense_reasoning", "numerical_calculation",
                                         "text_translation"};
-struct category_sums { double right, rows, pairs, pictures, lmms; int is_odd; }; /* is_odd: a picture has not two rows */
+struct category_sums {
+    double right, rows, pairs, pictures, lmms;
+    int is_odd;
+}; /* is_odd: a picture has not two rows */
 
 /* Adds the rows of one picture to the sums of its category: rows are in the order of the file. */
 static void add_picture(struct category_sums *sums, const struct judged *rows, size_t count) {
@@ -109,8 +112,8 @@ static void add_picture(struct category_sums *sums, const struct judged *rows, s
     if (count != 2) sums->is_odd = 1;
     sums->lmms += lmms / (double)count * 100 + (lmms == 2) * 100.0;
 }
-static double sum_of(const struct judged_set *set, const struct category_sums *sums, const char *const *names, size_t count,
-                     int is_lmms) {
+static double sum_of(const struct judged_set *set, const struct category_sums *sums, const char *const *names,
+                     size_t count, int is_lmms) {
     double total = 0;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < set->categories.count; k++)
@@ -125,7 +128,8 @@ static void mme_numbers(const struct judged_set *set, const struct judged *rows,
     struct category_sums sums[CATEGORIES_MAX];
     memset(sums, 0, sizeof sums);
     for (size_t i = 0, end; i < count; i = end) { /* rows of one picture are neighbours */
-        for (end = i + 1; end < count && rows[end].group == rows[i].group && rows[end].category == rows[i].category; end++) { }
+        for (end = i + 1; end < count && rows[end].group == rows[i].group && rows[end].category == rows[i].category;
+             end++) {}
         add_picture(&sums[rows[i].category], rows + i, end - i);
     }
     add_number(out, "vlmevalkit", NULL, "perception", sum_of(set, sums, PERCEPTION, 10, 0));
@@ -188,7 +192,8 @@ static void official_pope(struct numbers *out, const struct counts *counts) {
     add_number(out, "official", NULL, "accuracy", (counts->tp + counts->tn) / counts->rows);
     add_number(out, "official", NULL, "precision", precision);
     add_number(out, "official", NULL, "recall", recall);
-    add_number(out, "official", NULL, "f1", precision + recall > 0 ? 2 * precision * recall / (precision + recall) : nothing);
+    add_number(out, "official", NULL, "f1",
+               precision + recall > 0 ? 2 * precision * recall / (precision + recall) : nothing);
     add_number(out, "official", NULL, "yes_ratio", (counts->tp + counts->fp) / counts->rows);
 }
 static void pope_numbers(const struct judged_set *set, const struct text_list *singles, const struct judged *rows,
@@ -246,14 +251,14 @@ static void sort_rows(struct judged_set *set) {
     for (size_t i = 0; i < set->count; i++) set->rows[i] = items[i].row;
     free(items);
 }
-static void numbers_of(int metric, const struct judged_set *set, const struct text_list *singles, const struct judged *rows,
-                       size_t count, struct numbers *out) {
+static void numbers_of(int metric, const struct judged_set *set, const struct text_list *singles,
+                       const struct judged *rows, size_t count, struct numbers *out) {
     out->count = 0;
     if (metric == RULE_MME_SETS) mme_numbers(set, rows, count, out);
     else pope_numbers(set, singles, rows, count, out);
 }
-/* Where each group begins in set->rows, and the first group of its stratum and the one behind: a category of MME, all of
- * POPE. */
+/* Where each group begins in set->rows, and the first group of its stratum and the one behind: a category of MME, all
+ * of POPE. */
 struct group_at { size_t start, first, last; };
 static struct group_at *find_groups(int metric, const struct judged_set *set, size_t *count) {
     struct group_at *groups = zeroed(set->count + 1, sizeof *groups);
@@ -271,7 +276,8 @@ static struct group_at *find_groups(int metric, const struct judged_set *set, si
     *count = found;
     return groups;
 }
-/* Draws groups with replacement inside their stratum and keeps the numbers of each draw: draws is [RESAMPLES][numbers]. */
+/* Draws groups with replacement inside their stratum and keeps the numbers of each draw: draws is [RESAMPLES][numbers].
+ */
 static void resample(int metric, const struct judged_set *set, const struct text_list *singles, size_t numbers,
                      double *draws) {
     size_t count, filled, capacity = set->count * 2 + 64;
@@ -302,7 +308,8 @@ static void resample(int metric, const struct judged_set *set, const struct text
     free(rows);
     free(out);
 }
-static void put_section(vp_json_writer *writer, const struct numbers *numbers, const char *section, const double *draws) {
+static void put_section(vp_json_writer *writer, const struct numbers *numbers, const char *section,
+                        const double *draws) {
     double *column = resize(NULL, RESAMPLES, sizeof *column);
     const char *group = NULL;
     for (size_t i = 0; i < numbers->count; i++) {
@@ -377,8 +384,8 @@ static int score_set(struct score_job *job, struct scoring *scoring, const vp_js
     memset(&set, 0, sizeof set);
     for (uint32_t i = rows + 1; i < json->nodes[rows].end && !trouble; i = json->nodes[i].end, number++)
         trouble = add_row(&set, scoring, json, i);
-    code = trouble      ? complain(EXIT_INPUT, "%s: set %s, row %lld: %s", job->source, name ? name : "-", (long long)number - 1,
-                                   trouble)
+    code = trouble      ? complain(EXIT_INPUT, "%s: set %s, row %lld: %s", job->source, name ? name : "-",
+                                   (long long)number - 1, trouble)
            : !set.count ? complain(EXIT_INPUT, "%s: set %s has no rows", job->source, name ? name : "-")
                         : print_set(job, &set, name, metric);
     set_free(&set);
@@ -412,86 +419,3 @@ int score_sets(struct score_job *job, int metric) {
     free(parsed.nodes);
     return code;
 }
-
-/* ---- circular rows */
-const char *score_circular(struct scoring *scoring, const vp_json *json, uint32_t rows, double *score, int *undecided) {
-    int wrong = 0, missing = 0, right = 0;
-    *score = (double)NAN;
-    for (uint32_t i = rows + 1; i < json->nodes[rows].end; i = json->nodes[i].end) {
-        vp_score_outcome outcome;
-        const char *trouble;
-        char *prediction;
-        if (!node_is(json, i, VP_JSON_OBJECT)) return "a row of \"rows\" must be an object";
-        scoring_clear(scoring);
-        if ((prediction = node_text(json, vp_json_get(json, i, "prediction"))) == NULL) return "a row has no prediction";
-        scoring->sample.prediction = scoring_own(scoring, prediction);
-        if ((trouble = scoring_read(scoring, VP_SCORE_MCQ_CIRCULAR_VK, json, i)) != NULL) return trouble;
-        if (scoring_run(scoring, VP_SCORE_MCQ_CIRCULAR_VK, VP_SCORE_CLEAN_NONE, &outcome) != VP_OK) return "a row cannot be scored";
-        if (outcome.score == 1) right++;
-        else if (outcome.is_unread == 1) missing++;
-        else wrong++;
-    }
-    if (!right && !wrong && !missing) return "\"rows\" is empty";
-    *score = !wrong && !missing;
-    *undecided = !wrong && missing;
-    return NULL;
-}
-void circles_add(struct circles *circles, const vp_json *json, double score) {
-    static const char *const keys[] = {"g_index", "index", "id"};
-    int64_t key = (int64_t)circles->count;
-    size_t i = 0;
-    while (i < 3 && vp_json_to_int(json, vp_json_get(json, 0, keys[i]), &key) != VP_OK) i++;
-    if (i == 1 || i == 2) key %= 1000000;
-    if (circles->count == circles->capacity) {
-        circles->capacity = circles->capacity * 2 + 256;
-        circles->items = resize(circles->items, circles->capacity, sizeof *circles->items);
-    }
-    circles->items[circles->count].key = key;
-    circles->items[circles->count++].is_right = score == 1;
-}
-static int by_key(const void *left_item, const void *right_item) {
-    const struct circle *left = (const struct circle *)left_item, *right = (const struct circle *)right_item;
-    return (left->key > right->key) - (left->key < right->key);
-}
-/* Makes one entry of each question and draws the interval of their mean. */
-static double circles_mean(struct circles *circles, double *low, double *high) {
-    double *draws = resize(NULL, RESAMPLES, sizeof *draws), sum = 0;
-    size_t kept = 0;
-    vp_random random;
-    qsort(circles->items, circles->count, sizeof *circles->items, by_key);
-    for (size_t i = 0; i < circles->count; i++) {
-        if (kept && circles->items[kept - 1].key == circles->items[i].key)
-            circles->items[kept - 1].is_right &= circles->items[i].is_right;
-        else circles->items[kept++] = circles->items[i];
-    }
-    circles->count = kept;
-    for (size_t i = 0; i < kept; i++) sum += circles->items[i].is_right;
-    vp_random_seed(&random, GROUP_SEED);
-    for (size_t draw = 0; draw < RESAMPLES; draw++) {
-        draws[draw] = 0;
-        for (size_t i = 0; i < kept; i++)
-            draws[draw] += circles->items[(size_t)(vp_random_double(&random) * (double)kept)].is_right;
-        draws[draw] /= (double)kept;
-    }
-    vp_sort_double(draws, RESAMPLES);
-    *low = vp_statistics_percentile(draws, RESAMPLES, 2.5);
-    *high = vp_statistics_percentile(draws, RESAMPLES, 97.5);
-    free(draws);
-    return sum / (double)kept;
-}
-void circles_put(vp_json_writer *writer, struct circles *circles) {
-    double low, high, mean;
-    if (!circles->count) return;
-    mean = circles_mean(circles, &low, &high);
-    put_int(writer, "groups", (int64_t)circles->count);
-    put_double(writer, "group_mean", mean);
-    put_interval(writer, "group_interval", 1, low, high);
-}
-void circles_print(struct circles *circles) {
-    double low, high, mean;
-    if (!circles->count) return;
-    mean = circles_mean(circles, &low, &high);
-    print_note("vlmprof: %zu questions with all their circular rows right: mean %.6f, 95 %% interval %.6f to %.6f (bootstrap "
-               "over questions)\n", circles->count, mean, low, high);
-}
-void circles_free(struct circles *circles) { free(circles->items); }

@@ -6,7 +6,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "score/score_groups.h"
+#include "score/score_circles.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
@@ -263,7 +263,8 @@ int unknown_metric(const char *name, int wanted) {
     size_t used = 0;
     const struct score_rule *rule = score_rule_find(name);
     if (wanted == METRICS_OF_ROWS && rule && rule->metric <= RULE_MME_SETS)
-        return complain(EXIT_USAGE, "--metric: %s is of whole sets: vlmprof score --metric %s FILE", rule->name, rule->name);
+        return complain(EXIT_USAGE, "--metric: %s is of whole sets: vlmprof score --metric %s FILE", rule->name,
+                        rule->name);
     if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
         return complain(
             EXIT_USAGE,
@@ -454,7 +455,8 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     }
     if (!code) tally_print(&job->tally, job->name);
     if (!code && job->unread_count)
-        print_note("vlmprof: %lld answers could not be read by the rule and count as wrong\n", (long long)job->unread_count);
+        print_note("vlmprof: %lld answers could not be read by the rule and count as wrong\n",
+                   (long long)job->unread_count);
     if (!code) circles_print(&circles);
     circles_free(&circles);
     if (!code && job->bad_lines)

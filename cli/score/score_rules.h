@@ -29,6 +29,8 @@ typedef void (*score_details)(vp_json_writer *writer, struct scoring *scoring, c
 /* Metrics of a whole corpus of captions, as the negative values of score_rule.metric: which of its numbers is the
  * score. BLEU-2 and BLEU-3 lie between the other two. RULE_CAPTIONS is CIDEr-D and also shows the words. */
 enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 };
+/* Metrics of whole sets of yes and no. */
+enum { RULE_MME_SETS = -20, RULE_POPE_SETS = -21 };
 
 struct score_rule {
     const char *name;

@@ -82,7 +82,8 @@ static int64_t scoring_index(const struct scoring *scoring, const vp_json *json,
 
 static int is_tool(int metric) { return metric >= 0 && vp_score_is_tool((vp_score_metric)metric); }
 static int is_mmmu(int metric) {
-    return metric == VP_SCORE_MMMU_OFFICIAL || metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE || metric == VP_SCORE_MMMU_OPEN;
+    return metric == VP_SCORE_MMMU_OFFICIAL || metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE ||
+           metric == VP_SCORE_MMMU_OPEN;
 }
 
 /* Truth: MMMU's rules want this answer as a letter. It is an index, or the text of an option. */
