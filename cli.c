@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "help/help_text.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "vlmprof.h"
 
 #include <stddef.h>

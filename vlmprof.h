@@ -38,34 +38,31 @@
  *   It needs stdint, stddef, string, math and time; link with -lm. It is plain C11 that is C++17 as well.
  *
  * Companion headers
- *   For another subject copy its header too, into the same folder or into parts/. Each one includes vlmprof.h and the
- *   companions that it needs. VLMPROF_IMPLEMENTATION compiles the functions of every header that a file includes,
- *   VLMPROF_SCORE_IMPLEMENTATION those of vlmprof_score.h alone, and so on for the others. Inside a companion search
- *   for ---- to go from part to part.
+ *   For another subject copy its header from parts/ too, into the same folder. VLMPROF_IMPLEMENTATION compiles the
+ *   functions of every header that a file includes, VLMPROF_SCORE_IMPLEMENTATION those of vlmprof_score.h alone, and
+ *   so on for the others; VLMPROF_STATIC makes them static too. Inside a companion search for ---- to go from part to
+ *   part.
  *     vlmprof_families.h    token counts of other model families from an image's size
- *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
  *     vlmprof_image.h       image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
- *                           Ubuntu: libstb-dev)
- *     vlmprof_file.h        a whole file into memory, errors with their reason
+ *                           Ubuntu: libstb-dev). Its first lines explain VLMPROF_STB_IMAGE, VLMPROF_STB_EXTERNAL and
+ *                           VLMPROF_NO_STB
+ *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
+ *     vlmprof_score.h       scoring rules; copy vlmprof_unicode.h with it
+ *     vlmprof_trace.h       Chrome traces as torch.profiler writes them; copy vlmprof_ranges.h, vlmprof_stages.h and
+ *                           vlmprof_file.h with it
+ *   The other subjects are in the library only: the headers in parts/lib/ declare them, build/libvlmprof.a has them.
  *     vlmprof_config.h      config.json, built-in shapes, tensors of a model
- *     vlmprof_checkpoint.h  safetensors, packed weights
- *     vlmprof_unicode.h     character classes, case, UTF-8, canonical forms
+ *     vlmprof_checkpoint.h  safetensors, packed weights; vlmprof_gguf.h: models in llama.cpp's files
  *     vlmprof_tokenizer.h   BPE from tokenizer.json
  *     vlmprof_processor.h   pixel values and prompts as Hugging Face's processors make them
  *     vlmprof_prompt.h      records of the nine data sets -> text, as the reference builds it
- *     vlmprof_score.h       scoring rules
  *     vlmprof_caption.h     CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
  *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
  *     vlmprof_latency.h     regression, the latency model, recalibration to another device, guardrails
  *     vlmprof_noise.h       what else the machine did while something was measured
- *     vlmprof_stages.h      stages and parts of a request, and what an engine records of them
- *     vlmprof_trace.h       Chrome traces as torch.profiler writes them
  *     vlmprof_chat.h        requests to chat servers and their answers; vlmprof_server.h sends them and takes the times
  *     vlmprof_load.h        arrivals, objectives and the statistics of a server under load
- *     vlmprof_engine.h      the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link
- *                           libvlmprof.a
- *   VLMPROF_STATIC makes their functions static too, the engine's aside. vlmprof_image.h has switches of its own, which
- *   its first lines explain: VLMPROF_STB_IMAGE, VLMPROF_STB_EXTERNAL and VLMPROF_NO_STB.
+ *     vlmprof_engine.h      the engine: open a model, run a request, read its times
  *
  * Smallest example (samples/01_count_tokens.c; cc -I. samples/01_count_tokens.c -lm)
  *

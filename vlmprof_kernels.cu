@@ -15,7 +15,7 @@
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even); products are summed
  * in fp32; residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. Linears with weights
- * of 8 or 4 bits round their inputs to integers, too (kernels/quant_rows.h). "in-type" below
+ * of 8 or 4 bits round their inputs to integers, too (kernels/cpu/quant_rows.h). "in-type" below
  * means bf16 or f32, depending on the mode. Rows of in-type buffers are padded with zeros to a multiple of VK_PAD
  * elements, so GEMM kernels need no special case for the end of k. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
@@ -32,7 +32,7 @@ enum {
     VK_BLOCK_MAX = 256, /* threads of a block of most kernels */
     /* below these a second thread costs more than it brings */
     VK_PARALLEL_BYTES = 131072, VK_PARALLEL_PRODUCTS = 1 << 21,
-    VK_TEAM_PRODUCTS = 1 << 14 /* the same where threads already wait for work: cpu_team.h */
+    VK_TEAM_PRODUCTS = 1 << 14 /* the same where threads already wait for work: kernels/cpu/team.h */
 };
 
 #if defined(__CUDACC__) || defined(CUDA_ON_CPU)
@@ -328,7 +328,7 @@ FN uint32_t vk_pack2(float low, float high) {
 #endif
 static int64_t vk_span_begin(const vk_queue *queue);
 static void vk_span_end(const vk_queue *queue, int64_t since);
-#include "kernels/cpu_team.h"
+#include "kernels/cpu/team.h"
 #define KERNEL(name, ...) static VK_CLONES void name(size_t vk_block, __VA_ARGS__)
 #define LAUNCH(name, blocks, threads_a_block, flops, bytes, ...) \
     do { \
@@ -452,7 +452,7 @@ FN float vk_gelu_tanh(float value) {
  * vk_kernels (parts/engine/backend.h) at the place where VK_KERNEL_TABLE names the launcher. A kernel that one target
  * has alone stands in that target's rooms; a function of vk_backend or vk_decode_kernels leads to it. */
 
-#ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
+#ifndef VK_CUDA /* the GPU's body: kernels/gpu/rows.h */
 /* out in-type [rows, ld_out] = weight * in / rms(in); in f32 [rows, width] */
 KERNEL(k_rmsnorm, void *out, const float *in, const float *weight, int width, int ld_out, float eps, int wide) {
     const float *row = in + BLK * (size_t)width;
@@ -627,7 +627,7 @@ FN float vk_cut(float value, float clip) {
     value = value > clip ? clip : value;
     return value < -clip ? -clip : value;
 }
-#ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
+#ifndef VK_CUDA /* the GPU's body: kernels/gpu/rows.h */
 KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_heads heads, const int32_t *position,
        int ldq, int wide) {
     int head_dim = heads.head_dim, half = head_dim / 2, q_width = heads.heads * head_dim,
@@ -828,7 +828,7 @@ KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
 }
 
-#ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
+#ifndef VK_CUDA /* the GPU's body: kernels/gpu/rows.h */
 /* The sum of each block's `count` floats, only to read them, as one stream or as four at once: which of the two is
  * faster depends on the machine. */
 KERNEL(k_read, float *sums, const float *from, int count, int streams) {
@@ -844,10 +844,10 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 }
 #endif
 
-#include "kernels/blocks.h"
-#include "kernels/native.h"
+#include "kernels/shared/stream_rows.h"
+#include "kernels/shared/native.h"
 #ifdef VK_CUDA
-#include "kernels/rows.h"
+#include "kernels/gpu/rows.h"
 #endif
 
 /* ============================================================================================== launchers >>launchers
@@ -1055,7 +1055,7 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
            hidden, before, width, side, pool, ld, wide);
 }
 
-#include "kernels/native_launchers.h"
+#include "kernels/shared/native_launchers.h"
 
 #define VK_KERNEL_TABLE { \
     l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_places, l_pool_attention, l_silu_mul, \
@@ -1073,7 +1073,7 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
     own##_attention, own##_mark, own##_wait, own##_between, own##_token, own##_reserve_log, own##_read_log, \
     own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back, own##_launch_timer, vk_range_hooks
 
-#include "kernels/nvtx.h"
+#include "kernels/shared/nvtx.h"
 
 static void vk_no_telemetry(vp_telemetry *telemetry) {
     telemetry->sm_clock_mhz = telemetry->sm_clock_max_mhz = telemetry->memory_clock_mhz =
@@ -1090,7 +1090,7 @@ static void vk_no_telemetry(vp_telemetry *telemetry) {
  * experts of routed tokens. Blocks have a fixed number of threads. No schedule changes the order of a sum, and
  * nothing is added by atomics: the same input gives the same bits. */
 
-#include "kernels/attend_tiles.h"
+#include "kernels/gpu/attend_tiles.h"
 
 /* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its
  * weights, 64 x 32 per warp. Slices of both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES
@@ -1290,8 +1290,8 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
     }
 }
 
-#include "kernels/wgmma.h"
-#include "kernels/quant_tiles.h"
+#include "kernels/gpu/wgmma.h"
+#include "kernels/gpu/quant_tiles.h"
 
 /* ====================================================================================================== cuda >>cuda
  * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only these wait: `wait`, `fetch`, and `stage`
@@ -1361,7 +1361,7 @@ typedef struct vk_timer {
     int64_t longest_ns;
 } vk_timer;
 typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
-struct vk_step_plan; /* kernels/persistent.h */
+struct vk_step_plan; /* kernels/gpu/persistent.h */
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; struct vk_step_plan *plan; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
@@ -1386,7 +1386,7 @@ typedef struct vk_cuda {
     cudaEvent_t *mark;
     cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
     vk_timer *timer;      /* [timers], the first timers_with_events of which have events */
-    const char *events_only; /* why CUPTI (kernels/cupti.h) does not time launches; NULL: it does, where it is */
+    const char *events_only; /* why CUPTI (kernels/gpu/cupti.h) does not time launches; NULL: it does, where it is */
     int64_t cupti_zero_ns;   /* its clock when mark 0 was reached */
     int64_t graph_launch, graph_begin_ns, graph_ns; /* the last graph's first launch, and the host's times */
     int last_mark;        /* slot of the newest one */
@@ -1418,7 +1418,7 @@ static void vk_plan_keep(vk_queue *queue, uint64_t key);
 static void vk_plan_send(vk_queue *queue, const struct vk_step_plan *plan);
 static int vk_is_dependent(const vk_queue *queue) { return ((const vk_cuda *)queue)->dependent && queue->step > 0; }
 
-#include "kernels/leftovers.h"
+#include "kernels/gpu/epilogues.h"
 
 /* ---- devices */
 static vp_result vk_cuda_fail(vp_error *error, cudaError_t status, const char *what) {
@@ -1485,7 +1485,7 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
     return VP_OK;
 }
 
-#include "kernels/nvml.h"
+#include "kernels/gpu/nvml.h"
 
 /* ---- opening and closing */
 static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *what, const char *file, int line) {
@@ -1513,8 +1513,8 @@ static int vk_cublas_start(vk_cuda *cuda, const char *name, char *why, size_t ca
     cublasStatus_t status;
     blas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!blas->library) {
-        const char *told = dlerror();
-        snprintf(why, capacity, "%.150s", told ? told : name);
+        const char *reason = dlerror();
+        snprintf(why, capacity, "%.150s", reason ? reason : name);
         return 0;
     }
     if (!vk_cublas_symbol(blas, &blas->create, "cublasCreate_v2")
@@ -1578,7 +1578,7 @@ static void vk_lt_forget(const vk_lt *lt, vk_lt_plan *plan) {
     if (plan->y) lt->layout_destroy(plan->y);
     memset(plan, 0, sizeof *plan);
 }
-static void vk_cupti_close(vk_queue *queue); /* kernels/cupti.h */
+static void vk_cupti_close(vk_queue *queue); /* kernels/gpu/cupti.h */
 static int vk_cuda_engines; /* open in this process, on any device */
 static void vk_cuda_close(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -1626,8 +1626,8 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
     cudaGetLastError();
     return status == cudaSuccess ? VP_OK : vk_cuda_fail(error, status, "cudaDeviceReset");
 }
-#include "kernels/wgmma_launch.h"
-#include "kernels/quant_launch.h"
+#include "kernels/gpu/wgmma_launch.h"
+#include "kernels/gpu/quant_launch.h"
 
 static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
     vp_device_info info;
@@ -1744,7 +1744,7 @@ static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     vk_cuda_of(queue)->widened_bytes = vk_widened_bytes(extent); /* here: requests that are only counted use nothing */
     return vk_cuda_scratch(extent, at) + 256;
 }
-static void vk_route_use(vk_queue *queue); /* kernels/route.h */
+static void vk_route_use(vk_queue *queue); /* kernels/gpu/route.h */
 static int vk_cuda_tile_rows(vk_queue *queue, const vk_experts_job *job) {
     return vk_wide_takes_pairs(vk_cuda_of(queue), job) ? 2 * VK_GROUP_ROWS : VK_GROUP_ROWS;
 }
@@ -1837,7 +1837,7 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
                     "cublasGemmEx", VK_HERE);
     vk_end(queue);
 }
-#include "kernels/lt_products.h"
+#include "kernels/gpu/lt_products.h"
 /* One launch; or, with a bias that cublasLt does not add, two: first the bias, then a product that adds to it. Both
  * ways add the bias to fp32 sums, which are rounded to bf16 for bf16 results. QuickGELU, which no library has, is
  * one launch more. */
@@ -2029,7 +2029,7 @@ static int64_t vk_cuda_elapsed(vk_queue *queue, cudaEvent_t from, cudaEvent_t to
     VK_TRY(cudaEventElapsedTime(&ms, from, to));
     return (int64_t)((double)ms * 1e6 + 0.5);
 }
-#include "kernels/cupti.h"
+#include "kernels/gpu/cupti.h"
 
 static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -2348,7 +2348,7 @@ enum {
 #define VK_UNROLLED_BY_8
 #endif
 
-#include "kernels/dependent.h"
+#include "kernels/gpu/dependent.h"
 
 /* Vectors first + lane, + 32, .. of a row of `count`. Weights are read once; what all blocks read stays in the
  * caches. */
@@ -2947,9 +2947,9 @@ static int vk_vectors(const vk_linear *linear) { return linear->k_padded * (line
 static size_t vk_strip_bytes(const vk_linear *linear) {
     return (size_t)(vk_vectors(linear) < VK_STRIP ? vk_vectors(linear) : VK_STRIP) * 16;
 }
-#include "kernels/quant_decode.h"
-#include "kernels/persistent.h"
-#include "kernels/route.h"
+#include "kernels/gpu/quant_decode.h"
+#include "kernels/gpu/persistent.h"
+#include "kernels/gpu/route.h"
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
     const float *norm = job->attn_norm;
@@ -3099,7 +3099,7 @@ static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
                 vk_cuda_of(queue)->tokens_there, (int)vk_cuda_of(queue)->marks,
                 (const vk_candidate *)(const void *)job->scratch, count);
 }
-#include "kernels/persistent_launch.h"
+#include "kernels/gpu/persistent_launch.h"
 static const vk_decode_kernels vk_cuda_decode = {
     vk_cuda_decode_qkv, vk_cuda_decode_attention, vk_cuda_decode_out, vk_cuda_decode_router, vk_cuda_decode_gate_up,
     vk_cuda_decode_down, vk_cuda_decode_dense_gate_up, vk_cuda_decode_dense_down, vk_cuda_decode_head,
@@ -3201,13 +3201,13 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
         xr += (size_t)now * (row); \
         y += now * VK_PAD; \
     }
-#include "kernels/cpu_softmax.h"
+#include "kernels/cpu/softmax.h"
 #ifdef VK_X86
-#include "kernels/gemm_x86.h"
+#include "kernels/cpu/gemm_x86.h"
 #elif defined(VK_NEON)
-#include "kernels/gemm_neon.h"
+#include "kernels/cpu/gemm_neon.h"
 #endif
-#include "kernels/quant_rows.h"
+#include "kernels/cpu/quant_rows.h"
 static int vk_has_c(void) { return 1; }
 
 /* A GEMM kernel: its tile for bf16 and for f32 weights (NULL: it has none), its own panel function for bf16 (NULL:
@@ -3297,7 +3297,7 @@ static int vk_task_rows(const vk_gemm_job *job, int threads) {
     if (blocks < wanted) blocks = blocks > split ? blocks : wanted < split ? wanted : split;
     return vk_divide_up(vk_divide_up(job->m, blocks), VK_ROWS_MAX) * VK_ROWS_MAX;
 }
-#include "kernels/cpu_quant.h"
+#include "kernels/cpu/quant.h"
 static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream,
                          const char *integers, int thread) {
     const vk_linear *linear = job->w;
@@ -3419,8 +3419,8 @@ static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, in
 }
 
 /* ============================================================================================ attention >>attention */
-#include "kernels/cpu_attention.h"
-#include "kernels/cpu_decode.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/decode.h"
 static void l_attention_decode(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
                                float *scores, const int32_t *position, int keys, int lds, const vk_heads *heads,
                                int wide) {
@@ -3441,7 +3441,7 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
     vk_end(queue);
 }
 
-#include "kernels/gemm_choice.h"
+#include "kernels/cpu/gemm_choice.h"
 
 /* ======================================================================================================== cpu >>cpu
  * The CPU behind the backend table: when a call returns, everything is done. */

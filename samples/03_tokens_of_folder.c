@@ -1,9 +1,11 @@
-/* Vision tokens of the images in a folder, for a MolmoE model under adaptive tiling and the three tiers. It needs two
- * headers, no model and no GPU. Of each file only the beginning is read, where its width and height stand.
+/* Vision tokens of the images in a folder, for a MolmoE model under adaptive tiling and the three tiers, and for
+ * Qwen3-VL. It needs three headers, no model and no GPU. Of each file only the beginning is read, where its width and
+ * height stand.
  * cc -I. -Iparts samples/03_tokens_of_folder.c -lm -o tokens_of_folder && ./tokens_of_folder samples */
 #define _POSIX_C_SOURCE 200809L
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
+#include "vlmprof_families.h"
 #include "vlmprof_image.h"
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { HEAD_BYTES = 1 << 20, WAYS = 4 }; /* adaptive, low, medium, high */
+enum { HEAD_BYTES = 1 << 20, WAYS = 4, COLUMNS = WAYS + 1 }; /* adaptive, low, medium, high; Qwen3-VL */
 
 static int is_image(const char *name) {
     const char *dot = strrchr(name, '.');
@@ -72,13 +74,14 @@ static vp_result measure(const char *folder, const char *name, vp_layout layouts
 }
 
 /* One figure of each column of tokens, as a row below the table. */
-static void print_row(const char *name, const double values[WAYS]) {
-    printf("%-26s %-28s %9.1f %9.1f %9.1f %9.1f\n", name, "", values[0], values[1], values[2], values[3]);
+static void print_row(const char *name, const double values[COLUMNS]) {
+    printf("%-26s %-28s %9.1f %9.1f %9.1f %9.1f %9.1f\n", name, "", values[0], values[1], values[2], values[3],
+           values[4]);
 }
 
 int main(int argc, char **argv) {
     char **names = NULL;
-    double *tokens[WAYS], *scratch, sum[WAYS], mean[WAYS], p50[WAYS], p95[WAYS];
+    double *tokens[COLUMNS], *scratch, sum[COLUMNS], mean[COLUMNS], p50[COLUMNS], p95[COLUMNS];
     int count = argc == 2 ? list_images(argv[1], &names) : 0, refused = 0, i, way;
     size_t used = 0;
     if (argc != 2) { fprintf(stderr, "usage: %s FOLDER\n", argv[0]); return 2; }
@@ -86,24 +89,25 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s: %s\n", argv[1], count < 0 ? strerror(errno) : "no .png, .jpg or .jpeg file in it");
         return 1;
     }
-    scratch = (double *)malloc((WAYS + 1) * (size_t)count * sizeof *scratch);
+    scratch = (double *)malloc((COLUMNS + 1) * (size_t)count * sizeof *scratch);
     if (!scratch) return 1;
-    for (way = 0; way < WAYS; way++) tokens[way] = scratch + (size_t)(way + 1) * (size_t)count;
+    for (way = 0; way < COLUMNS; way++) tokens[way] = scratch + (size_t)(way + 1) * (size_t)count;
 
-    printf("%-26s %-12s %-8s %6s %9s %9s %9s %9s\n",
-           "image", "size", "tiling", "crops", "adaptive", "low", "medium", "high");
+    printf("%-26s %-12s %-8s %6s %9s %9s %9s %9s %9s\n",
+           "image", "size", "tiling", "crops", "adaptive", "low", "medium", "high", "qwen3-vl");
     for (i = 0; i < count; i++) {
         vp_layout layouts[WAYS];
         vp_error error = {VP_OK, -1, "", ""};
         char size[32], tiling[32];
         if (measure(argv[1], names[i], layouts, &error) == VP_OK) {
             for (way = 0; way < WAYS; way++) tokens[way][used] = layouts[way].feature_tokens;
-            used++;
+            tokens[WAYS][used] = (double)vp_count_tokens("qwen3-vl", layouts[0].width_px, layouts[0].height_px);
             snprintf(size, sizeof size, "%dx%d", (int)layouts[0].width_px, (int)layouts[0].height_px);
             snprintf(tiling, sizeof tiling, "%dx%d", (int)layouts[0].tiling.rows, (int)layouts[0].tiling.cols);
-            printf("%-26s %-12s %-8s %6d %9d %9d %9d %9d\n", names[i], size, tiling,
+            printf("%-26s %-12s %-8s %6d %9d %9d %9d %9d %9.0f\n", names[i], size, tiling,
                    (int)layouts[0].crops, (int)layouts[0].feature_tokens, (int)layouts[1].feature_tokens,
-                   (int)layouts[2].feature_tokens, (int)layouts[3].feature_tokens);
+                   (int)layouts[2].feature_tokens, (int)layouts[3].feature_tokens, tokens[WAYS][used]);
+            used++;
         } else {
             refused++;
             fprintf(stderr, "%s: %s\n", names[i], error.text[0] ? error.text : vp_result_text(error.code));
@@ -111,7 +115,7 @@ int main(int argc, char **argv) {
         free(names[i]);
     }
     free(names);
-    for (way = 0; way < WAYS && used; way++) {
+    for (way = 0; way < COLUMNS && used; way++) {
         vp_statistics s;
         if (vp_statistics_compute(tokens[way], used, scratch, &s) != VP_OK) return 1;
         sum[way] = vp_statistics_sum(tokens[way], used), mean[way] = s.mean, p50[way] = s.p50, p95[way] = s.p95;

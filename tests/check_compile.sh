@@ -1,5 +1,5 @@
 #!/bin/bash
-# check_compile.sh: vlmprof.h and each companion header compile without a warning by gcc and clang, as C11 and as C++17: alone, twice, static, as
+# check_compile.sh: vlmprof.h and each header for copying compile without a warning by gcc and clang, as C11 and as C++17: alone, twice, static, as
 # declarations, after a system header, all in one file; vlmprof.h alone in an empty folder; the kernels as C and C++, the engine and the program as
 # C11. stb_image that the includer brings. Where the cross compilers are installed (Debian: mingw-w64, gcc-aarch64-linux-gnu, g++-aarch64-linux-gnu):
 # all headers and samples for Windows and ARM, the whole program for ARM. Where wine64 or qemu-aarch64 (qemu-user) is: samples and tests of headers
@@ -21,7 +21,7 @@ skip() { echo "skipped: $1"; skipped=$((skipped + 1)); }
 one() { # one NAME COMPILER ARGUMENT...
     local name=$1
     shift
-    "$@" $strict -O1 -fopenmp -I. -Iparts -Icli -c -o "$work/object" >"$work/log" 2>&1
+    "$@" $strict -O1 -fopenmp -I. -Iparts -Iparts/lib -Icli -c -o "$work/object" >"$work/log" 2>&1
     count "$name: $*" $?
 }
 
@@ -32,7 +32,7 @@ for header in vlmprof.h $parts; do
     printf '#include <stdio.h>\n%s\n#include "%s"\n' "$implementation" "$header" >"$work/system-header-first-$header"
     printf '#include "%s"\n%s\n#include "%s"\n#include "%s"\n' "$header" "$implementation" "$header" "$header" >"$work/twice-$header"
     printf '#include "%s"\nint unused_declaration;\n' "$header" >"$work/declarations-$header"
-    [ "$header" = vlmprof_engine.h ] || printf '#define VLMPROF_STATIC\n%s\n#include "%s"\n' "$implementation" "$header" >"$work/static-$header"
+    printf '#define VLMPROF_STATIC\n%s\n#include "%s"\n' "$implementation" "$header" >"$work/static-$header"
 done
 { echo "$implementation"; for header in vlmprof.h $parts; do echo "#include \"$header\""; done; } >"$work/all-headers"
 # stb_image of the includer's: from a path, declared or implemented before, implemented after
@@ -61,7 +61,7 @@ for pair in "gcc -std=c11 -x c" "clang -std=c11 -x c" "g++ -std=c++17 -x c++" "c
 done
 for compiler in gcc clang; do
     command -v "$compiler" >/dev/null || continue
-    for unit in cli.c cli/*/*.c parts/engine/*.c; do one "$unit" $compiler -std=c11 -D_DEFAULT_SOURCE -Wmissing-prototypes "$unit"; done
+    for unit in cli.c cli/*/*.c parts/lib/*.c parts/engine/*.c; do one "$unit" $compiler -std=c11 -D_DEFAULT_SOURCE -Wmissing-prototypes "$unit"; done
 done
 
 # other systems. Static programs: the emulators need no library of theirs. libstb-dev's header is searched after the compiler's own.
@@ -100,7 +100,7 @@ if command -v ${arm}gcc >/dev/null; then
     make="make -j$(nproc) CC=${arm}gcc NVCC= B=$B PROGRAM=$B/vlmprof LDFLAGS=-static"
     $make CFLAGS="-O2 -g -Werror" $B/vlmprof $B/tests/test_gemm >"$work/log" 2>&1
     count "the program for ARM" $?
-    ${arm}gcc -std=c11 -D_DEFAULT_SOURCE -O1 -fopenmp -static $strict -DTEST_SMALL -I. -Iparts tests/test_model.c $B/libvlmprof.a -o $B/tests/test_model_small -lm \
+    ${arm}gcc -std=c11 -D_DEFAULT_SOURCE -O1 -fopenmp -static $strict -DTEST_SMALL -I. -Iparts -Iparts/lib tests/test_model.c $B/libvlmprof.a -o $B/tests/test_model_small -lm \
         >"$work/log" 2>&1
     count "test_model.c for ARM" $?
     if [ -n "$qemu" ]; then

@@ -1,5 +1,5 @@
 #!/bin/bash
-# check_layers.sh [ROOT]: who includes whom. Data and includes go one way: vlmprof.h <- parts/ <- the engine and the kernels <- cli/ <- cli.c.
+# check_layers.sh [ROOT]: who includes whom. Data and includes go one way: vlmprof.h <- parts/ <- parts/lib/ <- the engine and the kernels <- cli/ <- cli.c.
 #
 # Two tables below state it. MAY: the first row that fits a file says all that it may include. NEVER: what a file must not reach, also through others.
 # A header reaches what its own .c file reaches: who includes report/report.h links report/report.c. A room is a .c file with the .h file of its name.
@@ -10,39 +10,34 @@ export LC_ALL=C
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-# FILE or FOLDER/ or PATTERN, a colon, and FILES, FOLDERS/ or names of sets. vlmprof_x is parts/vlmprof_x.h.
+# FILE or FOLDER/ or PATTERN, a colon, and FILES, FOLDERS/ or names of sets. vlmprof_x is parts/vlmprof_x.h or parts/lib/vlmprof_x.h.
 cat >"$work/may" <<'TABLE'
 vlmprof.h:
-parts/vlmprof_families.h:   vlmprof.h
-parts/vlmprof_processor.h:  vlmprof.h vlmprof_families
-parts/vlmprof_ranges.h:     vlmprof.h
-parts/vlmprof_image.h:      vlmprof.h
-parts/vlmprof_file.h:       vlmprof.h
-parts/vlmprof_config.h:     vlmprof.h
-parts/vlmprof_checkpoint.h: vlmprof.h vlmprof_file vlmprof_config
-parts/vlmprof_gguf.h:       vlmprof.h vlmprof_file vlmprof_config vlmprof_checkpoint
-parts/vlmprof_unicode.h:    vlmprof.h
-parts/vlmprof_tokenizer.h:  vlmprof.h vlmprof_unicode
-parts/vlmprof_prompt.h:     vlmprof.h
-parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode parts/vlmprof_score_tools.h
+parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode vlmprof_score_tools
 parts/vlmprof_score_tools.h: vlmprof_score
-parts/vlmprof_caption.h:    vlmprof.h vlmprof_unicode
-parts/vlmprof_analysis.h:   vlmprof.h
-parts/vlmprof_latency.h:    vlmprof.h vlmprof_analysis
-parts/vlmprof_noise.h:      vlmprof.h
-parts/vlmprof_stages.h:     vlmprof.h
-parts/vlmprof_chat.h:       vlmprof.h
-parts/vlmprof_server.h:     vlmprof.h vlmprof_chat
-parts/vlmprof_load.h:       vlmprof.h vlmprof_analysis
 parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
-parts/vlmprof_engine.h:     vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
+parts/vlmprof_:             vlmprof.h
+parts/lib/vlmprof_caption.: vlmprof.h vlmprof_unicode vlmprof_caption
+parts/lib/vlmprof_chat.:    vlmprof.h vlmprof_chat
+parts/lib/vlmprof_checkpoint.: vlmprof.h vlmprof_file vlmprof_config vlmprof_checkpoint
+parts/lib/vlmprof_config.:  vlmprof.h vlmprof_config
+parts/lib/vlmprof_engine.:  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
+parts/lib/vlmprof_gguf.:    vlmprof.h vlmprof_file vlmprof_config vlmprof_checkpoint vlmprof_gguf
+parts/lib/vlmprof_analysis.: vlmprof.h vlmprof_analysis
+parts/lib/vlmprof_latency.: vlmprof.h vlmprof_analysis vlmprof_latency
+parts/lib/vlmprof_load.:    vlmprof.h vlmprof_analysis vlmprof_load
+parts/lib/vlmprof_noise.:   vlmprof.h vlmprof_noise
+parts/lib/vlmprof_processor.: vlmprof.h vlmprof_families vlmprof_processor
+parts/lib/vlmprof_prompt.:  vlmprof.h vlmprof_prompt
+parts/lib/vlmprof_server.:  vlmprof.h vlmprof_chat vlmprof_server
+parts/lib/vlmprof_tokenizer.: vlmprof.h vlmprof_unicode vlmprof_tokenizer
 parts/engine/backend.h:     vlmprof.h vlmprof_stages vlmprof_ranges
 parts/engine/host_loops.h:  vlmprof.h
 parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_config vlmprof_checkpoint vlmprof_gguf vlmprof_file vlmprof_engine parts/engine/
 parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
-cli/results/:               vlmprof.h cli/base/ cli/results/
+cli/results/:               vlmprof.h vlmprof_noise cli/base/ cli/results/
 cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h
 cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h
 cli/model/:                 subjects cli/base/ cli/model/
@@ -51,33 +46,38 @@ cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption
 cli/formats/:               vlmprof.h vlmprof_file vlmprof_unicode cli/base/ cli/formats/
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
-cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/model/image.h cli/tile/ cli/server/
-cli/request/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/
-cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/formats/ cli/dataset/
-cli/sweep/profile_page.c:   subjects cli/base/ cli/results/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
-cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
+cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/results/ cli/model/image.h cli/tile/ cli/server/
+cli/measure/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/
+cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/formats/ cli/dataset/
+cli/profile/profile_page.c: subjects cli/base/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h cli/page/flame_page.h
+cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/
+cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/dataset/ cli/sweep/
 cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
-cli/load/:                  subjects cli/base/ cli/score/ cli/request/record.h cli/server/ cli/dataset/ cli/load/
+cli/load/:                  subjects cli/base/ cli/score/ cli/measure/record.h cli/server/ cli/dataset/ cli/load/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/results/ cli/report/
 cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
 cli/commands/commands.h:    cli/base/
-cli/commands/run_endpoint.: subjects rooms cli/commands/run_endpoint.h
 cli/commands/best_objective.: subjects rooms cli/commands/best_objective.h
 cli/commands/command_best.c: subjects rooms cli/commands/commands.h cli/commands/best_objective.h
 cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h
 cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
-cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/run_endpoint.h
-cli/commands/command_ask.c: cli/base/ cli/commands/commands.h cli/commands/run_endpoint.h
+cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
+cli/commands/command_ask.: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
 cli/commands/:              subjects rooms cli/commands/commands.h
-cli.c:                      vlmprof.h cli/base/ cli/help/ cli/request/provenance.h cli/commands/commands.h
+cli.c:                      vlmprof.h cli/base/ cli/help/ cli/measure/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several
-    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/model\/ cli\/results\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/help\/ cli\/server\/ cli\/request\/ cli\/formats\/ cli\/dataset\/ cli\/sweep\/ cli\/load\/ cli\/report\/ cli\/page\//g' \
-        -e 's/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g; s/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g'
+    sed -E -f <(
+        echo 's#\bsubjects\b#vlmprof.h parts/vlmprof_ parts/lib/vlmprof_#g'
+        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/formats/ cli/dataset/ cli/sweep/ cli/load/ cli/report/ cli/page/#g'
+        for path in parts/vlmprof_*.h parts/lib/vlmprof_*.h; do
+            name=${path##*/}
+            echo "s#(^| )${name%.h}( |\$)#\\1$path\\2#g"
+        done)
 }
 # Who reads results, journals, scores, sizes and traces needs no engine; what one request is made of knows no data set and no sweep.
-engine="parts/vlmprof_engine.h parts/engine/ vlmprof_kernels.cu cli/model/model.h cli/request/request.h"
+engine="parts/lib/vlmprof_engine.h parts/engine/ vlmprof_kernels.cu cli/model/model.h cli/measure/engine.h"
 cat >"$work/never" <<TABLE
 cli/base/:                    $engine
 cli/results/:                 $engine
@@ -90,7 +90,7 @@ cli/help/:                    $engine
 cli/server/:                  $engine
 cli/report/:                  $engine
 cli/page/:                    $engine
-cli/request/record.:          $engine
+cli/measure/record.:          $engine
 cli/sweep/journal.:           $engine
 cli/sweep/ranks.:             $engine
 cli/sweep/reference_layout.:  $engine
@@ -114,10 +114,10 @@ sed -E 's/ +/ /g; s/: ?/:/' "$work/may" | while IFS=: read -r who what; do echo 
 sed -E -i 's/ +/ /g; s/: ?/:/' "$work/never"
 
 find vlmprof.h vlmprof_kernels.cu cli.c parts cli \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) 2>"$work/missing" | sort >"$work/files"
-# FILE LINE INCLUDED, an included file by its path from the root: beside the file itself, or where -I. -Iparts -Icli find it
+# FILE LINE INCLUDED, an included file by its path from the root: beside the file itself, or where -I. -Iparts -Iparts/lib -Icli find it
 while read -r file; do
     grep -nE '^[[:blank:]]*#[[:blank:]]*include[[:blank:]]*"' "$file" | sed -E 's/^([0-9]+):[^"]*"([^"]*)".*/\1 \2/' | while read -r line name; do
-        for at in "$(dirname "$file")/" "" parts/ cli/; do
+        for at in "$(dirname "$file")/" "" parts/ parts/lib/ cli/; do
             at=${at#./}
             if [ -f "$at$name" ]; then echo "$file $line $at$name"; continue 2; fi
         done
@@ -174,7 +174,7 @@ FILENAME == ARGV[2] {
 }
 { if ($3 !~ /^\?/) edges[$1] = edges[$1] " " $3 }
 END {
-    for (f = 1; f <= file_count; f++) if (files[f] ~ /^cli\/.*\.h$/) {
+    for (f = 1; f <= file_count; f++) if (files[f] ~ /^(cli|parts\/lib)\/.*\.h$/) {
         unit = files[f]
         sub(/\.h$/, ".c", unit)
         if (unit in is_file) edges[files[f]] = edges[files[f]] " " unit

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mutate.py: do the tests of a room find a fault in it?
 
-    tests/mutate.py [--seed N] [--count N] [--jobs N] [--keep FOLDER] [--list] [--tests PROGRAM,..] SOURCE...
+    tests/mutate.py [--seed N] [--count N] [--rooms ROOM,..] [--jobs N] [--keep FOLDER] [--list] [--tests PROGRAM,..] SOURCE...
 
 Plants COUNT faults in the sources (files, or folders for all their .c, .h and .cu), one at a time, in a copy of the tree: another operator,
 constant, index or condition, a statement dropped. Each room (a folder, or a file of the top one) gets its share of COUNT by its lines. Each time the copy
@@ -223,35 +223,33 @@ class Tree:
             resource.setrlimit(resource.RLIMIT_DATA, (12 << 30, 12 << 30))
         return run([program_of(test)], self.folder, seconds, env=self.environment, preexec_fn=limit) == 0
 
-    def prepare(self, tests):
-        """builds and runs tests that were not yet run on the tree as it is; returns the one that fails, or None"""
-        for test in tests:
-            if test in self.seconds:
-                continue
-            if not self.build(targets(test)):
-                return test
-            begin = time.time()
-            if not self.passes(test, self.options.timeout):
-                return test
-            self.seconds[test] = time.time() - begin
-        return None
+    def prepare(self, test):
+        """builds and runs a test that was not yet run on the tree as it is"""
+        if test in self.seconds:
+            return
+        built, begin = self.build(targets(test)), time.time()
+        if not built or not self.passes(test, self.options.timeout):
+            sys.exit("%s does not build, or fails without a fault" % test)
+        self.seconds[test] = time.time() - begin
 
     def plant(self, fault, text, tests):
         """the test that finds the fault; "": none does; None: it does not compile"""
         path, start, end, new, _ = fault
-        place = os.path.join(self.folder, path)
-        with open(place, "w", encoding="utf-8") as file:
-            file.write(text[:start] + new + text[end:])
-        try:
-            for test in tests:  # each is built when its turn comes: most faults are found by the first one
+        for test in tests:  # each is built when its turn comes: most faults are found by the first one
+            self.prepare(test)
+            self.write(path, text[:start] + new + text[end:])
+            try:
                 if not self.build(targets(test, path)):
                     return None
                 if not self.passes(test, 10 * self.seconds[test] + 20):
                     return test
-            return ""
-        finally:
-            with open(place, "w", encoding="utf-8") as file:
-                file.write(text)
+            finally:
+                self.write(path, text)
+        return ""
+
+    def write(self, path, text):
+        with open(os.path.join(self.folder, path), "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 def draw_order(faults, draw):
@@ -295,9 +293,6 @@ def plant_room(tree, order, count, texts, chosen):
     for fault in order:
         if counts[0] + counts[1] >= count:
             break
-        failing = tree.prepare(chosen[fault[0]])
-        if failing:
-            sys.exit("%s does not build, or fails without a fault" % failing)
         finder = tree.plant(fault, texts[fault[0]], chosen[fault[0]])
         counts[2 if finder is None else 0 if finder else 1] += 1
         if finder is not None:
@@ -310,6 +305,7 @@ def main():
     parser.add_argument("sources", nargs="+", metavar="SOURCE")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--rooms", help="of the draw, plant the faults of these rooms alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--timeout", type=int, default=600, help="seconds of a test program without a fault; with one it gets ten times what it took, and 20 s")
     parser.add_argument("--tests", help="these instead of the table's")
@@ -331,6 +327,8 @@ def main():
     for room in sorted(orders):
         orders[room] = [fault for fault in draw_order(orders[room], draw) if without_place(shown(texts[fault[0]], fault)) not in equals]
     part = shares({room: lines[room] for room in lines if orders[room]}, options.count)
+    if options.rooms:
+        part = {room: part[room] for room in options.rooms.split(",")}
     print("%d places for a fault in %d files, seed %d" % (sum(map(len, orders.values())), len(texts), options.seed), flush=True)
     if options.list:
         for room in sorted(part):

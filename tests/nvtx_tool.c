@@ -23,7 +23,7 @@ int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t table_of) {
 #include "vlmprof.h"
 #include "vlmprof_ranges.h"
 #include <stdio.h>
-#include "kernels/nvtx.h"
+#include "kernels/shared/nvtx.h"
 
 int main(void) {
     const vp_range_hooks *hooks = vk_range_hooks();

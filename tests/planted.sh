@@ -55,8 +55,8 @@ build() {
 }
 plant() { # plant KIND SED [FINDER: selftest, kernels where no model of selftest comes by, or step]
     local finder=${3:-selftest}
-    mkdir -p "$work/kernels"
-    for file in vlmprof_kernels.cu parts/kernels/*.h; do sed "$2" "$file" > "$work/${file#parts/}"; done
+    mkdir -p "$work"/kernels/{shared,cpu,gpu}
+    for file in vlmprof_kernels.cu parts/kernels/*/*.h; do sed "$2" "$file" > "$work/${file#parts/}"; done
     if [ -n "$2" ] && cmp -s vlmprof_kernels.cu "$work/vlmprof_kernels.cu" && diff -rq parts/kernels "$work/kernels" >/dev/null; then
         echo "FAILED $1: the place where it is planted has changed"
         failed=$((failed + 1))

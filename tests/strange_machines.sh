@@ -157,9 +157,25 @@ can "a repository in a folder with blanks" "${prefix[@]}" true && machine "a rep
 mkdir "$work/bin"
 for tool in bash sh env cat head tail cut sort uniq wc tr ls mkdir rm mv cp ln chmod touch date dirname basename mktemp sleep seq tee cmp diff printf \
     test true false expr id rmdir nproc realpath readlink stat df du timeout xargs paste comm uname od install find grep sed awk gawk mawk cc gcc g++ as ld ar make; do
-    if path=$(command -v $tool) && [ -x "$path" ]; then ln -s "$(realpath "$path")" "$work/bin/$tool"; fi
+    if path=$(type -ap $tool | grep -v ccache | head -n 1) && [ -x "$path" ]; then ln -s "$(realpath "$path")" "$work/bin/$tool"; fi
 done
-machine "few tools" "tests/test_nvtx.sh tests/test_cupti.sh tests/test_install.sh tests/test_host.sh server" env PATH="$work/bin" CC=cc NVCC=
+machine "few tools" "tests/test_nvtx.sh tests/test_cupti.sh tests/test_install.sh tests/test_host.sh tests/test_numbers.sh tests/test_make.sh
+    server" env PATH="$work/bin" CC=cc NVCC=
+
+# ---- an nvcc that compiles nothing, and no GPU: make demo and make test leave GPU code out, and say so; make alone builds it
+mkdir "$work/cuda"
+printf '#!/bin/sh\nexit 1\n' >"$work/cuda/nvcc"
+chmod 755 "$work/cuda/nvcc"
+name="an nvcc and no GPU"
+machine "$name" "command_info tests/test_host.sh tests/test_install.sh tests/test_make.sh" env PATH="$work/cuda:$PATH" NVCC="$work/cuda/nvcc"
+if [ -n "$(make -pn help | sed -n 's/^GPU_DRIVER := //p')" ]; then skip "$name: make demo" "there is a GPU here"
+elif [ -z "$ONLY" ] || [[ $name == $ONLY ]]; then
+    for goal in demo test; do
+        check "$name: make $goal compiles no GPU code" bash -c 'make -n "$1" B="$2/new" NVCC="$2/cuda/nvcc" >"$2/made" && grep -q "cli.c" "$2/made" && ! grep -q vlmprof_cuda "$2/made"' - $goal "$work"
+    done
+    check "$name: make demo says so" grep -q "No GPU driver here" <(make -n demo NVCC="$work/cuda/nvcc")
+    check "$name: make compiles GPU code" grep -q vlmprof_cuda <(make -n all B="$work/new" NVCC="$work/cuda/nvcc")
+fi
 
 echo "strange_machines: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -71,6 +71,18 @@ static void test_corners(void) {
                    __LINE__, "%s: %zu steps, %zu tiny", family.preset->name, steps, tiny);
         check_note(wide && thin, __FILE__, __LINE__, "%s: %zu wide, %zu thin", family.preset->name, wide, thin);
     }
+    check_case("corners: many of them lie all along the steps");
+    {
+        vp_family family;
+        int32_t least = INT32_MAX, most = 0;
+        vp_family_default(preset_of("qwen2-vl"), &family);
+        for (size_t a = 0, count = corners_for(&family, CORNER_PIXELS_DEFAULT, 60, 0); a < count; a++) {
+            if (strcmp(corners[0][a].why, "at a step of the width")) continue;
+            if (corners[0][a].width_px < least) least = corners[0][a].width_px;
+            if (corners[0][a].width_px > most) most = corners[0][a].width_px;
+        }
+        CHECK(least < 1000 && most > 6000);
+    }
     check_case("corners: where limits begin to count, and the limits that no image reaches");
     {
         vp_family family, lifted;

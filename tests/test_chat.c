@@ -9,17 +9,27 @@ static int may_allocate(void) {
     allocations_left--;
     return 1;
 }
-static void *test_malloc(size_t bytes) { return may_allocate() ? malloc(bytes) : NULL; }
-static void *test_calloc(size_t count, size_t bytes) { return may_allocate() ? calloc(count, bytes) : NULL; }
-static void *test_realloc(void *memory, size_t bytes) { return may_allocate() ? realloc(memory, bytes) : NULL; }
+static long held; /* pieces of memory that are not freed yet */
+static void *counted(void *memory) { held += memory != NULL; return memory; }
+static void *test_malloc(size_t bytes) { return may_allocate() ? counted(malloc(bytes)) : NULL; }
+static void *test_calloc(size_t count, size_t bytes) { return may_allocate() ? counted(calloc(count, bytes)) : NULL; }
+static void *test_realloc(void *memory, size_t bytes) {
+    if (!memory) return test_malloc(bytes);
+    return may_allocate() ? realloc(memory, bytes) : NULL;
+}
+static void test_free(void *memory) {
+    held -= memory != NULL;
+    free(memory);
+}
 #define malloc test_malloc
 #define calloc test_calloc
 #define realloc test_realloc
-#define VLMPROF_CHAT_IMPLEMENTATION
-#include "vlmprof_chat.h"
+#define free test_free
+#include "vlmprof_chat.c"
 #undef malloc
 #undef calloc
 #undef realloc
+#undef free
 #include "support/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------- requests */
@@ -515,13 +525,14 @@ static void test_answers(void) {
             vp_chat_reply reply;
             vp_error error = {VP_OK, 0, "", ""};
             vp_result result;
+            const long before = held;
             CHECK_INT(vp_chat_reply_begin(&reply, (vp_chat_api)answer->api, answer->type, 4000), VP_OK);
             result = feed_reply(&reply, answer->text, bytes, cut > bytes ? cut - bytes : 0, cut, &error);
             CHECK_TEXT(summary_of(&reply, result, text, sizeof text), answer->want);
             CHECK(error.code == result && (result == VP_OK || error.text[0]));
             CHECK_INT(vp_chat_reply_feed(&reply, "x", result != VP_OK, 1, NULL), result); /* what ended it stays */
             vp_chat_reply_free(&reply);
-            CHECK(!reply.text && !reply.pieces && !reply.state);
+            CHECK(!reply.text && !reply.pieces && !reply.state && held == before);
         }
     }
 }

@@ -12,12 +12,11 @@ static void *failing_realloc(void *old, size_t bytes) { return allocation_fails(
 #define malloc(bytes) failing_malloc(bytes)
 #define calloc(count, bytes) failing_calloc(count, bytes)
 #define realloc(old, bytes) failing_realloc(old, bytes)
-#define VLMPROF_CONFIG_IMPLEMENTATION
-#define VLMPROF_CHECKPOINT_IMPLEMENTATION
 #define VLMPROF_FILE_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_file.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.c"
+#include "vlmprof_checkpoint.c"
 #include "support/check.h"
 #include "support/folder.h"
 

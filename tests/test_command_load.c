@@ -38,6 +38,7 @@ static void test_trials(void) {
         char *text = text_of_file(in_folder("l/questions_load_rate40.json"));
         CHECK(has(text, "\"schema\": \"vlmprof-load-1\"") && has(text, "\"status\": \"complete\"") && has(text, "\"goodput_interval\""));
         CHECK(has(text, "\"pred\": \"a a a \"") && has(text, "\"completion_tokens\": 3"));
+        CHECK(strlen(text) > 3 && !strcmp(text + strlen(text) - 3, "\n}\n"));
         free(text);
     }
     check_case("the same command again measures nothing but the warm-up and prints the same");

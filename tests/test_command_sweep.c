@@ -527,12 +527,37 @@ static void test_other_models(void) {
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --image_knob longest_edge=2", 2, "max_crops");
 }
 
+/* A sweep that was stopped behind the second configuration's kernel pass times none of both again. */
+static void test_kernel_pass(void) {
+#define PASSES "sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --num_samples 1 --image_knob max_pixels=65536 --max_new_tokens 2 --ignore_eos " \
+    "--top_k_list 1 2 --num_runs_per_sample 1 --device cpu --gemm plain --kernel_pass --quiet --output_dir %F/passes"
+    char *journal, *end;
+    int passes = 0;
+    check_case("kernels of a shape are timed once, also when the sweep goes on");
+    CHECK_INT(cli(PASSES), 0);
+    journal = check_read(in_folder("passes/journal.jsonl"), NULL);
+    end = journal ? strstr(journal, "{\"kernels\": {\"config\": \"questions_imgsizemax_pixels65536_topk2") : NULL;
+    if (CHECK(end != NULL)) {
+        *(char *)(size_t)next_line(end) = 0;
+        write_text(in_folder("passes/journal.jsonl"), journal);
+        CHECK_INT(cli(PASSES), 0);
+        free(journal);
+        journal = check_read(in_folder("passes/journal.jsonl"), NULL);
+        for (const char *line = journal; line && *line; line = next_line(line)) passes += !strncmp(line, "{\"kernels\"", 10);
+        CHECK_INT(passes, 2);
+        CHECK(journal && strstr(journal, "{\"finished\": true}"));
+    }
+    free(journal);
+    remove_folder(in_folder("passes"));
+}
+
 int main(void) {
     if (!command_begin("command_sweep")) return 1;
     test_sweep();
     test_sweep_strategies();
     test_sweep_failures();
     test_resume();
+    test_kernel_pass();
     test_full_plan();
     test_noise();
     test_without_experts();

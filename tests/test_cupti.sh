@@ -1,5 +1,5 @@
 #!/bin/bash
-# What parts/kernels/cupti_records.h says of libcupti is what the CUDA Toolkit's header and library say, where they are installed.
+# What parts/kernels/gpu/cupti_records.h says of libcupti is what the CUDA Toolkit's header and library say, where they are installed.
 cd "$(dirname "$0")/.." || exit 1
 CC=${CC:-cc}
 work=$(mktemp -d) || exit 1
@@ -14,7 +14,7 @@ cat > "$work/compare.c" <<'C'
 #include <cupti.h>
 #include <dlfcn.h>
 #include <stdio.h>
-#include "kernels/cupti_records.h"
+#include "kernels/gpu/cupti_records.h"
 #if CUPTI_API_VERSION >= 130000
 typedef CUpti_ActivityKernel10 kernel;
 typedef CUpti_ActivityMemcpy6 copy;

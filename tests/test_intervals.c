@@ -100,6 +100,22 @@ static void test_bounded_exact(void) {
     }
 }
 
+/* What a tail at the mean itself is: between those a hair above and below it. */
+static void test_bounded_middle(void) {
+    static double values[MOST], none[MOST];
+    check_case("the saddlepoint formula has no step at the mean");
+    for (int n = 200; n <= 800; n *= 2) {
+        double sum = 1, p[3]; /* with the end of the range: the mean of the tail's weights */
+        for (int i = 0; i < n; i++) sum += values[i] = i % 10 ? 0.02 : 0.9;
+        for (int k = 0; k < 3; k++) {
+            vp_comparison comparison;
+            CHECK_INT(vp_compare_accuracy(none, values, (size_t)n, 0, 1, sum / (n + 1) * (1 + 0.0005 * (k - 1)), 0.05, scratch, sizeof scratch, &comparison), VP_OK);
+            p[k] = comparison.p_equivalence;
+        }
+        check_note(p[0] > p[2] && fabs(p[1] - 0.5 * (p[0] + p[2])) < 1e-5 * p[1], __FILE__, __LINE__, "%d samples: %.6f, %.6f, %.6f", n, p[0], p[1], p[2]);
+    }
+}
+
 static void test_properties(void) {
     check_case("no interval is without width, all lie in the range, swapping the sides swaps them, more samples make them narrower");
     for (int n = 1; n <= 30; n++) {
@@ -408,6 +424,7 @@ static void test_resolution(void) {
 int main(void) {
     test_published();
     test_bounded_exact();
+    test_bounded_middle();
     test_properties();
     test_coverage();
     test_compare();

@@ -84,19 +84,19 @@ static void test_head(void) {
     CHECK_INT(read_lines(), 0);
     CHECK_TEXT(room_said, "");
     CHECK_TEXT(book.plan, "abc");
-    CHECK_TEXT(book.model, "tiny");
-    CHECK_TEXT(book.timing, "stage");
-    CHECK(book.synthetic && !book.ignore_eos);
-    CHECK(book.run_count == 3 && book.total_blocks == 6 && book.bare_every == 4);
+    CHECK_TEXT(book.head.model, "tiny");
+    CHECK_TEXT(book.head.timing, "stage");
+    CHECK(book.head.synthetic && !book.head.ignore_eos);
+    CHECK(book.head.num_runs_per_sample == 3 && book.head.num_total_blocks == 6 && book.head.bare_every == 4);
     CHECK_INT(book.set_count, 2);
-    CHECK_TEXT(book.sets[0].task, "first");
-    CHECK_TEXT(book.sets[0].path, "a.jsonl");
-    CHECK_TEXT(book.sets[0].metric, "vqa_seed");
-    CHECK_TEXT(book.sets[0].hash, "77");
-    CHECK_TEXT(book.sets[1].task, "second");
-    CHECK_TEXT(book.sets[1].hash, "78");
-    CHECK(book.sets[0].new_tokens == 8 && book.sets[1].new_tokens == 9);
-    CHECK(book.sets[0].sample_count == 5 && book.sets[1].sample_count == 0);
+    CHECK_TEXT(book.sets[0].data.task, "first");
+    CHECK_TEXT(book.sets[0].data.path, "a.jsonl");
+    CHECK_TEXT(book.sets[0].data.metric, "vqa_seed");
+    CHECK_TEXT(book.sets[0].data.content_hash, "77");
+    CHECK_TEXT(book.sets[1].data.task, "second");
+    CHECK_TEXT(book.sets[1].data.content_hash, "78");
+    CHECK(book.sets[0].data.max_new_tokens == 8 && book.sets[1].data.max_new_tokens == 9);
+    CHECK(book.sets[0].data.num_samples == 5 && book.sets[1].data.num_samples == 0);
     CHECK(book.sets[0].configuration_count == 2 && book.sets[1].configuration_count == 1);
     check_case("... and its configurations, each with a place in its set");
     CHECK_INT(book.configuration_count, 3);
@@ -118,7 +118,7 @@ static void test_head(void) {
     CHECK(book.files[0].end == (int64_t)lines.bytes && book.files[0].grid != 0);
     index_free(&book);
     CHECK_INT(read_text("ignore", HEAD_WITH("d", "true", "2", "4", "")), 0);
-    CHECK(book.ignore_eos && book.files[0].rank == 2 && book.files[0].world_size == 4 && book.files[0].grid == 0);
+    CHECK(book.head.ignore_eos && book.files[0].rank == 2 && book.files[0].world_size == 4 && book.files[0].grid == 0);
 }
 #define OLD_HEAD(rank) HEAD_SHAPED("d", "false", rank, "2", "", "")
 static void test_shape(void) {

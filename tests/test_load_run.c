@@ -75,6 +75,11 @@ static void test_queue(void) {
     CHECK_NEAR(summary.goodput, summary.good_share.value * summary.offered, 1e-9);
     CHECK(summary.latency[LOAD_E2E][LOAD_P50].value >= 1e3 * service_s);
     CHECK_INT(summary.latency_count[LOAD_TPOT], 0); /* one token has no decode step */
+    CHECK_INT(summary.incomplete, 0);
+    records.items[3].is_complete = records.items[5].is_complete = 0;
+    records.items[5].reason = strdup("a failed one is not counted twice");
+    summary = load_summarize(&records, 0, due_s[REQUESTS - 1] + 0.001, &slo);
+    CHECK(summary.incomplete == 1 && summary.failed == 1);
     close_server(&endpoint, &records);
 }
 

@@ -159,11 +159,11 @@ static void test_warnings(void) {
     make();
     files[0].failed_count = 2;
     files[1].failed_count = 1;
-    files[1].missing_count = 4;
-    files[0].missing_count = -1;
-    files[0].throttled_runs = 5;
-    files[1].throttled_runs = -1;
-    files[1].is_synthetic = 1;
+    files[1].num_missing = 4;
+    files[0].num_missing = -1;
+    files[0].num_throttled_runs = 5;
+    files[1].num_throttled_runs = -1;
+    files[1].synthetic = 1;
     text_list_copy(&results.notes, "a note");
     CHECK_INT(measure("first", &experts), 0);
     CHECK(is_warned("3 points failed, 4 are missing") && is_warned("5 runs were throttled") && is_warned("synthetic weights") && is_warned("a note"));
@@ -195,7 +195,8 @@ static void test_warnings(void) {
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
     CHECK(strstr(room_said, "differ in their weights (not said, bf16)") != NULL);
     make();
-    files[0].device = files[1].device = files[0].model = files[1].model = NULL;
+    files[0].device = files[1].device = NULL;
+    files[0].model = files[1].model = NULL;
     CHECK_INT(measure("first", &experts), 0);
     CHECK_TEXT(got.device, "not said");
     CHECK_TEXT(got.model, "not said");

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "base/noise.h"
+#include "results/fields.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include <math.h>
@@ -203,15 +204,15 @@ static void test_json(void) {
     vp_json_end_object(&writer);
     CHECK_INT(vp_json_finish(&writer), VP_OK);
     CHECK_INT(parse_json(&parsed, text.data, text.bytes, NULL), VP_OK);
-    read_noise(&parsed.json, vp_json_get(&parsed.json, 0, "noise"), &back);
+    fields_read(&parsed.json, vp_json_get(&parsed.json, 0, "noise"), &NOISE, &back);
     CHECK(back.samples == 10 && back.busy_samples == 3 && back.stolen_samples == 3 && back.pair_count == 40 && back.bare_pair_count == 0);
     CHECK(back.busy_percent == 62 && back.stolen_percent == 8.1 && back.spread == 0.125 && isnan(back.bare_spread) && back.mhz_high == 2009);
     CHECK_INT(vp_noise_reasons(&back), vp_noise_reasons(&summary));
     check_case("an older file says nothing; numbers that no file of ours has are not believed");
-    read_noise(&parsed.json, VP_JSON_NONE, &back);
+    fields_read(&parsed.json, VP_JSON_NONE, &NOISE, &back);
     CHECK(back.samples == 0 && isnan(back.load) && vp_noise_reasons(&back) == 0);
     CHECK_INT(parse_json(&parsed, foreign, strlen(foreign), NULL), VP_OK);
-    read_noise(&parsed.json, 0, &back);
+    fields_read(&parsed.json, 0, &NOISE, &back);
     CHECK(back.samples == 0 && back.busy_samples == 0 && isnan(back.load) && isnan(back.mhz_high) && vp_noise_reasons(&back) == 0);
     free(parsed.nodes);
     free(text.data);

@@ -32,6 +32,11 @@ static void test_help(void) {
         snprintf(words, sizeof words, "help %s", (*command)->name);
         CHECK_INT(cli(words), 0);
         CHECK(last.out && strstr(last.out, "usage: vlmprof") && strstr(last.out, (*command)->summary));
+        for (size_t i = 0; i < (*command)->option_count; i++) {
+            snprintf(words, sizeof words, options[i].kind == GROUP ? "\n%s:\n" : "\n  --%s ", options[i].name);
+            check_note(last.out && strstr(last.out, words) && (options[i].kind == GROUP || strstr(last.out, options[i].help)), __FILE__, __LINE__,
+                       "help %s lacks %s", (*command)->name, words);
+        }
         snprintf(words, sizeof words, "help %s --man", (*command)->name);
         CHECK_INT(cli(words), 0);
         CHECK(last.out && !strncmp(last.out, ".TH \"VLMPROF-", 13) && strstr(last.out, ".SH EXAMPLES"));

@@ -1,6 +1,6 @@
 /* test_provenance.c: options of each kind as JSON, versions, a made-up GPU and its clocks, whole texts compared. */
 #define _POSIX_C_SOURCE 200809L
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "base/json.h"
 #include "support/check.h"
 #include "support/folder.h"

@@ -21,17 +21,17 @@ check "sample 02 has finite percentiles of three stages" [ "$(grep -cE '"(min|p5
 # sample 03: its counts are those of vlmprof tile, its total and mean those of its rows; a file that is no image is named, and the rest counted
 pictures=$(cd samples && ls *.jpg *.png | LC_ALL=C sort)
 tokens_of() { # tokens_of OPTIONS...: vision tokens of the pictures, a line each, as vlmprof tile counts them
-    (cd samples && "$program" tile $pictures --csv "$@") | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /^(features|actual_vision_tokens)$/) c = i }
+    (cd samples && "$program" tile $pictures --csv "$@") | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /^(features|actual_vision_tokens|total_tokens)$/) c = i }
         NR > 1 { print $c }'
 }
 program=$(realpath "$PROGRAM")
-paste -d' ' <(echo "$pictures") <(tokens_of) <(tokens_of --tier low) <(tokens_of --tier medium) <(tokens_of --tier high) > "$work/wanted"
+paste -d' ' <(echo "$pictures") <(tokens_of) <(tokens_of --tier low) <(tokens_of --tier medium) <(tokens_of --tier high) <(tokens_of --family qwen3-vl) > "$work/wanted"
 "$B/samples/03_tokens_of_folder" samples > "$work/tokens"
 check "sample 03 ends well" [ $? -eq 0 ]
 check "sample 03 has a row for each of the 10 pictures" [ "$(wc -l < "$work/wanted") $(wc -l < "$work/tokens")" = "10 15" ]
-check "sample 03 counts what vlmprof tile counts" diff <(awk 'NR > 1 && NR < 12 { print $1, $5, $6, $7, $8 }' "$work/tokens") "$work/wanted"
-check "sample 03 adds up" diff <(awk '$1 == "total" || $1 == "mean" { print $1, $2, $3, $4, $5 }' "$work/tokens") \
-    <(awk '{ for (i = 2; i < 6; i++) s[i] += $i } END { for (r = 1; r < 11; r += 9) printf "%s %.1f %.1f %.1f %.1f\n", r == 1 ? "total" : "mean", s[2] / r, s[3] / r, s[4] / r, s[5] / r }' "$work/wanted")
+check "sample 03 counts what vlmprof tile counts" diff <(awk 'NR > 1 && NR < 12 { print $1, $5, $6, $7, $8, $9 }' "$work/tokens") "$work/wanted"
+check "sample 03 adds up" diff <(awk '$1 == "total" || $1 == "mean" { print $1, $2, $3, $4, $5, $6 }' "$work/tokens") \
+    <(awk '{ for (i = 2; i < 7; i++) s[i] += $i } END { for (r = 1; r < 11; r += 9) printf "%s %.1f %.1f %.1f %.1f %.1f\n", r == 1 ? "total" : "mean", s[2] / r, s[3] / r, s[4] / r, s[5] / r, s[6] / r }' "$work/wanted")
 mkdir "$work/folder" && cp samples/cat.jpg "$work/folder/" && echo "no picture" > "$work/folder/b.png" && mkdir "$work/folder/c.png"
 "$B/samples/03_tokens_of_folder" "$work/folder" > "$work/tokens" 2> "$work/named"
 check "sample 03 ends with 1 after a file that is no image" [ $? -eq 1 ]
@@ -50,7 +50,7 @@ check "sample 04 saves its table" [ "$(grep -cE '"schema": "vlmprof-ops-1"|"call
 check "sample 05 ends its ranges with their scopes" grep -q "sum 1500, 0 ranges open" <("$B/samples/05_ranges")
 
 for target in $(grep -ohE '`?make [a-z-]+' README.md | awk '{ print $2 }' | sort -u); do
-    check "README's make $target is a target" grep -qE "^([a-z-]+ )*$target:" Makefile
+    check "README's make $target is a target" grep -qE "^([a-z-]+ )*$target:" Makefile mk/*.mk
 done
 for file in $(grep -oE '^\| `[^`]+` \|' README.md | tr -d '|` '); do
     check "README's file $file exists" [ -e "$file" ]

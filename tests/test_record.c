@@ -1,6 +1,6 @@
 /* test_record.c: a made-up point as JSON, whole texts compared: layout, tokens, times of runs, answer and score, the record's members. */
 #define _POSIX_C_SOURCE 200809L
-#include "request/record.h"
+#include "measure/record.h"
 #include "support/check.h"
 
 static struct text_buffer out;
@@ -109,6 +109,24 @@ static void test_times(void) {
     CHECK(strstr(text, "{\"T_vision_total\": null, ") == text && strstr(text, "\"T_decode_per_step\": [], \"runs\": {\"T_vision_total\": [], ") != NULL);
     CHECK(strstr(text, "\"vit\": {\"wall_ms\": null, ") != NULL && !strstr(text, "0.0"));
 }
+static void test_served(void) {
+    const char *text;
+    struct served *served = zeroed(1, sizeof *served);
+    const struct served_sizes sizes = {0};
+    check_case("a server's pass: a time of 0 is a time, -1 is none");
+    make();
+    served->headers_ns = served->first_ns = -1;
+    runs[0].served = served;
+    point.run_count = 1;
+    point.is_served = 1;
+    put_served_point(begin(), &point, &sizes);
+    text = end();
+    CHECK(strstr(text, "\"sent_ms\": 0.0, \"headers_ms\": null, \"first_output_ms\": 0.0, ") != NULL);
+    served->sent_ns = served->first_output_ns = -1;
+    served->headers_ns = 0;
+    put_served_point(begin(), &point, &sizes);
+    CHECK(strstr(end(), "\"sent_ms\": null, \"headers_ms\": 0.0, \"first_output_ms\": null, ") != NULL);
+}
 static void answer_is(const char *want) {
     struct scoring scoring;
     vp_score_outcome outcome;
@@ -192,6 +210,7 @@ int main(void) {
     test_layout();
     test_tokens();
     test_times();
+    test_served();
     test_answer();
     test_metadata();
     knob_values_free(&knobs);

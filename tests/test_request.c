@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
-#include "request/input.h"
+#include "measure/input.h"
 
 enum { NEW_TOKENS = 4, RANGES = 16, IMAGE_PX = 64 };
 

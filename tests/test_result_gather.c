@@ -148,6 +148,17 @@ static void test_points(void) {
     check_case("runs of one request tell how far its times spread");
     CHECK_INT(gathered.noise.pair_count, POINTS);
     CHECK_NEAR(gathered.noise.spread, spread_of(repeats, POINTS), 1e-12);
+    check_case("runs of equal work are neighbours, those of another session are not");
+    CHECK_INT(gathered.lists[LIST_NEIGHBOURS].count, POINTS - 1);
+    gathered_free(&gathered);
+    memset(&gathered, 0, sizeof gathered);
+    fresh();
+    for (int i = 0; i < 3; i++) {
+        if (i != 1) session = add(SESSION);
+        add_point(i, session, 10000000, 11000000, 0, 0);
+    }
+    if (read_book()) CHECK_INT(gather_configuration(&book, &book.configurations[0], &gathered), 0);
+    CHECK_INT(gathered.lists[LIST_NEIGHBOURS].count, 1);
     gathered_free(&gathered);
 }
 /* index_read saw whole lines; then the file was changed behind its back */

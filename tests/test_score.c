@@ -447,6 +447,19 @@ static void check_edges(void) {
     s.answer_index = -1;
     CHECK_INT(vp_score_compute(VP_SCORE_MC, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
     CHECK(isnan(o.score) && o.reason && o.option_index == 1);
+    check_case("lists that are not there, though they are counted");
+    {
+        vp_score_sample lost = s;
+        const vp_score_outcome before = o;
+        lost.references = lost.options = lost.option_names = NULL;
+        lost.reference_count = lost.option_count = lost.option_name_count = 0;
+        for (int i = 0; i < 3; i++) {
+            *(i == 0 ? &lost.reference_count : i == 1 ? &lost.option_count : &lost.option_name_count) = 1;
+            CHECK_INT(vp_score_compute(VP_SCORE_EM, VP_SCORE_CLEAN_LAST, &lost, hold.scratch, sizeof hold.scratch, &o), VP_ERR_RANGE);
+            lost.reference_count = lost.option_count = lost.option_name_count = 0;
+        }
+        CHECK(!memcmp(&before, &o, sizeof o));
+    }
     check_case("errors of the choice rules leave the index alone");
     CHECK_INT(vp_score_select_option("dog", two, 2, hold.scratch, sizeof hold.scratch, &index), VP_ERR_MISMATCH);
     CHECK_INT(vp_score_select_option("dog", two, 0, hold.scratch, sizeof hold.scratch, &index), VP_ERR_MISMATCH);

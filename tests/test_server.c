@@ -26,8 +26,7 @@ static void *test_dlsym(void *library, const char *name) {
 #define realloc test_realloc
 #define dlopen test_dlopen
 #define dlsym test_dlsym
-#define VLMPROF_SERVER_IMPLEMENTATION
-#include "vlmprof_server.h"
+#include "vlmprof_server.c"
 #undef malloc
 #undef calloc
 #undef realloc
@@ -491,8 +490,8 @@ static void test_timeouts(void) {
         {HOSTILE_CLOSE, NULL, 0}},
         flood[] = {SAY(HOSTILE_STREAM "\r\n"), {HOSTILE_ENDLESS, HOSTILE_DELTA("0123456789"), 0}, {HOSTILE_CLOSE, NULL, 0}},
         said[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"out of memory\"}\n\n"), {HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}},
-        drip[] = {SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("Hel")), {HOSTILE_WAIT, NULL, 150}, SAY(": ping\n"), {HOSTILE_WAIT, NULL, 150}, SAY(":\n\n"),
-        {HOSTILE_WAIT, NULL, 150},
+        drip[] = {SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("Hel")), {HOSTILE_WAIT, NULL, 400}, SAY(": ping\n"), {HOSTILE_WAIT, NULL, 400}, SAY(":\n\n"),
+        {HOSTILE_WAIT, NULL, 400},
             SAY(HOSTILE_DELTA("lo") HOSTILE_END), {HOSTILE_CLOSE, NULL, 0}};
     static const struct { const char *name; const hostile_step *steps; int idle_ms, total_ms; size_t most_bytes; vp_result result; const char *error,
         *text; } cases[] = {
@@ -501,7 +500,7 @@ static void test_timeouts(void) {
         {"pings without end", endless, 5000, 200, 1 << 20, VP_ERR_DEVICE, "the answer is not whole after 0.200 s", ""},
         {"a flood", flood, 5000, 5000, 5000, VP_ERR_RANGE, "longer than what is allowed", NULL},
         {"an error, and no further byte", said, 100, 5000, 1 << 20, VP_ERR_DEVICE, "the server reports an error: out of memory", ""},
-        {"pauses that are short enough", drip, 400, 5000, 1 << 20, VP_OK, "", "Hello"}};
+        {"pauses that are short enough", drip, 1000, 20000, 1 << 20, VP_OK, "", "Hello"}};
     int i;
     for (i = 0; i < COUNT(cases); i++) {
         const hostile_reply replies[] = {cases[i].steps};
@@ -583,6 +582,7 @@ static void test_schedule(void) {
     vp_server *server;
     char url[64];
     int64_t now;
+    int early;
     hostile_start(&hostile, replies, 1);
     options = options_of(&hostile, url, sizeof url);
     server = open_server(&options);
@@ -596,8 +596,9 @@ static void test_schedule(void) {
     CHECK_INT(vp_server_start(server, &later, NULL), VP_OK);
     CHECK_INT(vp_server_start(server, &late, NULL), VP_OK);
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK);
-    CHECK(finished == NULL && vp_clock_ns() >= now + 30000000 && late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile,
-        &hostile.connection_count) == 0);
+    CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
+    early = late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile, &hostile.connection_count) == 0;
+    CHECK(early || vp_clock_ns() >= late.scheduled_ns); /* (this program may have stood still for that long) */
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == &late && late.start_ns >= late.scheduled_ns);
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);

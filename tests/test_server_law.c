@@ -42,6 +42,7 @@ static void test_recovery(void) {
     CHECK(number_at("laws.0.evaluation.law.leave_one_configuration_out.T_total.r2") > 0.95);
     CHECK(number_at("laws.0.evaluation.mean.in_sample.TTFT.mape_percent") > 20);
     CHECK(number_at("laws.0.evaluation.mean.leave_one_configuration_out.TTFT.r2") < 0);
+    CHECK_INT(json.nodes[at_path("laws.0.evaluation")].count, 3); /* the law, the mean, and the noise of runs */
     check_case("the text has the same numbers");
     CHECK_INT(run("fit %%F/a"), 0);
     CHECK(strstr(last.out, "200 measurements of 5 configurations of made-vl at http://127.0.0.1:8000") && strstr(last.out, "Errors of TPOT"));
@@ -80,6 +81,13 @@ static void test_predictions(void) {
     CHECK(strstr(last.out, "448x448: 256 image tokens, 40 text tokens, 296 prompt tokens, 20 output tokens") && !strstr(last.out, "extrapolation"));
     CHECK_INT(run("predict %%F/law.json 448x448 --family qwen2-vl --max_pixels 100352 --text_tokens 40 --output_tokens 20"), 0);
     CHECK(strstr(last.out, "448x448: 121 image tokens") != NULL);
+    CHECK_INT(run("predict %%F/law.json 448x448 896x896 --family qwen2-vl --text_tokens 40 --output_tokens 20 --json"), 0);
+    if (read_json(last.out))
+        for (int i = 0; i < 2; i++) {
+            char path[60];
+            snprintf(path, sizeof path, "laws.0.predictions.%d.TTFT.ms", i);
+            CHECK_NEAR(number_at(path) - number_at("laws.0.predictions.0.TTFT.ms"), i * (1024 - 256) * SERVER.image, i * 20);
+        }
     CHECK_INT(run("predict %%F/law.json --vision_tokens 0 --sequence 50 --output_tokens 1 --budget_ms 1000 --json"), 0);
     if (read_json(last.out)) {
         CHECK_NEAR(number_at("laws.0.predictions.0.TTFT.ms"), ttft_of(&SERVER, 0, 50, 0), 1.5);

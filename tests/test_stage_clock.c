@@ -18,7 +18,7 @@ static void count_free(void *memory) { blocks_held -= memory != NULL; free(memor
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
-#include "vlmprof_tokenizer.h"
+#include "vlmprof_tokenizer.c"
 #include "support/check.h"
 
 enum { ROOM = 32 };

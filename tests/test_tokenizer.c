@@ -35,10 +35,9 @@ static void counted_free(void *p) {
 #define malloc(bytes) counted_malloc(bytes)
 #define realloc(old, bytes) counted_realloc(old, bytes)
 #define free(p) counted_free(p)
-#define VLMPROF_TOKENIZER_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_gguf.h"
-#include "vlmprof_tokenizer.h"
+#include "vlmprof_tokenizer.c"
 #undef calloc
 #undef malloc
 #undef realloc

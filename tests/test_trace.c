@@ -915,6 +915,9 @@ static void test_refusals(void) {
     made[3].part = VP_PART_COUNT;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     made[3].part = 0;
+    made[3].step = -1;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    made[3].step = made[2].step;
     made[3].kind = 4;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     made[3].kind = 0;

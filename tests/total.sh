@@ -1,6 +1,7 @@
 #!/bin/bash
 # total.sh COMMAND...: runs the commands one after another, each of which ends with a line `N passed, N failed, N skipped`, and prints the sum of
 # these as its last line. A command without such a line, or one that ends non-zero without a failure, counts as one failure. Exits 1 when something failed.
+case ${MAKEFLAGS%% *} in *[-=]*) ;; *n*) for command in "$@"; do bash -c "$command"; done; exit ;; esac # make -n
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 passed=0 failed=0 skipped=0

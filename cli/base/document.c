@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds an empty block, which is valid until the next one is added. */
-static struct text_block *document_add(struct document *document, block_kind kind) {
+struct text_block *document_add(struct document *document, block_kind kind) {
     document->blocks = resize(document->blocks, document->count + 1, sizeof *document->blocks);
     memset(&document->blocks[document->count], 0, sizeof *document->blocks);
     document->blocks[document->count].kind = kind;
@@ -144,6 +143,14 @@ void document_print(const struct document *document, int is_markdown, struct tex
         }
     }
 }
+void add_cells(struct text_list *cells, const char *const *texts, size_t count) {
+    for (size_t i = 0; i < count; i++) text_list_add(cells, "%s", texts[i]);
+}
+struct number_text number_whole(int64_t value) {
+    struct number_text number;
+    snprintf(number.text, sizeof number.text, "%lld", (long long)value);
+    return number;
+}
 struct number_text number_formatted(const char *format, double value) {
     struct number_text number;
     if (isfinite(value)) snprintf(number.text, sizeof number.text, format, value);
@@ -226,12 +233,6 @@ void csv_text(struct text_buffer *out, const char *text) {
     for (const char *byte = copy; *byte; byte++) text_add(out, *byte == '"' ? "\"\"" : byte, *byte == '"' ? 2 : 1);
     if (quoted) text_add_string(out, "\"");
     free(copy);
-}
-void print_csv_text(const char *text) {
-    struct text_buffer field = {NULL, 0, 0};
-    csv_text(&field, text);
-    if (field.bytes) fwrite(field.data, 1, field.bytes, stdout);
-    free(field.data);
 }
 void csv_number(struct text_buffer *out, double value) {
     char text[26];

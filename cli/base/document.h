@@ -21,6 +21,9 @@ struct document {
     text_color *color_of; /* used where stdout has colours, and never in Markdown; NULL: no text has one */
 };
 
+/* Adds an empty block, which is valid until the next one is added. */
+struct text_block *document_add(struct document *document, block_kind kind);
+
 /* Adds a heading, a line, or a line of a drawing; its text is cut at LINE_BYTES. */
 void document_text(struct document *document, block_kind kind, const char *format, ...);
 
@@ -40,6 +43,12 @@ void document_print(const struct document *document, int is_markdown, struct tex
 
 struct number_text { char text[64]; };
 
+/* Appends several cells to a table's list. */
+#define CELLS(list, ...) \
+    add_cells(list, (const char *const[]){__VA_ARGS__}, sizeof(const char *const[]){__VA_ARGS__} / sizeof(const char *))
+void add_cells(struct text_list *cells, const char *const *texts, size_t count);
+
+struct number_text number_whole(int64_t value);
 struct number_text number_formatted(const char *format, double value); /* "-" when the value is not finite */
 struct number_text number_short(double value);                         /* about four significant digits */
 struct number_text number_percent(double share);                       /* one decimal, without the % */
@@ -54,10 +63,9 @@ struct number_text number_estimate(double scale, double value, double low, doubl
  * is not printed. Without a range three significant digits. */
 struct number_text number_measured(double value, double low, double high);
 
-/* A CSV field, in quotes where it needs them; print_csv_text writes it to stdout. Control characters become '?'. A text
- * that a spreadsheet would run as a formula (= + - @ first, and no number) gets an apostrophe in front. */
+/* A CSV field, in quotes where it needs them. Control characters become '?'. A text that a spreadsheet would run as a
+ * formula (= + - @ first, and no number) gets an apostrophe in front. */
 void csv_text(struct text_buffer *out, const char *text);
-void print_csv_text(const char *text);
 
 /* A comma and a number with all its digits; the field stays empty when the value is not finite. */
 void csv_number(struct text_buffer *out, double value);

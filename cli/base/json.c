@@ -2,6 +2,8 @@
  * Values go in and JSON text comes out at the writer's sink; or JSON text goes in and values come out. */
 #include "base/json.h"
 
+#include "base/console.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,10 @@ vp_result file_sink(void *user, const char *text, size_t bytes) {
     return fwrite(text, 1, bytes, (FILE *)user) == bytes ? VP_OK : VP_ERR_WRITE;
 }
 
+int json_end(vp_json_writer *writer) {
+    /* flushed: what goes to stderr next must not cut a line of it in two where both go to one pipe */
+    return vp_json_finish(writer) == VP_OK && putchar('\n') != EOF && !fflush(stdout) ? 0 : output_failed();
+}
 void json_lossy(vp_json_writer *writer, const char *text) {
     char *copy = copy_text(text, strlen(text));
     for (char *rest = copy; *rest;) {
@@ -98,9 +104,8 @@ int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t 
     int64_t value = 0;
     return vp_json_to_int(json, vp_json_get(json, object, key), &value) == VP_OK ? value : otherwise;
 }
-void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high) {
-    vp_json_key(writer, key);
-    if (!known || !isfinite(low) || !isfinite(high)) {
+static void json_range(vp_json_writer *writer, double low, double high) {
+    if (!isfinite(low) || !isfinite(high)) {
         vp_json_null(writer);
         return;
     }
@@ -109,15 +114,52 @@ void put_interval(vp_json_writer *writer, const char *key, int known, double low
     vp_json_double(writer, high);
     vp_json_end_array(writer);
 }
-
-void put_list(vp_json_writer *writer, const char *key, const struct text_list *list) {
-    vp_json_key(writer, key);
+static void json_texts(vp_json_writer *writer, const struct text_list *list) {
     vp_json_begin_array(writer);
     for (size_t i = 0; i < list->count; i++) json_lossy(writer, list->items[i]);
     vp_json_end_array(writer);
 }
 void put_range(vp_json_writer *writer, const char *key, double low, double high) {
-    put_interval(writer, key, 1, low, high);
+    vp_json_key(writer, key);
+    json_range(writer, low, high);
+}
+void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high) {
+    put_range(writer, key, known ? low : (double)NAN, high);
+}
+void put_list(vp_json_writer *writer, const char *key, const struct text_list *list) {
+    vp_json_key(writer, key);
+    json_texts(writer, list);
+}
+struct json_member json_member_text(const char *key, const char *text) {
+    return (struct json_member){key, text ? MEMBER_TEXT : MEMBER_NULL, .text = text};
+}
+struct json_member json_member_int(const char *key, int64_t value) {
+    return (struct json_member){key, MEMBER_INT, .whole = value};
+}
+struct json_member json_member_real(const char *key, double value) {
+    return (struct json_member){key, MEMBER_REAL, .real = value};
+}
+struct json_member json_member_known(const char *key, int known, int64_t value) {
+    return (struct json_member){key, known ? MEMBER_INT : MEMBER_NULL, .whole = value};
+}
+static void put_member(vp_json_writer *writer, const struct json_member *member) {
+    if (member->key) vp_json_key(writer, member->key);
+    switch (member->type) {
+    case MEMBER_TEXT: json_lossy(writer, member->text); break;
+    case MEMBER_INT: vp_json_int(writer, member->whole); break;
+    case MEMBER_REAL: json_double_or_null(writer, member->real); break;
+    case MEMBER_BOOL: vp_json_bool(writer, member->whole != 0); break;
+    case MEMBER_NULL: vp_json_null(writer); break;
+    case MEMBER_RANGE: json_range(writer, member->low, member->high); break;
+    case MEMBER_LIST: json_texts(writer, member->list); break;
+    case MEMBER_OBJECT: vp_json_begin_object(writer); break;
+    case MEMBER_END_OBJECT: vp_json_end_object(writer); break;
+    case MEMBER_ARRAY: vp_json_begin_array(writer); break;
+    case MEMBER_END_ARRAY: vp_json_end_array(writer); break;
+    }
+}
+void json_put_all(vp_json_writer *writer, const struct json_member *members, size_t count) {
+    for (size_t i = 0; i < count; i++) put_member(writer, &members[i]);
 }
 vp_result bad_member(vp_error *error, const char *key, const char *want) {
     char text[160];

@@ -1,5 +1,5 @@
 /* json.h: small helpers over the library's JSON writer and reader.
- * put_... writes a key and its value into the open object. node_... reads a node of parsed JSON. */
+ * PUT and put_... write keys and their values into the open object. node_... reads a node of parsed JSON. */
 #ifndef VLMPROF_CLI_JSON_H
 #define VLMPROF_CLI_JSON_H
 #include "base/memory.h"
@@ -8,6 +8,9 @@
 /* Where a writer's bytes go: user is a struct text_buffer, or a FILE. */
 vp_result text_sink(void *user, const char *text, size_t bytes);
 vp_result file_sink(void *user, const char *text, size_t bytes);
+
+/* Ends the JSON of a writer whose sink is stdout, with a line end. Returns 0 or an exit code. */
+int json_end(vp_json_writer *writer);
 
 /* Writes any bytes as a string: what is not UTF-8 (in file names and arguments) becomes '?'. */
 void json_lossy(vp_json_writer *writer, const char *text);
@@ -41,5 +44,45 @@ void put_range(vp_json_writer *writer, const char *key, double low, double high)
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high);
 
 void put_list(vp_json_writer *writer, const char *key, const struct text_list *list);
+
+/* Several members of an object at once, in their order:
+ *     PUT(writer, KEY("name", text), KEY("count", 3), KEY_OBJECT("times"), KEY("mean_ms", mean), END_OBJECT);
+ * KEY takes a text (NULL: null), an integer, or a double (not finite: null). With a NULL key OBJECT, ARRAY and values
+ * are elements of an array. All values are computed before the first is written. */
+#define PUT(writer, ...) \
+    json_put_all(writer, (const struct json_member[]){__VA_ARGS__}, \
+                sizeof(const struct json_member[]){__VA_ARGS__} / sizeof(struct json_member))
+#define KEY(key, value) \
+    _Generic((value), char *: json_member_text, const char *: json_member_text, double: json_member_real, \
+             float: json_member_real, default: json_member_int)(key, value)
+#define KEY_BOOL(key, value) {key, MEMBER_BOOL, .whole = (value)}
+#define KEY_NULL(key) {key, MEMBER_NULL, .whole = 0}
+#define KEY_RANGE(key, low_end, high_end) {key, MEMBER_RANGE, .low = (low_end), .high = (high_end)} /* as put_range */
+#define KEY_ESTIMATE(key, range_key, estimate) \
+    KEY(key, (estimate).value), KEY_RANGE(range_key, (estimate).low, (estimate).high)
+#define KEY_TEXTS(key, texts) {key, MEMBER_LIST, .list = (texts)}
+#define KEY_OBJECT(key) {key, MEMBER_OBJECT, .whole = 0}
+#define END_OBJECT {NULL, MEMBER_END_OBJECT, .whole = 0}
+#define KEY_ARRAY(key) {key, MEMBER_ARRAY, .whole = 0}
+#define END_ARRAY {NULL, MEMBER_END_ARRAY, .whole = 0}
+/* An integer that is null unless it is known. */
+#define KEY_KNOWN(key, known, value) json_member_known(key, (known) != 0, value)
+
+/* A key with its value; as a cell of a table (base/table.h), a value without its key. */
+enum member_type { MEMBER_TEXT, MEMBER_INT, MEMBER_REAL, MEMBER_BOOL, MEMBER_NULL, MEMBER_RANGE,
+                   MEMBER_LIST, MEMBER_OBJECT, MEMBER_END_OBJECT, MEMBER_ARRAY, MEMBER_END_ARRAY };
+struct json_member {
+    const char *key;
+    enum member_type type;
+    const char *text;
+    int64_t whole;
+    double real, low, high; /* the ends of a range, or of the interval of a real */
+    const struct text_list *list;
+};
+struct json_member json_member_text(const char *key, const char *text);
+struct json_member json_member_int(const char *key, int64_t value);
+struct json_member json_member_real(const char *key, double value);
+struct json_member json_member_known(const char *key, int known, int64_t value);
+void json_put_all(vp_json_writer *writer, const struct json_member *members, size_t count);
 
 #endif

@@ -1,7 +1,5 @@
-/* noise.c: what else the machine did while something was measured: into JSON, back from it, and in words. */
+/* noise.c: what else the machine did while something was measured, in words. */
 #include "base/noise.h"
-
-#include "base/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,83 +20,6 @@ void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading) {
     vp_noise noise;
     vp_noise_read(noise_root(), &now);
     if (vp_noise_between(reading, &now, &noise)) vp_noise_add(summary, &noise);
-}
-
-/* ---- JSON */
-/* Tenths: shares of ticks are no finer. */
-static void put_tenths(vp_json_writer *writer, const char *key, double value) {
-    put_double(writer, key, round(value * 10) / 10);
-}
-static void put_hundredths(vp_json_writer *writer, const char *key, double value) {
-    put_double(writer, key, round(value * 100) / 100);
-}
-static void put_frequency(vp_json_writer *writer, double low, double high) {
-    if (isfinite(low) && isfinite(high)) put_pair(writer, "frequency_mhz", llround(low), llround(high));
-    else put_null(writer, "frequency_mhz");
-}
-static void read_frequency(const vp_json *json, uint32_t object, double *low, double *high) {
-    uint32_t node = vp_json_get(json, object, "frequency_mhz");
-    *low = node_number(json, vp_json_at(json, node, 0));
-    *high = node_number(json, vp_json_at(json, node, 1));
-}
-static double number_in(const vp_json *json, uint32_t object, const char *key) {
-    return node_number(json, vp_json_get(json, object, key));
-}
-void put_noise_block(vp_json_writer *writer, const vp_noise *noise) {
-    put_hundredths(writer, "load", noise->load);
-    put_tenths(writer, "steal_percent", noise->steal_percent);
-    put_tenths(writer, "other_cpu_percent", noise->other_cpu_percent);
-    put_frequency(writer, noise->mhz_low, noise->mhz_high);
-}
-void read_noise_block(const vp_json *json, uint32_t object, vp_noise *noise) {
-    noise->load = number_in(json, object, "load");
-    noise->steal_percent = number_in(json, object, "steal_percent");
-    noise->other_cpu_percent = number_in(json, object, "other_cpu_percent");
-    read_frequency(json, object, &noise->mhz_low, &noise->mhz_high);
-}
-void put_noise(vp_json_writer *writer, const vp_noise_summary *summary) {
-    vp_json_key(writer, "noise");
-    vp_json_begin_object(writer);
-    put_int(writer, "samples", summary->samples);
-    put_hundredths(writer, "load", summary->load);
-    put_tenths(writer, "steal_percent", summary->steal_percent);
-    put_tenths(writer, "other_cpu_percent", summary->other_cpu_percent);
-    put_frequency(writer, summary->mhz_low, summary->mhz_high);
-    put_int(writer, "steal_samples", summary->steal_samples);
-    put_int(writer, "stolen_samples", summary->stolen_samples);
-    put_tenths(writer, "stolen_percent", summary->stolen_percent);
-    put_int(writer, "other_samples", summary->other_samples);
-    put_int(writer, "busy_samples", summary->busy_samples);
-    put_tenths(writer, "busy_percent", summary->busy_percent);
-    put_double(writer, "neighbour_spread", summary->spread);
-    put_int(writer, "neighbour_pairs", summary->pair_count);
-    put_double(writer, "bare_spread", summary->bare_spread);
-    put_int(writer, "bare_pairs", summary->bare_pair_count);
-    vp_json_end_object(writer);
-}
-/* A count; a value that is none is 0. */
-static int64_t count_in(const vp_json *json, uint32_t object, const char *key) {
-    int64_t count = node_int(json, object, key, 0);
-    return count > 0 ? count : 0;
-}
-void read_noise(const vp_json *json, uint32_t object, vp_noise_summary *summary) {
-    *summary = vp_noise_summary_none();
-    if (!node_is(json, object, VP_JSON_OBJECT)) return;
-    summary->samples = count_in(json, object, "samples");
-    summary->load = number_in(json, object, "load");
-    summary->steal_percent = number_in(json, object, "steal_percent");
-    summary->other_cpu_percent = number_in(json, object, "other_cpu_percent");
-    read_frequency(json, object, &summary->mhz_low, &summary->mhz_high);
-    summary->steal_samples = count_in(json, object, "steal_samples");
-    summary->stolen_samples = count_in(json, object, "stolen_samples");
-    summary->stolen_percent = number_in(json, object, "stolen_percent");
-    summary->other_samples = count_in(json, object, "other_samples");
-    summary->busy_samples = count_in(json, object, "busy_samples");
-    summary->busy_percent = number_in(json, object, "busy_percent");
-    summary->spread = number_in(json, object, "neighbour_spread");
-    summary->pair_count = count_in(json, object, "neighbour_pairs");
-    summary->bare_spread = number_in(json, object, "bare_spread");
-    summary->bare_pair_count = count_in(json, object, "bare_pairs");
 }
 
 /* ---- a cost that noise hides */

@@ -1,4 +1,4 @@
-/* noise.h: what else the machine did while something was measured: into JSON, back from it, and in words. */
+/* noise.h: what else the machine did while something was measured, in words. */
 #ifndef VLMPROF_CLI_NOISE_H
 #define VLMPROF_CLI_NOISE_H
 #include "base/document.h"
@@ -13,16 +13,6 @@ const char *noise_root(void);
 /* What happens between the two calls becomes one block of the summary; the first call empties it. */
 void noise_begin(vp_noise_summary *summary, vp_noise_reading *reading);
 void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading);
-
-/* The members of one block, into the open object. */
-void put_noise_block(vp_json_writer *writer, const vp_noise *noise);
-void read_noise_block(const vp_json *json, uint32_t object, vp_noise *noise);
-
-/* The key "noise" with a summary. */
-void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
-
-/* Reads the value of "noise". What an older file lacks is not known. */
-void read_noise(const vp_json *json, uint32_t object, vp_noise_summary *summary);
 
 #define NOISE_ADVICE_SWEEP \
     "stop other programs and sweep again into another folder, with --num_runs_per_sample 3 or more"

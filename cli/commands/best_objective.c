@@ -47,30 +47,16 @@ static void put_candidate(vp_json_writer *writer, const struct results *results,
     const vp_bootstrap_point *point = &tradeoff->points[candidate->config];
     vp_json_begin_object(writer);
     put_setting_of(writer, file_of(results, tradeoff, candidate->config));
-    put_double(writer, "accuracy", point->accuracy);
-    put_range(writer, "accuracy_interval", point->accuracy_low, point->accuracy_high);
-    put_double(writer, "good_share", candidate->good.share);
-    put_range(writer, "good_share_interval", candidate->good.low, candidate->good.high);
-    put_int(writer, "good_samples", (int64_t)candidate->good.good);
-    put_text(writer, "options", words);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("accuracy", point->accuracy),
+        KEY_RANGE("accuracy_interval", point->accuracy_low, point->accuracy_high),
+        KEY("good_share", candidate->good.share),
+        KEY_RANGE("good_share_interval", candidate->good.low, candidate->good.high),
+        KEY("good_samples", candidate->good.good), KEY("options", words), END_OBJECT);
 }
-static void begin_json(vp_json_writer *writer, struct text_buffer *out, const char *schema,
-                       const struct objective *objective) {
-    vp_json_writer_init_sink(writer, text_sink, out, 1);
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", schema);
-    put_text(writer, "slo", objective->text);
-    put_double(writer, "slo_share", objective->share);
-}
-static int print_json(vp_json_writer *writer, struct text_buffer *out) {
-    int code;
-    vp_json_end_object(writer);
-    if (vp_json_finish(writer) != VP_OK) abort(); /* memory ends the program before */
-    text_add_string(out, "\n");
-    code = print_whole(out);
-    free(out->data);
-    return code;
+static void begin_json(vp_json_writer *writer, const char *schema, const struct objective *objective) {
+    vp_json_writer_init_sink(writer, file_sink, stdout, 1);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", schema), KEY("slo", objective->text),
+        KEY("slo_share", objective->share));
 }
 static int print_best(const struct options *options, const struct objective *objective, const struct results *results,
                       const struct tradeoff *tradeoff, const struct candidate pick[2],
@@ -79,9 +65,8 @@ static int print_best(const struct options *options, const struct objective *obj
     char *words = options_text(file_of(results, tradeoff, pick[0].config)), name[80];
     int code = 0;
     if (is_given(options, "json")) {
-        struct text_buffer out = {NULL, 0, 0};
         vp_json_writer writer;
-        begin_json(&writer, &out, "vlmprof-report-best-slo-1", objective);
+        begin_json(&writer, "vlmprof-report-best-slo-1", objective);
         put_int(&writer, "num_samples", (int64_t)tradeoff->sample_count);
         vp_json_key(&writer, "best");
         put_candidate(&writer, results, tradeoff, &pick[0], words);
@@ -91,11 +76,12 @@ static int print_best(const struct options *options, const struct objective *obj
             put_candidate(&writer, results, tradeoff, &pick[1], others);
             free(others);
         } else vp_json_null(&writer);
-        code = print_json(&writer, &out);
+        vp_json_end_object(&writer);
+        code = json_end(&writer);
     } else {
         print_plain("%s: the best of %s that meets %s (ms) in %g %% of the samples\n",
                     setting_text(file_of(results, tradeoff, pick[0].config), name),
-                    results->files[tradeoff->group->first].task, objective->text, 100 * objective->share);
+                    results->files[tradeoff->group->first].dataset_name, objective->text, 100 * objective->share);
         print_candidate(tradeoff, objective, &pick[0]);
         if (has_second) {
             print_plain("runner-up: %s\n", setting_text(file_of(results, tradeoff, pick[1].config), name));
@@ -164,13 +150,9 @@ static void put_level(vp_json_writer *writer, const struct load_level *level, co
     summary = &level->summary;
     vp_json_begin_object(writer);
     put_load_level(writer, level);
-    put_text(writer, "trial", TRIAL_NAMES[trial_of(level, objective)]);
-    put_int(writer, "requests_due", summary->due);
-    put_double(writer, "good_share", summary->good_share.value);
-    put_range(writer, "good_share_interval", summary->good_share.low, summary->good_share.high);
-    put_double(writer, "goodput_per_s", summary->goodput);
-    put_range(writer, "goodput_interval", summary->goodput_low, summary->goodput_high);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("trial", TRIAL_NAMES[trial_of(level, objective)]), KEY("requests_due", summary->due),
+        KEY_ESTIMATE("good_share", "good_share_interval", summary->good_share), KEY("goodput_per_s", summary->goodput),
+        KEY_RANGE("goodput_interval", summary->goodput_low, summary->goodput_high), END_OBJECT);
 }
 static void add_levels(struct document *document, const struct load_level *levels, size_t count,
                        const struct objective *objective) {
@@ -178,12 +160,11 @@ static void add_levels(struct document *document, const struct load_level *level
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         char text[48];
-        text_list_add(cells, "%s", load_level_text(&levels[i], text));
-        text_list_add(cells, "%lld", (long long)summary->due);
-        text_list_add(cells, "%s", number_measured(100 * summary->good_share.value, 100 * summary->good_share.low,
-                                                   100 * summary->good_share.high).text);
-        text_list_add(cells, "%s", number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text);
-        text_list_add(cells, "%s", TRIAL_NAMES[trial_of(&levels[i], objective)]);
+        CELLS(cells, load_level_text(&levels[i], text), number_whole(summary->due).text,
+            number_measured(100 * summary->good_share.value, 100 * summary->good_share.low,
+                            100 * summary->good_share.high).text,
+            number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
+            TRIAL_NAMES[trial_of(&levels[i], objective)]);
     }
 }
 static void add_answer(struct document *document, const struct load_level *best, const struct objective *objective,
@@ -206,9 +187,8 @@ int best_of_load(const struct options *options, const struct objective *objectiv
     best[0] = highest_load(levels->items, rates, objective);
     best[1] = highest_load(levels->items + rates, levels->count - rates, objective);
     if (is_given(options, "json")) {
-        struct text_buffer out = {NULL, 0, 0};
         vp_json_writer writer;
-        begin_json(&writer, &out, "vlmprof-report-best-load-1", objective);
+        begin_json(&writer, "vlmprof-report-best-load-1", objective);
         vp_json_key(&writer, "best_rate");
         put_level(&writer, best[0], objective);
         vp_json_key(&writer, "best_concurrency");
@@ -217,7 +197,8 @@ int best_of_load(const struct options *options, const struct objective *objectiv
         vp_json_begin_array(&writer);
         for (size_t i = 0; i < levels->count; i++) put_level(&writer, &levels->items[i], objective);
         vp_json_end_array(&writer);
-        code = print_json(&writer, &out);
+        vp_json_end_object(&writer);
+        code = json_end(&writer);
     } else {
         struct document document = {NULL, 0, NULL};
         if (rates) add_answer(&document, best[0], objective, "rate");

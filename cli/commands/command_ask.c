@@ -1,11 +1,34 @@
-/* command_ask.c: ask a server one question and time the answer from outside. `run --endpoint` does the same. */
+/* command_ask.c: ask a server one question and time the answer from outside. `run --endpoint` does the same.
+ * Options become a struct served_run (served_prepare). The request is sent and timed (runs_measure). The answer, what
+ * it cost and what is doubtful about it are printed as text or JSON. */
+#include "commands/command_ask.h"
+
+#include "base/console.h"
+#include "base/document.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/metrics.h"
 #include "base/option_rows.h"
 #include "commands/commands.h"
-#include "commands/run_endpoint.h"
+#include "measure/measure.h"
+#include "server/ask.h"
+#include "server/picture.h"
+#include "server/twin_pairs.h"
+#include "tile/family.h"
+#include "model/image.h"
+#include "tile/tile_options.h"
+#include "vlmprof.h"
+#include "vlmprof_families.h"
+#include "vlmprof_image.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const struct option_spec ASK_OPTIONS[] = {
     OPTION_GROUP("the server"),
-    OPTIONS_OF_RUN_ENDPOINT(1),
+    OPTIONS_OF_ASK(1),
     OPTION_GROUP("the question"),
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
     {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
@@ -19,8 +42,395 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
+
+struct served_run {
+    struct endpoint endpoint;
+    char *words; /* what the server says that it is; NULL: nothing */
+    struct request_knobs knobs;
+    vp_chat_knob *setting; size_t text_knobs; /* [knobs.count]; those before the image's own */
+    const char *image_path;
+    vp_image image;         /* the pixels that are sent; none where the file is sent as it is */
+    struct picture picture; /* what is sent, but for --unique_image */
+    int32_t file_width_px, file_height_px;
+    int64_t tokens_by_rule; const char *family; /* NULL: no --family */
+    struct question question;
+    struct timed_runs timed;
+    struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: nobody asked */
+};
+
+/* ---- the request */
+/* Resizes the image, which then has the pixels that are sent. Returns 0 or an exit code with a reason. */
+static int served_resize(struct served_run *state, int32_t width_px, int32_t height_px, char *reason, size_t capacity) {
+    vp_image resized;
+    int code = picture_resized(&state->image, width_px, height_px, &resized, &state->picture, reason, capacity);
+    if (code) return code;
+    vp_image_free(&state->image);
+    state->image = resized;
+    return 0;
+}
+/* Reads the image, and makes of it what is sent. Returns 0 or an exit code. */
+static int served_load_image(const struct options *options, struct served_run *state) {
+    const char *size = text_of(options, "resize");
+    char reason[LINE_BYTES];
+    int64_t width = 0, height = 0;
+    int code = 0;
+    if (!state->image_path)
+        return size || is_given(options, "unique_image") || is_given(options, "family") || is_given(options, "twins")
+                   ? complain(EXIT_USAGE, "--resize, --unique_image, --twins and --family need an image")
+                   : 0;
+    if (size && (!can_parse_size(size, SIZE_SEPARATORS, &width, &height) || width < 1 || height < 1
+                 || width > INT32_MAX || height > INT32_MAX))
+        return complain(EXIT_USAGE, "--resize: \"%.60s\": want WIDTHxHEIGHT in pixels, like 640x480", size);
+    if (size || is_given(options, "unique_image") || is_given(options, "twins")) {
+        code = load_image(state->image_path, &state->image, reason, sizeof reason);
+        state->file_width_px = state->image.width_px;
+        state->file_height_px = state->image.height_px;
+        if (!code && size) code = served_resize(state, (int32_t)width, (int32_t)height, reason, sizeof reason);
+        else if (!code)
+            picture_of_pixels(state->image.rgb, state->image.width_px, state->image.height_px, &state->picture);
+    } else {
+        code = picture_of_file(state->image_path, &state->picture, reason, sizeof reason);
+        state->file_width_px = state->picture.width_px;
+        state->file_height_px = state->picture.height_px;
+    }
+    return code ? complain(code, "%s", reason) : 0;
+}
+/* --family: what the image that is sent costs by its rule. Returns 0 or an exit code. */
+static int served_count(const struct options *options, struct served_run *state) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_vision_count count;
+    vp_family *family;
+    vp_result result;
+    int code;
+    if (!is_given(options, "family")) return 0;
+    family = resize(NULL, 1, sizeof *family);
+    code = family_by_name(text_of(options, "family"), family);
+    if (!code) code = family_set_keys(options, family, 1);
+    if (!code) {
+        result = vp_family_count(family, state->picture.width_px, state->picture.height_px, &count, &error);
+        if (result != VP_OK) code = complain_result(EXIT_INPUT, family->preset->name, result, &error);
+        state->family = family->preset->name;
+        state->tokens_by_rule = result == VP_OK ? count.total_tokens : -1;
+    }
+    free(family);
+    return code;
+}
+/* Makes everything ready that can be wrong before the server is asked. Returns 0 or an exit code. */
+static int served_prepare(const struct options *options, struct served_run *state) {
+    struct question *question = &state->question;
+    int code;
+    if (!text_of(options, "prompt"))
+        return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
+    if (options->operand_count) state->image_path = options->operands[0];
+    if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
+    if (knobs_combinations(&state->knobs) > 1)
+        return complain(EXIT_USAGE, "--request_knob: run takes one value of each; sweep measures several");
+    state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
+    knobs_combination(&state->knobs, 0, state->setting);
+    state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
+    if ((code = served_load_image(options, state)) != 0 || (code = served_count(options, state)) != 0
+        || (code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
+                                 &state->endpoint)) != 0
+        || (code = endpoint_needs_model(&state->endpoint)) != 0)
+        return code;
+    if (state->image_path) question->picture = &state->picture;
+    if (is_given(options, "unique_image")) question->unique = &state->image;
+    question->text = text_of(options, "prompt");
+    question->max_tokens = (int32_t)number_of(options, "max_new_tokens");
+    question->ignore_eos = is_given(options, "ignore_eos");
+    question->no_cache = is_given(options, "no_cache");
+    question->knobs = state->setting;
+    question->knob_count = state->knobs.count;
+    return ask_check(&state->endpoint, question);
+}
+/* Sends the request once. */
+static int ask_pass(void *with, struct pass_result *run) {
+    struct served_run *state = with;
+    struct sent_request sent;
+    char reason[LINE_BYTES];
+    const int code = ask_once(&state->endpoint, &state->question, run, &sent, reason, sizeof reason);
+    if (code && code != EXIT_INTERRUPTED) complain(code, "%s", reason);
+    return code && interrupted ? EXIT_INTERRUPTED : code;
+}
+
+/* ---- twins */
+/* The pairs of --twins. After Ctrl-C the whole pairs stay. Returns 0 or an exit code. */
+static int served_twins(const struct options *options, struct served_run *state) {
+    struct twin_memory memory = {NULL, 0, 0, 0};
+    char reason[LINE_BYTES] = "";
+    struct twin_plan plan;
+    int code;
+    memset(&plan, 0, sizeof plan);
+    plan.endpoint = &state->endpoint;
+    plan.image = &state->image;
+    plan.text = text_of(options, "prompt");
+    plan.knobs = state->setting;
+    plan.knob_count = state->knobs.count;
+    plan.text_knob_count = state->text_knobs;
+    plan.no_cache = is_given(options, "no_cache");
+    plan.method = twin_method_of(options);
+    plan.pairs = (int32_t)number_of(options, "twins");
+    plan.seed = (uint64_t)number_of(options, "seed");
+    plan.name = "twins";
+    plan.memory = &memory;
+    code = twins_measure(&plan, &state->twins, reason, sizeof reason);
+    twin_forget(&memory);
+    state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
+    return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
+}
+
+/* ---- what is doubtful */
+static void warn_of_cache(const struct options *options, struct served_run *state) {
+    const char *advice = is_given(options, "no_cache")                              ? "--no_cache has no effect here"
+                         : state->image_path && !is_given(options, "unique_image") ? "--unique_image avoids that"
+                                                                                    : "--no_cache may avoid that";
+    int32_t count = 0, first = 0;
+    for (int32_t i = 0; i < state->timed.count; i++)
+        if (is_prompt_cached(&state->timed.runs[i]) && !count++) first = i;
+    if (count)
+        text_list_add(&state->timed.warnings,
+                      "%d of %d runs read the prompt from the server's cache (run %d: %lld of %lld tokens): their TTFT "
+                      "is that of a cached prompt; %s", count, state->timed.count, first + 1,
+                      (long long)state->timed.runs[first].served->usage.cached_tokens,
+                      (long long)state->timed.runs[first].served->usage.prompt_tokens, advice);
+}
+/* Where a piece holds many tokens, the first one does, too. */
+static void warn_of_pieces(struct served_run *state) {
+    const struct served *served = state->timed.runs[0].served;
+    const int64_t tokens = served->usage.completion_tokens, pieces = (int64_t)served->piece_count;
+    if (served->is_streamed && pieces && tokens >= 2 * pieces)
+        text_list_add(&state->timed.warnings,
+                      "%lld tokens came in %lld piece%s: the first piece may hold several tokens, so TTFT may be too "
+                      "long and TPOT too short; where the server gives its own times, they are better",
+                      (long long)tokens, (long long)pieces, pieces == 1 ? "" : "s");
+}
+static void served_warn(const struct options *options, struct served_run *state) {
+    vp_noise_summary noise = state->timed.noise;
+    int32_t new_count = 0;
+    const int64_t wanted = number_of(options, "max_new_tokens");
+    for (size_t i = 0; i < state->endpoint.warnings.count; i++)
+        text_list_copy(&state->timed.warnings, state->endpoint.warnings.items[i]);
+    warn_of_cache(options, state);
+    warn_of_pieces(state);
+    twins_warn(&state->timed.warnings, &state->twin_result);
+    for (int32_t i = 0; i < state->timed.count; i++) {
+        const struct served *served = state->timed.runs[i].served;
+        if (served->attempts > 1)
+            text_list_add(&state->timed.warnings, "run %d took %d attempts: its times are those of the last one", i + 1,
+                          served->attempts);
+        new_count += served->is_new_connection;
+        if (is_given(options, "ignore_eos") && served->usage.completion_tokens >= 0
+            && served->usage.completion_tokens != wanted)
+            text_list_add(&state->timed.warnings, "run %d: --ignore_eos had no effect: %lld tokens of %lld", i + 1,
+                          (long long)served->usage.completion_tokens, (long long)wanted);
+    }
+    if (new_count)
+        text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s: connecting is in their times",
+                      new_count, state->timed.count, new_count > 1 ? ", as the server had closed the last one" : "");
+    if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0
+        && state->timed.runs[0].served->usage.image_tokens != state->tokens_by_rule)
+        text_list_add(&state->timed.warnings, "the server counts %lld image tokens, the rule of %s %lld",
+                      (long long)state->timed.runs[0].served->usage.image_tokens, state->family,
+                      (long long)state->tokens_by_rule);
+    /* a server on this machine is one of the other processes */
+    if (endpoint_is_local(&state->endpoint)) noise.busy_samples = 0;
+    runs_warn(&state->timed, &noise);
+}
+/* ---- as text */
+static const char *count_text(int64_t count, char out[32]) {
+    if (count < 0) return "?";
+    snprintf(out, 32, "%lld", (long long)count);
+    return out;
+}
+static void print_head(const struct served_run *state) {
+    const struct pass_result *run = &state->timed.runs[0];
+    const struct served *served = run->served;
+    struct text_buffer knobs = {NULL, 0, 0};
+    print_plain("answer   ");
+    print_visible(run->answer, run->answer_bytes);
+    if (!run->answer_bytes && served->reasoning) print_plain("(nothing but reasoning: raise --max_new_tokens)");
+    print_plain("%s\n", answers_are_equal(&state->timed) ? "" : "   (run 1; other runs gave other answers)");
+    print_plain("model    %s", state->endpoint.model);
+    if (served->model && strcmp(served->model, state->endpoint.model))
+        print_plain(" (the server says %s)", served->model);
+    knobs_words(&state->knobs, 0, &knobs);
+    print_plain("%s%s\n", knobs.bytes ? ", " : "", knobs.bytes ? knobs.data : "");
+    free(knobs.data);
+    print_plain("server   %s%s%s, %s\n", state->endpoint.url, state->words ? ", " : "",
+                state->words ? state->words : "", vp_chat_api_path(state->endpoint.api));
+    if (!state->image_path) return;
+    print_plain("image    %dx%d", state->picture.width_px, state->picture.height_px);
+    if (state->file_width_px != state->picture.width_px || state->file_height_px != state->picture.height_px)
+        print_plain(", resized from %dx%d", state->file_width_px, state->file_height_px);
+    print_plain("; sent as %s, %zu bytes\n", state->picture.media_type, state->picture.byte_count);
+}
+static void print_tokens(const struct served_run *state) {
+    const struct served *served = state->timed.runs[0].served;
+    const vp_chat_usage *usage = &served->usage;
+    char text[3][32];
+    print_plain("prompt   %s tokens", count_text(usage->prompt_tokens, text[0]));
+    if (usage->image_tokens >= 0)
+        print_plain(" = %s image + %s text", count_text(usage->image_tokens, text[1]),
+                    count_text(text_tokens_of(usage), text[2]));
+    else if (state->image_path) print_plain(", text and image; the server does not say how many are the image's");
+    if (state->family)
+        print_plain("; by the rule of %s the image has %lld", state->family, (long long)state->tokens_by_rule);
+    if (usage->cached_tokens >= 0)
+        print_plain("\ncache    %s of the prompt's tokens came from the server's cache\n",
+                    count_text(usage->cached_tokens, text[1]));
+    else print_plain("\ncache    the server does not say whether the prompt came from one\n");
+    print_plain("output   %s token%s", count_text(usage->completion_tokens, text[0]),
+                usage->completion_tokens == 1 ? "" : "s");
+    if (usage->reasoning_tokens > 0) print_plain(", %lld of them reasoning,", (long long)usage->reasoning_tokens);
+    if (served->is_streamed) print_plain(" in %zu piece%s", served->piece_count, served->piece_count == 1 ? "" : "s");
+    else print_plain(" in one body");
+    if (served->finish_reason) print_plain("; finish_reason %s", served->finish_reason);
+    putchar('\n');
+}
+/* What the server measured itself, a line for each member. */
+static void print_server_timings(const struct served *served) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    if (served->timings && parse_json(&parsed, served->timings, strlen(served->timings), NULL) == VP_OK
+        && node_is(&parsed.json, 0, VP_JSON_OBJECT) && parsed.json.nodes[0].count) {
+        print_plain("\nthe server's own numbers of run 1, as it names them\n");
+        for (uint32_t i = 1, member = 0; member < parsed.json.nodes[0].count;
+             member++, i = parsed.json.nodes[i + 1].end) {
+            struct text_buffer value = {NULL, 0, 0};
+            char *key = node_text(&parsed.json, i);
+            vp_json_writer writer;
+            vp_json_writer_init_sink(&writer, text_sink, &value, 0);
+            json_node(&writer, &parsed.json, i + 1);
+            vp_json_finish(&writer);
+            print_plain("  %-24s %s\n", key ? key : "?", value.data ? value.data : "");
+            free(key);
+            free(value.data);
+        }
+    }
+    free(parsed.nodes);
+}
+static const char *ms_text(double ms, char out[80]) {
+    snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
+    return out;
+}
+/* What the image costs, by its twins. */
+static void print_twins(const struct served_run *state) {
+    const struct twin_result *result = &state->twin_result;
+    char words[RANGE_WORDS], text[3][80];
+    if (!state->twins.count) return;
+    print_plain("\nimage from outside: TTFT of the image's request less that of a text with as many prompt tokens, "
+                "%lld\n",
+                (long long)state->twins.prompt_tokens);
+    print_plain("%-19s %s ms   preprocessing, upload and vision encoder of %lld image tokens%s\n", "T_image_outside",
+                number_measured(result->difference.median, result->difference.low, result->difference.high).text,
+                (long long)state->twins.image_tokens, result->adjusted ? "; adjusted" : "");
+    print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor)\n", "TTFT",
+                ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
+                ms_text(result->floor_ms, text[2]));
+    if (isfinite(result->upload_ms))
+        print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
+                    ms_text(result->upload_ms, text[0]));
+    if (isfinite(result->prompt_difference_ms))
+        print_plain("%-19s %s with the image, %s with the text, difference %s\n", "server's prompt",
+                    ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
+                    ms_text(result->prompt_difference_ms, text[2]));
+    range_words((size_t)result->pairs, "pairs", result->difference.level, words);
+    print_plain("%d pair%s in turns after a warm-up%s%s\n", result->pairs, result->pairs == 1 ? "" : "s",
+                words[0] ? "; " : "", words);
+}
+static void print_served(const struct options *options, const struct served_run *state) {
+    print_head(state);
+    print_tokens(state);
+    runs_print(options, &state->timed);
+    runs_print_terms(&state->timed);
+    print_twins(state);
+    print_server_timings(state->timed.runs[0].served);
+}
+
+/* ---- as JSON */
+static void put_served_request(vp_json_writer *writer, const struct served_run *state) {
+    const struct served *served = state->timed.runs[0].served;
+    put_text(writer, "schema", "vlmprof-served-run-1");
+    put_text(writer, "endpoint", state->endpoint.url);
+    put_text(writer, "endpoint_model", state->endpoint.model);
+    put_text(writer, "api", vp_chat_api_name(state->endpoint.api));
+    put_text(writer, "server", state->words);
+    put_text(writer, "model", served->model);
+    put_knobs(writer, state->setting, state->knobs.count);
+    put_text(writer, "image", state->image_path);
+    if (state->image_path) {
+        put_pair(writer, "image_size", state->file_height_px, state->file_width_px);
+        put_pair(writer, "sent_size", state->picture.height_px, state->picture.width_px);
+        put_int(writer, "sent_bytes", (int64_t)state->picture.byte_count);
+    } else {
+        put_null(writer, "image_size");
+        put_null(writer, "sent_size");
+        put_null(writer, "sent_bytes");
+    }
+    put_text(writer, "media_type", state->picture.media_type);
+}
+static void put_served_answer(vp_json_writer *writer, const struct served_run *state) {
+    const struct pass_result *run = &state->timed.runs[0];
+    vp_json_key(writer, "answer");
+    vp_json_string_bytes(writer, run->answer, run->answer_bytes);
+    put_text(writer, "reasoning", run->served->reasoning);
+    put_text(writer, "finish_reason", run->served->finish_reason);
+    put_bool(writer, "answers_equal_over_runs", answers_are_equal(&state->timed));
+    put_usage(writer, &run->served->usage);
+    put_text(writer, "family", state->family);
+    if (state->family) put_int(writer, "image_tokens_by_rule", state->tokens_by_rule);
+    else put_null(writer, "image_tokens_by_rule");
+    put_int(writer, "pieces", (int64_t)run->served->piece_count);
+    put_int(writer, "attempts", run->served->attempts);
+}
+static void print_served_json(const struct options *options, const struct served_run *state) {
+    const struct timed_runs *timed = &state->timed;
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+    vp_json_begin_object(&writer);
+    put_served_request(&writer, state);
+    put_served_answer(&writer, state);
+    runs_put_count(&writer, options, timed);
+    for (int metric = 0; metric < METRIC_ENERGY; metric++)
+        put_double(&writer, METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric));
+    runs_put_rates(&writer, timed);
+    put_null_reasons(&writer, timed->runs, timed->count);
+    put_gaps(&writer, timed->runs, timed->count);
+    put_server_timings(&writer, timed->runs[0].served);
+    if (state->twins.count)
+        twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);
+    else put_null(&writer, "T_image_outside");
+    runs_put_medians(&writer, timed);
+    put_served_runs(&writer, timed->runs, timed->count);
+    runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));
+}
+
+int ask_command(const struct options *options) {
+    struct served_run state;
+    const struct way server = {&state, ask_pass, NULL};
+    int code;
+    memset(&state, 0, sizeof state);
+    code = served_prepare(options, &state);
+    if (!code) code = runs_measure(options, &server, 0, &state.timed);
+    /* not before the runs: it would connect for them */
+    if (!code && !interrupted) state.words = endpoint_words(&state.endpoint);
+    if (!code && state.timed.count && !interrupted && is_given(options, "twins")) code = served_twins(options, &state);
+    if (!code && state.timed.count) {
+        served_warn(options, &state);
+        (is_given(options, "json") ? print_served_json : print_served)(options, &state);
+    }
+    if (!code && interrupted) code = EXIT_INTERRUPTED;
+    runs_close(&state.timed);
+    twins_free(&state.twins);
+    picture_free(&state.picture);
+    if (state.image.rgb) vp_image_free(&state.image);
+    knobs_free(&state.knobs);
+    free(state.setting);
+    free(state.words);
+    endpoint_close(&state.endpoint);
+    return code;
+}
 const struct command command_ask = {
     "ask", "[IMAGE] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",
     "vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5\n"
     "  vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --twins 20",
-    1, ASK_OPTIONS, sizeof ASK_OPTIONS / sizeof *ASK_OPTIONS, "family", run_endpoint};
+    1, ASK_OPTIONS, sizeof ASK_OPTIONS / sizeof *ASK_OPTIONS, "family", ask_command};

@@ -8,7 +8,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "server/ask.h"
 #include "server/audit.h"
 #include "server/corners.h"
@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char QUESTION[] = "What is in this image?";
 enum { ASKED_WITHOUT = 4 };
@@ -204,9 +203,7 @@ static int is_refusal(int code, int status) {
 }
 /* Sends an image of a size. Returns 0, also where the server refuses it, or an exit code after a complaint. */
 static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
-    static uint64_t turn;
-    const uint64_t number = hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()),
-                                        (int64_t)turn++);
+    const uint64_t number = ask_mark();
     char reason[LINE_BYTES];
     struct picture picture;
     int status = 0, code;
@@ -406,10 +403,9 @@ static void put_known(vp_json_writer *writer, const char *key, int is_known, int
 }
 static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
     const struct audit_verdict *verdict = &audit->verdict;
-    put_text(writer, "verdict", verdict->is_equal ? "equal" : "different");
-    put_text(writer, "cause", verdict->is_equal ? NULL : audit_cause_name(verdict->cause));
-    put_int(writer, "offset", verdict->offset);
-    put_int(writer, "different_sizes", (int64_t)verdict->different);
+    PUT(writer, KEY("verdict", verdict->is_equal ? "equal" : "different"),
+        KEY("cause", verdict->is_equal ? NULL : audit_cause_name(verdict->cause)), KEY("offset", verdict->offset),
+        KEY("different_sizes", verdict->different));
     vp_json_key(writer, "first_difference");
     if (verdict->is_equal) vp_json_null(writer);
     else {
@@ -421,28 +417,20 @@ static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
     vp_json_key(writer, "fits");
     vp_json_begin_array(writer);
     for (size_t i = 0; i < verdict->fit_count; i++) {
-        vp_json_begin_object(writer);
-        put_text(writer, "key", verdict->fits[i].key);
-        put_int(writer, "value", verdict->fits[i].value);
-        put_int(writer, "lowest", verdict->fits[i].lowest);
+        PUT(writer, KEY_OBJECT(NULL), KEY("key", verdict->fits[i].key), KEY("value", verdict->fits[i].value),
+            KEY("lowest", verdict->fits[i].lowest));
         put_known(writer, "highest", verdict->fits[i].highest < AUDIT_UNBOUNDED, verdict->fits[i].highest);
-        put_int(writer, "offset", verdict->fit_offset);
-        vp_json_end_object(writer);
+        PUT(writer, KEY("offset", verdict->fit_offset), END_OBJECT);
     }
-    vp_json_end_array(writer);
-    vp_json_key(writer, "families");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("families"));
     for (size_t i = 0; i < verdict->family_count; i++) vp_json_string(writer, verdict->families[i]->name);
-    vp_json_end_array(writer);
-    put_list(writer, "words", &audit->words);
+    PUT(writer, END_ARRAY, KEY_TEXTS("words", &audit->words));
 }
 static void put_asked(vp_json_writer *writer, const struct audit *audit, size_t index) {
     const struct asked *asked = &audit->asked[index];
     const struct audit_size *size = asked->is_counted ? &audit->sizes[audit->size_of[index]] : NULL;
-    vp_json_begin_object(writer);
-    put_int(writer, "width", asked->corner.width_px);
-    put_int(writer, "height", asked->corner.height_px);
-    put_text(writer, "why", asked->corner.why);
+    PUT(writer, KEY_OBJECT(NULL), KEY("width", asked->corner.width_px), KEY("height", asked->corner.height_px),
+        KEY("why", asked->corner.why));
     put_known(writer, "rows", asked->corner.count.rows >= 0, asked->corner.count.rows);
     put_known(writer, "cols", asked->corner.count.cols >= 0, asked->corner.count.cols);
     put_int(writer, "image_tokens_by_rule", ruled_by(audit->by, &asked->corner.count));
@@ -459,15 +447,12 @@ static void put_asked(vp_json_writer *writer, const struct audit *audit, size_t 
         put_usage(writer, &asked->usage_without);
         vp_json_end_object(writer);
     } else vp_json_null(writer);
-    put_text(writer, "refusal", asked->refusal);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("refusal", asked->refusal), END_OBJECT);
 }
 static void put_rule(vp_json_writer *writer, const struct audit_rule *rule) {
     const vp_family *family = &rule->family;
-    put_text(writer, "family", family->preset->name);
-    put_text(writer, "certainty", vp_certainty_text(family->preset->certainty));
-    vp_json_key(writer, "keys");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY("family", family->preset->name), KEY("certainty", vp_certainty_text(family->preset->certainty)),
+        KEY_OBJECT("keys"));
     for (int i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
         const vp_family_key *key = &family->preset->keys[i];
         if (key->name && key->slot == VP_SLOT_RATIO) put_double(writer, key->name, family->ratio);
@@ -478,33 +463,23 @@ static void put_rule(vp_json_writer *writer, const struct audit_rule *rule) {
 static void print_audit_json(const struct options *options, const struct audit *audit) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-audit-1");
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-audit-1"));
     put_verdict(&writer, audit);
-    put_text(&writer, "endpoint", audit->endpoint.url);
-    put_text(&writer, "endpoint_model", audit->endpoint.model);
-    put_text(&writer, "api", vp_chat_api_name(audit->endpoint.api));
+    PUT(&writer, KEY("endpoint", audit->endpoint.url), KEY("endpoint_model", audit->endpoint.model),
+        KEY("api", vp_chat_api_name(audit->endpoint.api)));
     put_rule(&writer, audit->rule);
     put_knobs(&writer, audit->setting, audit->knobs.count);
     put_text(&writer, "counted", MEASURE_WORDS[audit->by]);
     put_known(&writer, "text_tokens", audit->text_tokens >= 0, audit->text_tokens);
-    put_int(&writer, "sizes_planned", (int64_t)audit->count);
-    put_int(&writer, "sizes_refused", (int64_t)audit->refused);
-    vp_json_key(&writer, "sizes");
-    vp_json_begin_array(&writer);
+    PUT(&writer, KEY("sizes_planned", audit->count), KEY("sizes_refused", audit->refused), KEY_ARRAY("sizes"));
     for (size_t i = 0; i < audit->done; i++) put_asked(&writer, audit, i);
-    vp_json_end_array(&writer);
-    put_list(&writer, "notes", &audit->notes);
-    put_list(&writer, "warnings", &audit->endpoint.warnings);
-    vp_json_key(&writer, "provenance");
-    vp_json_begin_object(&writer);
+    PUT(&writer, END_ARRAY, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
+        KEY_OBJECT("provenance"));
     put_provenance(&writer, options, NULL);
-    put_text(&writer, "client", vp_server_library(audit->endpoint.server));
-    vp_json_end_object(&writer);
+    PUT(&writer, KEY("client", vp_server_library(audit->endpoint.server)), END_OBJECT);
     put_config(&writer, options);
     vp_json_end_object(&writer);
-    vp_json_finish(&writer);
-    putchar('\n');
+    json_end(&writer); /* main finds an error of stdout */
 }
 
 static void audit_free(struct audit *audit) {

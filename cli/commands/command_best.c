@@ -46,12 +46,12 @@ static const struct option_spec BEST_OPTIONS[] = {
 static const struct result_group *group_of(const struct results *results, const char *task, int *code) {
     *code = 0;
     for (size_t i = 0; i < results->group_count; i++)
-        if (task && !strcmp(results->files[results->groups[i].first].task, task)) return &results->groups[i];
+        if (task && !strcmp(results->files[results->groups[i].first].dataset_name, task)) return &results->groups[i];
     if (!task && results->group_count == 1) return &results->groups[0];
     *code = complain(EXIT_USAGE,
                      task ? "--dataset_name: no result file is of \"%.100s\"; the first is of \"%.100s\""
                           : "the files are of several data sets: --dataset_name names one, such as %.0s\"%.100s\"",
-                     task ? task : "", results->files[0].task);
+                     task ? task : "", results->files[0].dataset_name);
     return NULL;
 }
 /* The best configuration and the second best, and the share of the best one's requests that hold the budget. */
@@ -188,7 +188,7 @@ static void add_knob_option(struct text_buffer *out, const struct knob_values *k
 static char *options_text(const struct result_file *file) {
     struct text_buffer out = {NULL, 0, 0};
     if (file->is_served) return server_options_text(file);
-    text_add_string(&out, file->is_synthetic ? "--synthetic " : "--model ");
+    text_add_string(&out, file->synthetic ? "--synthetic " : "--model ");
     shell_word(&out, file->model ? file->model : "DIR");
     for (int knob = 0, has_size = 0; knob < KNOB_COUNT; knob++) {
         const int is_size = KNOBS[knob].of == KNOB_OF_IMAGES && knob_is_set(&file->knobs, knob);
@@ -205,7 +205,7 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
     char name[80], *words = options_text(&results->files[tradeoff->group->paired[pick->config]]);
     print_plain("%s: the best within %s ms (%s of %s) of %s\n",
                 setting_text(&results->files[tradeoff->group->paired[pick->config]], name),
-                number_plain(settings->budget).text, of, axis, results->files[tradeoff->group->first].task);
+                number_plain(settings->budget).text, of, axis, results->files[tradeoff->group->first].dataset_name);
     print_plain("  accuracy    %s\n", number_estimate(1, point->accuracy, point->accuracy_low,
                 point->accuracy_high).text);
     print_plain("  %-4s        %s ms\n", of,
@@ -232,14 +232,11 @@ static void put_picked(vp_json_writer *writer, const struct results *results, co
     char *words = options_text(&results->files[tradeoff->group->paired[config]]);
     vp_json_begin_object(writer);
     put_setting_of(writer, &results->files[tradeoff->group->paired[config]]);
-    put_double(writer, "accuracy", point->accuracy);
-    put_range(writer, "accuracy_interval", point->accuracy_low, point->accuracy_high);
-    put_double(writer, "latency_ms", point->latency);
-    put_range(writer, "latency_interval", point->latency_low, point->latency_high);
-    put_double(writer, "probability_within_budget", point->within_budget);
-    put_double(writer, "probability_best", point->best);
-    put_text(writer, "options", words);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("accuracy", point->accuracy),
+        KEY_RANGE("accuracy_interval", point->accuracy_low, point->accuracy_high), KEY("latency_ms", point->latency),
+        KEY_RANGE("latency_interval", point->latency_low, point->latency_high),
+        KEY("probability_within_budget", point->within_budget), KEY("probability_best", point->best),
+        KEY("options", words), END_OBJECT);
     free(words);
 }
 /* Prints the answer as JSON. Returns 0 or an exit code. */
@@ -247,13 +244,9 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
                     const struct report_settings *settings, const struct pick *pick) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-report-best-1");
-    put_text(&writer, "latency", METRIC_KEYS[settings->axis]);
-    put_text(&writer, "percentile", percentile_text(settings->percentile));
-    put_double(&writer, "budget_ms", settings->budget);
-    put_double(&writer, "min_accuracy", settings->min_accuracy);
-    put_int(&writer, "num_samples", (int64_t)tradeoff->sample_count);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-best-1"), KEY("latency", METRIC_KEYS[settings->axis]),
+        KEY("percentile", percentile_text(settings->percentile)), KEY("budget_ms", settings->budget),
+        KEY("min_accuracy", settings->min_accuracy), KEY("num_samples", tradeoff->sample_count));
     vp_json_key(&writer, "best");
     put_picked(&writer, results, tradeoff, pick->config);
     put_double(&writer, "requests_within_budget", pick->within);
@@ -262,9 +255,7 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     vp_json_key(&writer, "runner_up");
     if (pick->has_runner_up) put_picked(&writer, results, tradeoff, pick->runner_up); else vp_json_null(&writer);
     vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return 0;
+    return json_end(&writer);
 }
 /* No configuration holds the budget: says which one comes closest. Returns the exit code. */
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,
@@ -312,7 +303,7 @@ static int best_of_results(const struct options *options, const struct objective
             code = complain_of_budget(&results, &tradeoff, settings);
         else {
             for (size_t i = 0; i < results.notes.count; i++) print_note("vlmprof: %s\n", results.notes.items[i]);
-            if (results.files[group->first].is_synthetic)
+            if (results.files[group->first].synthetic)
                 print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
             if (objective->text)
                 code = best_of_sweep(options, objective, &results, &tradeoff, settings->min_accuracy, options_text);

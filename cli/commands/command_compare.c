@@ -89,15 +89,15 @@ static int are_texts_different(const char *one, const char *other) {
 }
 /* The share of a file's runs in which the clocks were throttled. */
 static double throttled_share(const struct result_file *file) {
-    return file->throttled_runs > 0 && file->run_at[file->count]
-               ? (double)file->throttled_runs / (double)file->run_at[file->count]
+    return file->num_throttled_runs > 0 && file->run_at[file->count]
+               ? (double)file->num_throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
 /* Truth: a server was asked the same by both files. Their variants may have other names, because a name says only what
  * differs among the files of one side. */
 static int is_same_request(const struct result_file *before, const struct result_file *after) {
-    return before->is_served && after->is_served && !strcmp(before->task, after->task) && is_same_size(before, after)
-           && !knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
+    return before->is_served && after->is_served && !strcmp(before->dataset_name, after->dataset_name)
+           && is_same_size(before, after) && !knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
            && !knob_compare(KNOB_ENDPOINT_MODEL, &before->knobs, &after->knobs);
 }
 /* Truth: the files differ in this. `out` gets what each of them says. */
@@ -128,9 +128,9 @@ static int is_different(const struct result_file *before, const struct result_fi
         texts[1] = after->data_hash ? after->data_hash : after->data;
         break;
     case ALIKE_SEED: numbers[0] = before->seed; numbers[1] = after->seed; break;
-    case ALIKE_RUNS: numbers[0] = before->runs_per_sample; numbers[1] = after->runs_per_sample; break;
+    case ALIKE_RUNS: numbers[0] = before->num_runs_per_sample; numbers[1] = after->num_runs_per_sample; break;
     case ALIKE_TIMING: texts[0] = before->timing; texts[1] = after->timing; break;
-    case ALIKE_METRIC: texts[0] = before->metric; texts[1] = after->metric; break;
+    case ALIKE_METRIC: texts[0] = before->accuracy_metric; texts[1] = after->accuracy_metric; break;
     case ALIKE_NEW_TOKENS: numbers[0] = before->max_new_tokens; numbers[1] = after->max_new_tokens; break;
     default:
         snprintf(out[0], 80, "%d blocks", one->list_count);
@@ -306,7 +306,7 @@ static int is_noisy(const struct comparison_job *job, const struct compared_row 
     int reasons = 0;
     for (size_t i = 0; i < job->pair_count; i++) {
         const struct result_pair *pair = &job->pairs[i];
-        if (row->pair ? row->pair != pair : strcmp(row->task, pair->before->task) != 0) continue;
+        if (row->pair ? row->pair != pair : strcmp(row->task, pair->before->dataset_name) != 0) continue;
         reasons |= vp_noise_reasons(&pair->before->noise) | vp_noise_reasons(&pair->after->noise);
     }
     return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) && !is_forced(job->options, "noise");
@@ -369,7 +369,7 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
         after_means[count++] = by_ratio ? exp(after_sum / (double)alike) : after_sum / (double)alike;
     }
     memset(&row, 0, sizeof row);
-    row.task = job->pairs[first].before->task;
+    row.task = job->pairs[first].before->dataset_name;
     row.which = which;
     row.range = pair_range(&job->pairs[first]);
     for (size_t pair = first + 1; pair < last; pair++)
@@ -386,7 +386,7 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
         struct compared_row row;
         memset(&row, 0, sizeof row);
         row.pair = pair;
-        row.task = pair->before->task;
+        row.task = pair->before->dataset_name;
         row.which = which;
         row.range = pair_range(pair);
         add_comparison(job, &row, before, after, pair_values(pair, which, before, after, NULL));
@@ -413,7 +413,7 @@ static void warn_of_pairs(struct comparison_job *job) {
         }
         pairs += both;
         missing += before->count + after->count - 2 * both;
-        synthetic += before->is_synthetic || after->is_synthetic;
+        synthetic += before->synthetic || after->synthetic;
     }
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)
@@ -470,7 +470,8 @@ static void adjust_verdicts(struct comparison_job *job) {
 static int compare_all(struct comparison_job *job) {
     for (size_t first = 0, last; first < job->pair_count; first = last) {
         for (last = first + 1;
-             last < job->pair_count && !strcmp(job->pairs[last].before->task, job->pairs[first].before->task);)
+             last < job->pair_count
+             && !strcmp(job->pairs[last].before->dataset_name, job->pairs[first].before->dataset_name);)
             last++;
         for (int which = 0; which < COMPARED && last - first > 1; which++) compare_overall(job, first, last, which);
         for (size_t pair = first; pair < last; pair++) compare_pair(job, &job->pairs[pair]);
@@ -564,16 +565,12 @@ static void write_comparison(struct document *document, const struct comparison_
         if (row->pair) setting_text(row->pair->before, name); else snprintf(name, sizeof name, "all");
         if (job->before.group_count > 1) snprintf(full, sizeof full, "%.70s %s", row->task, name);
         else snprintf(full, sizeof full, "%s", name);
-        text_list_add(list, "%s", full);
-        text_list_add(list, "%s", compared_name(row->which));
-        text_list_add(list, "%s", number_short(row->mean_a).text);
-        text_list_add(list, "%s", number_short(row->mean_b).text);
+        CELLS(list, full, compared_name(row->which), number_short(row->mean_a).text, number_short(row->mean_b).text);
         if (row->reason) text_list_add(list, "%+.2f", 100 * comparison->estimate);
         else
             text_list_add(list, "%+.2f [%+.2f, %+.2f]", 100 * comparison->estimate, 100 * comparison->low,
                           100 * comparison->high);
-        text_list_add(list, "%s", is_latency(row->which) ? "%" : "points");
-        text_list_add(list, "%zu", comparison->count);
+        CELLS(list, is_latency(row->which) ? "%" : "points", number_whole(comparison->count).text);
         if (why_open(row)) text_list_add(list, "%s: %s", SAYS[saying_of(row, comparison)], why_open(row));
         else text_list_add(list, "%s", SAYS[saying_of(row, comparison)]);
     }
@@ -595,62 +592,39 @@ static void write_plan(struct document *document, const struct comparison_job *j
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
         char name[80];
-        text_list_add(list, "%s", row->pair ? setting_text(row->pair->before, name) : "all");
-        text_list_add(list, "%s", compared_name(row->which));
+        CELLS(list, row->pair ? setting_text(row->pair->before, name) : "all", compared_name(row->which));
         if (isfinite(row->deviation))
             text_list_add(list, "%.3f %s", 100 * row->deviation, is_latency(row->which) ? "%" : "points");
         else text_list_add(list, "-");
-        if (row->needed) text_list_add(list, "%zu", row->needed); else text_list_add(list, "-");
-        text_list_add(list, "%zu", job->verdicts[i].count);
+        CELLS(list, row->needed ? number_whole(row->needed).text : "-", number_whole(job->verdicts[i].count).text);
     }
 }
 static void put_comparison(vp_json_writer *writer, const struct compared_row *row, const vp_comparison *comparison) {
-    vp_json_begin_object(writer);
-    put_text(writer, "dataset_name", row->task);
-    put_text(writer, "of", compared_name(row->which));
+    PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", row->task), KEY("of", compared_name(row->which)));
     vp_json_key(writer, "configuration"); /* null: all together */
     if (row->pair) {
         vp_json_begin_object(writer);
         put_setting_of(writer, row->pair->before);
         vp_json_end_object(writer);
     } else vp_json_null(writer);
-    put_text(writer, "scale", is_latency(row->which) ? "log" : "absolute");
-    put_text(writer, "test", TEST_NAMES[row->test]);
-    put_text(writer, "interval_method", INTERVAL_NAMES[row->test]);
-    put_double(writer, "a", row->mean_a);
-    put_double(writer, "b", row->mean_b);
-    put_int(writer, "pairs", (int64_t)comparison->count);
-    put_double(writer, "independent_pairs",
-               (double)comparison->count / (row->correlation_time > 1 ? row->correlation_time : 1));
-    put_double(writer, "difference", comparison->estimate);
-    put_range(writer, "difference_interval", comparison->low, comparison->high);
-    put_double(writer, "p_difference", comparison->p_difference);
-    put_double(writer, "p_equivalence", comparison->p_equivalence);
-    put_text(writer, "verdict", SAYS[saying_of(row, comparison)]);
-    put_text(writer, "reason", why_open(row)); /* null: the interval decides */
-    vp_json_key(writer, "samples_needed");
-    if (row->needed) vp_json_int(writer, (int64_t)row->needed); else vp_json_null(writer);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("scale", is_latency(row->which) ? "log" : "absolute"), KEY("test", TEST_NAMES[row->test]),
+        KEY("interval_method", INTERVAL_NAMES[row->test]), KEY("a", row->mean_a), KEY("b", row->mean_b),
+        KEY("pairs", comparison->count),
+        KEY("independent_pairs", (double)comparison->count / (row->correlation_time > 1 ? row->correlation_time : 1)),
+        KEY("difference", comparison->estimate), KEY_RANGE("difference_interval", comparison->low, comparison->high),
+        KEY("p_difference", comparison->p_difference), KEY("p_equivalence", comparison->p_equivalence),
+        KEY("verdict", SAYS[saying_of(row, comparison)]), KEY("reason", why_open(row)), /* null: the interval decides */
+        KEY_KNOWN("samples_needed", row->needed, row->needed), END_OBJECT);
 }
 static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, const struct saying *saying) {
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", "vlmprof-report-compare-1");
-    put_text(writer, "a", job->options->operands[0]);
-    put_text(writer, "b", job->options->operands[1]);
-    put_list(writer, "warnings", &job->warnings);
-    put_double(writer, "margin", job->margin);
-    put_double(writer, "accuracy_margin", job->accuracy_margin);
-    put_double(writer, "alpha", COMPARE_ALPHA);
-    put_text(writer, "adjustment", "holm");
-    put_text(writer, "verdict", SAYS[saying->verdict]);
-    put_bool(writer, "worse", saying->verdict <= SAYS_WORSE);
-    vp_json_key(writer, "more_samples_needed"); /* null: not known, or nothing is inconclusive */
-    if (saying->more) vp_json_int(writer, (int64_t)saying->more); else vp_json_null(writer);
-    vp_json_key(writer, "comparisons");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-1"), KEY("a", job->options->operands[0]),
+        KEY("b", job->options->operands[1]), KEY_TEXTS("warnings", &job->warnings), KEY("margin", job->margin),
+        KEY("accuracy_margin", job->accuracy_margin), KEY("alpha", COMPARE_ALPHA), KEY("adjustment", "holm"),
+        KEY("verdict", SAYS[saying->verdict]), KEY_BOOL("worse", saying->verdict <= SAYS_WORSE),
+        /* null: not known, or nothing is inconclusive */ KEY_KNOWN("more_samples_needed", saying->more, saying->more),
+        KEY_ARRAY("comparisons"));
     for (size_t i = 0; i < job->count; i++) put_comparison(writer, &job->rows[i], &job->verdicts[i]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
 }
 /* The last lines: how many say what, what would settle the rest, and the verdict. */
 static void write_saying(struct document *document, const struct comparison_job *job, const struct saying *saying) {
@@ -675,26 +649,22 @@ static void write_saying(struct document *document, const struct comparison_job 
 }
 /* Prints the comparison. Returns the exit code of the command. */
 static int print_comparison(const struct comparison_job *job) {
-    struct text_buffer out = {NULL, 0, 0};
     const struct saying saying = overall_saying(job);
     int fails = saying.verdict <= SAYS_WORSE
                 || (saying.verdict == SAYS_INCONCLUSIVE && is_given(job->options, "fail_on_unsure")), code;
     if (is_given(job->options, "json")) {
         vp_json_writer writer;
-        vp_json_writer_init_sink(&writer, text_sink, &out, 1);
+        vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
         put_comparisons(&writer, job, &saying);
-        if (vp_json_finish(&writer) != VP_OK) abort();
-        text_add_string(&out, "\n");
+        code = json_end(&writer);
     } else {
         struct document document = {NULL, 0, color_of_saying};
         write_comparison(&document, job);
         if (is_given(job->options, "plan")) write_plan(&document, job);
         write_saying(&document, job, &saying);
-        document_print(&document, 0, &out);
+        code = print_document(&document);
         document_free(&document);
     }
-    code = print_whole(&out);
-    free(out.data);
     return code ? code : fails ? EXIT_WORK : 0;
 }
 /* Checks the words of --force. Returns 0 or an exit code. */

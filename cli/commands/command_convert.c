@@ -98,41 +98,27 @@ static int copy_small_files(const struct convert_job *job) {
 
 /* ---- the files that a preset has not: config.json, and tokenizer.json with its byte tokenizer */
 static void put_preset_language(vp_json_writer *writer, const vp_model_config *config) {
-    put_int(writer, "d_model", config->d_model);
-    put_int(writer, "n_heads", config->head_count);
-    put_int(writer, "n_layers", config->block_count);
-    put_int(writer, "moe_num_experts", config->expert_count);
-    put_int(writer, "moe_top_k", config->top_k);
-    put_int(writer, "mlp_hidden_size", 2 * (int64_t)config->expert_dim);
-    put_int(writer, "vocab_size", config->vocab_size);
-    put_int(writer, "embedding_size", config->embedding_size);
-    put_int(writer, "additional_vocab_size", config->additional_vocab_size);
-    put_int(writer, "max_sequence_length", config->max_sequence_length);
-    put_int(writer, "max_position_embeddings", config->max_positions);
-    put_double(writer, "rope_theta", config->rope_theta);
-    put_double(writer, "layer_norm_eps", (double)config->norm_eps);
+    PUT(writer, KEY("d_model", config->d_model), KEY("n_heads", config->head_count),
+        KEY("n_layers", config->block_count), KEY("moe_num_experts", config->expert_count),
+        KEY("moe_top_k", config->top_k), KEY("mlp_hidden_size", 2 * (int64_t)config->expert_dim),
+        KEY("vocab_size", config->vocab_size), KEY("embedding_size", config->embedding_size),
+        KEY("additional_vocab_size", config->additional_vocab_size),
+        KEY("max_sequence_length", config->max_sequence_length), KEY("max_position_embeddings", config->max_positions),
+        KEY("rope_theta", config->rope_theta), KEY("layer_norm_eps", (double)config->norm_eps));
     put_pair(writer, "overlap_margins", config->geometry.margin_left_patches, config->geometry.margin_right_patches);
     put_int(writer, "max_crops", config->geometry.max_crops);
     put_ints(writer, "vit_layers", config->vit_layers, config->vit_layer_count);
 }
 static void put_preset_vision(vp_json_writer *writer, const vp_model_config *config) {
-    vp_json_key(writer, "vision_backbone");
-    vp_json_begin_object(writer);
-    put_text(writer, "image_model_type", "openai");
-    put_text(writer, "image_mlp_activations", "quick_gelu");
-    put_text(writer, "resize_mode", "default");
+    PUT(writer, KEY_OBJECT("vision_backbone"), KEY("image_model_type", "openai"),
+        KEY("image_mlp_activations", "quick_gelu"), KEY("resize_mode", "default"));
     put_pair(writer, "image_default_input_size", config->geometry.crop_px, config->geometry.crop_px);
-    put_int(writer, "image_patch_size", config->geometry.patch_px);
-    put_int(writer, "image_pos_patch_size", config->geometry.patch_px);
-    put_int(writer, "image_emb_dim", config->vit_width);
-    put_int(writer, "image_num_heads", config->vit_head_count);
-    put_int(writer, "image_num_key_value_heads", config->vit_head_count);
-    put_int(writer, "image_head_dim", config->vit_head_dim);
-    put_int(writer, "image_mlp_dim", config->vit_mlp_dim);
-    put_int(writer, "image_num_layers", config->vit_block_count);
-    put_int(writer, "image_num_pos", config->vit_positions);
-    put_double(writer, "image_norm_eps", (double)config->vit_norm_eps);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("image_patch_size", config->geometry.patch_px),
+        KEY("image_pos_patch_size", config->geometry.patch_px), KEY("image_emb_dim", config->vit_width),
+        KEY("image_num_heads", config->vit_head_count), KEY("image_num_key_value_heads", config->vit_head_count),
+        KEY("image_head_dim", config->vit_head_dim), KEY("image_mlp_dim", config->vit_mlp_dim),
+        KEY("image_num_layers", config->vit_block_count), KEY("image_num_pos", config->vit_positions),
+        KEY("image_norm_eps", (double)config->vit_norm_eps), END_OBJECT);
 }
 static int write_preset_config(const struct convert_job *job) {
     static const char *const words[][2] = {{"model_type", "molmo"},
@@ -154,17 +140,12 @@ static int write_preset_config(const struct convert_job *job) {
     vp_json_writer writer;
     int code;
     vp_json_writer_init_sink(&writer, text_sink, &text, 2);
-    vp_json_begin_object(&writer);
-    vp_json_key(&writer, "architectures");
-    vp_json_begin_array(&writer);
-    vp_json_string(&writer, "OLMoForCausalLM");
-    vp_json_end_array(&writer);
+    PUT(&writer, KEY_OBJECT(NULL), KEY_ARRAY("architectures"), KEY(NULL, "OLMoForCausalLM"), END_ARRAY);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) put_text(&writer, words[i][0], words[i][1]);
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) put_bool(&writer, yes[i], 1);
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) put_bool(&writer, no[i], 0);
-    put_int(&writer, "fix_image_input_idx", 2);
-    put_int(&writer, "image_pooling_h", job->model.config.geometry.pool);
-    put_int(&writer, "image_pooling_w", job->model.config.geometry.pool);
+    PUT(&writer, KEY("fix_image_input_idx", 2), KEY("image_pooling_h", job->model.config.geometry.pool),
+        KEY("image_pooling_w", job->model.config.geometry.pool));
     put_preset_language(&writer, &job->model.config);
     put_preset_vision(&writer, &job->model.config);
     vp_json_end_object(&writer);
@@ -190,28 +171,17 @@ static void alphabet_text(int byte, char out[4]) {
     }
 }
 static void put_byte_level(vp_json_writer *writer, const char *key) {
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
-    put_text(writer, "type", "ByteLevel");
-    put_bool(writer, "add_prefix_space", 0);
-    put_bool(writer, "trim_offsets", 1);
-    put_bool(writer, "use_regex", 1);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT(key), KEY("type", "ByteLevel"), KEY_BOOL("add_prefix_space", 0), KEY_BOOL("trim_offsets", 1),
+        KEY_BOOL("use_regex", 1), END_OBJECT);
 }
 struct special_token { const char *content; int32_t id; };
 static void put_special_tokens(vp_json_writer *writer, const struct special_token *specials, int count) {
     vp_json_key(writer, "added_tokens");
     vp_json_begin_array(writer);
     for (int i = 0; i < count; i++) {
-        vp_json_begin_object(writer);
-        put_int(writer, "id", specials[i].id);
-        put_text(writer, "content", specials[i].content);
-        put_bool(writer, "single_word", 0);
-        put_bool(writer, "lstrip", 0);
-        put_bool(writer, "rstrip", 0);
-        put_bool(writer, "normalized", 0);
-        put_bool(writer, "special", 1);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("id", specials[i].id), KEY("content", specials[i].content),
+            KEY_BOOL("single_word", 0), KEY_BOOL("lstrip", 0), KEY_BOOL("rstrip", 0), KEY_BOOL("normalized", 0),
+            KEY_BOOL("special", 1), END_OBJECT);
     }
     vp_json_end_array(writer);
 }
@@ -226,32 +196,20 @@ static int write_preset_tokenizer(const struct convert_job *job) {
     vp_json_writer writer;
     int code;
     vp_json_writer_init_sink(&writer, text_sink, &text, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "version", "1.0");
-    put_null(&writer, "truncation");
-    put_null(&writer, "padding");
+    PUT(&writer, KEY_OBJECT(NULL), KEY("version", "1.0"), KEY_NULL("truncation"), KEY_NULL("padding"));
     put_special_tokens(&writer, specials, SPECIALS);
     put_null(&writer, "normalizer");
     put_byte_level(&writer, "pre_tokenizer");
     put_null(&writer, "post_processor");
     put_byte_level(&writer, "decoder");
-    vp_json_key(&writer, "model");
-    vp_json_begin_object(&writer);
-    put_text(&writer, "type", "BPE");
-    vp_json_key(&writer, "vocab");
-    vp_json_begin_object(&writer);
+    PUT(&writer, KEY_OBJECT("model"), KEY("type", "BPE"), KEY_OBJECT("vocab"));
     for (int byte = 0; byte < 256; byte++) {
         char character[4];
         alphabet_text(byte, character);
         put_int(&writer, character, byte + 2);
     }
     for (int i = 0; i < SPECIALS; i++) put_int(&writer, specials[i].content, specials[i].id);
-    vp_json_end_object(&writer);
-    vp_json_key(&writer, "merges");
-    vp_json_begin_array(&writer);
-    vp_json_end_array(&writer);
-    vp_json_end_object(&writer);
-    vp_json_end_object(&writer);
+    PUT(&writer, END_OBJECT, KEY_ARRAY("merges"), END_ARRAY, END_OBJECT, END_OBJECT);
     vp_json_finish(&writer);
     code = file_write_whole(job->staging, "tokenizer.json", text.data, text.bytes);
     free(text.data);
@@ -310,20 +268,14 @@ static int write_converted(const struct convert_job *job) {
     vp_json_writer writer;
     int code = names_of_folder(job->staging, &inside);
     vp_json_writer_init_sink(&writer, text_sink, &text, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-convert-1");
-    put_text(&writer, "version", VLMPROF_VERSION);
-    put_text(&writer, "layout", text_of(job->options, "layout"));
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-convert-1"), KEY("version", VLMPROF_VERSION),
+        KEY("layout", text_of(job->options, "layout")));
     for (int i = 0; i < PRECISIONS; i++)
         put_text(&writer, PRECISION_OPTIONS[i], text_of(job->options, PRECISION_OPTIONS[i]));
-    put_text(&writer, job->model.synthetic ? "synthetic" : "source", job->model.name);
-    vp_json_key(&writer, "seed");
-    if (job->model.synthetic) vp_json_int(&writer, number_of(job->options, "seed")); else vp_json_null(&writer);
-    vp_json_key(&writer, "files");
-    vp_json_begin_array(&writer);
+    PUT(&writer, KEY(job->model.synthetic ? "synthetic" : "source", job->model.name),
+        KEY_KNOWN("seed", job->model.synthetic, number_of(job->options, "seed")), KEY_ARRAY("files"));
     for (size_t i = 0; i < inside.count; i++) json_lossy(&writer, inside.items[i]);
-    vp_json_end_array(&writer);
-    vp_json_end_object(&writer);
+    PUT(&writer, END_ARRAY, END_OBJECT);
     vp_json_finish(&writer);
     if (!code) code = file_write_whole(job->staging, CONVERTED, text.data, text.bytes);
     free(text.data);
@@ -441,23 +393,14 @@ static int convert_inputs(struct convert_job *job) {
 static int print_converted(const struct convert_job *job, const struct model *written, double seconds) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "output_dir", job->out);
-    put_text(&writer, "layout", text_of(job->options, "layout"));
+    PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", job->out), KEY("layout", text_of(job->options, "layout")));
     for (int i = 0; i < PRECISIONS; i++)
         put_text(&writer, PRECISION_OPTIONS[i], text_of(job->options, PRECISION_OPTIONS[i]));
-    put_text(&writer, "model", job->model.name);
-    put_bool(&writer, "synthetic", job->model.synthetic);
-    if (job->model.synthetic) put_int(&writer, "seed", number_of(job->options, "seed")); else put_null(&writer, "seed");
-    put_list(&writer, "files", &job->written);
-    put_int(&writer, "tensors", vp_model_tensor_count(&job->model.config));
-    put_int(&writer, "weight_files", written->file_count);
-    put_int(&writer, "weight_bytes", written->file_bytes);
-    put_double(&writer, "seconds", seconds);
-    vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return 0;
+    PUT(&writer, KEY("model", job->model.name), KEY_BOOL("synthetic", job->model.synthetic),
+        KEY_KNOWN("seed", job->model.synthetic, number_of(job->options, "seed")), KEY_TEXTS("files", &job->written),
+        KEY("tensors", vp_model_tensor_count(&job->model.config)), KEY("weight_files", written->file_count),
+        KEY("weight_bytes", written->file_bytes), KEY("seconds", seconds), END_OBJECT);
+    return json_end(&writer);
 }
 static int report_converted(const struct convert_job *job, int64_t since_ns) {
     struct model written;

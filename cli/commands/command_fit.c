@@ -18,6 +18,7 @@
 #include "vlmprof_latency.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,26 +34,28 @@ static const struct option_spec FIT_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
+/* Writes the model where --output and --output_dir say. Returns 0 or an exit code. */
+static int save_model(const struct options *options, const struct saved_model *saved) {
+    const char *path = text_of(options, "output"), *folder = text_of(options, "output_dir");
+    int code = path ? model_write(path, saved) : 0;
+    if (!code && folder && (code = make_folder(folder)) == 0) {
+        char *file = join_path(folder, "e3_latency_estimator.json");
+        code = model_write(file, saved);
+        free(file);
+    }
+    return code;
+}
 static void write_coefficients(struct document *document, const struct estimator *estimator) {
+    const char *names[VP_LATENCY_COLUMNS_LIMIT];
+    char heading[40];
     struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Coefficients (%s features, 95 %% intervals)",
-                  ESTIMATE_KIND_KEYS[estimator->model.features]);
-    table = document_table(document, "stage|feature|coefficient|interval|unit|state");
-    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++)
-        for (int column = 0; estimator->model.fitted[stage] && column < estimator->model.fit[stage].columns; column++) {
-            const char *name = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column);
-            const vp_linear *fit = &estimator->model.fit[stage];
-            double low = (double)NAN, high = (double)NAN;
-            char unit[64];
-            vp_linear_coefficient(fit, column, ESTIMATE_LEVEL, &low, &high);
-            text_list_add(table, "%s", part_name(stage));
-            text_list_add(table, "%s", name);
-            text_list_add(table, "%.4g", fit->coefficient[column]);
-            if (fit->state[column] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
-            else text_list_add(table, "-");
-            text_list_add(table, "%s", unit_text(name, unit));
-            text_list_add(table, "%s", LINEAR_STATE_KEYS[fit->state[column]]);
-        }
+    snprintf(heading, sizeof heading, "%s features, ", ESTIMATE_KIND_KEYS[estimator->model.features]);
+    table = coefficients_table(document, &ENGINE_FORM, heading);
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
+        stage_columns(estimator, stage, names);
+        if (estimator->model.fitted[stage])
+            coefficients_add(table, part_name(stage), &estimator->model.fit[stage], names);
+    }
 }
 static void write_fit(struct document *document, const struct estimator *estimator, const struct evaluation *evaluation,
                       const struct measurements *measurements) {
@@ -72,61 +75,24 @@ static void write_fit(struct document *document, const struct estimator *estimat
             "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average; "
             "no MAPE of the total can be below that, and a load that drifts from sample to sample comes on top",
             100 * evaluation->noise);
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        struct text_list *table;
-        document_text(document, BLOCK_HEADING, "Errors of %s", part_name(part));
-        table = document_table(document, "features|rows predicted|" ERROR_COLUMNS);
-        for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
-            for (int split = 0; split < SPLIT_COUNT; split++)
-                error_row(table, split ? "" : ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split],
-                          &evaluation->errors[kind][split][part]);
-    }
+    errors_describe(document, &ENGINE_FORM, evaluation->errors[0][0]);
     write_coefficients(document, estimator);
     if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
 }
 /* ---- servers */
 /* The laws as the JSON of a model file. */
-static vp_result put_server_model(const struct server_laws *laws, const struct load_laws *loads,
-                                  struct text_buffer *out) {
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, text_sink, out, 1);
-    vp_json_begin_object(&writer);
-    server_laws_put(&writer, laws);
-    load_laws_put(&writer, loads);
-    vp_json_end_object(&writer);
-    return vp_json_finish(&writer);
-}
-static int write_server_model(const char *path, const struct server_laws *laws, const struct load_laws *loads) {
-    struct text_buffer out = {NULL, 0, 0};
-    const vp_result result = put_server_model(laws, loads, &out);
-    const int code = model_write(path, result, &out);
-    free(out.data);
-    return code;
-}
-static int print_server_model(const struct options *options, const struct results *results,
-                              const struct server_laws *laws, const struct load_laws *loads) {
-    struct document document = {NULL, 0, NULL};
-    int code;
-    if (is_given(options, "json")) {
-        struct text_buffer out = {NULL, 0, 0};
-        if (put_server_model(laws, loads, &out) != VP_OK) abort(); /* memory ends the program before */
-        text_add_string(&out, "\n");
-        code = print_whole(&out);
-        free(out.data);
-        return code;
-    }
-    document_list(&document, "Notes", &results->notes);
-    server_laws_describe(&document, laws);
-    load_laws_describe(&document, laws, loads);
-    code = print_document(&document);
-    document_free(&document);
-    return code;
+static void put_server_model(vp_json_writer *writer, const void *laws, const void *loads) {
+    PUT(writer, KEY_OBJECT(NULL));
+    server_laws_put(writer, laws);
+    load_laws_put(writer, loads);
+    PUT(writer, END_OBJECT);
 }
 static int fit_servers(const struct options *options, const struct results *results) {
-    const char *path = text_of(options, "output"), *folder = text_of(options, "output_dir");
     struct load_levels levels = {NULL, 0};
     struct load_laws loads = {NULL, 0, {NULL, 0}};
     struct server_laws laws;
+    const struct saved_model saved = {put_server_model, &laws, &loads};
+    struct document document = {NULL, 0, NULL};
     int code;
     if (is_given(options, "features") || is_given(options, "num_experts"))
         return complain(EXIT_USAGE, "fit: --features and --num_experts are for vlmprof's engine; %s is of a server",
@@ -134,13 +100,15 @@ static int fit_servers(const struct options *options, const struct results *resu
     code = server_laws_fit(results, &laws);
     if (!code) code = load_levels_read(&levels, options->operands, options->operand_count);
     if (!code) code = load_laws_fit(&levels, results, &laws, &loads);
-    if (!code && path) code = write_server_model(path, &laws, &loads);
-    if (!code && folder && (code = make_folder(folder)) == 0) {
-        char *file = join_path(folder, "e3_latency_estimator.json");
-        code = write_server_model(file, &laws, &loads);
-        free(file);
+    if (!code) code = save_model(options, &saved);
+    if (!code && is_given(options, "json")) code = model_print(&saved, 1);
+    else if (!code) {
+        document_list(&document, "Notes", &results->notes);
+        server_laws_describe(&document, &laws);
+        load_laws_describe(&document, &laws, &loads);
+        code = print_document(&document);
+        document_free(&document);
     }
-    if (!code) code = print_server_model(options, results, &laws, &loads);
     load_levels_free(&levels);
     load_laws_free(&loads);
     server_laws_free(&laws);
@@ -148,7 +116,6 @@ static int fit_servers(const struct options *options, const struct results *resu
 }
 
 static int fit_engine(const struct options *options, const struct results *results) {
-    const char *path = text_of(options, "output"), *folder = text_of(options, "output_dir");
     struct estimator *estimator;
     struct evaluation evaluation;
     struct measurements measurements;
@@ -164,13 +131,9 @@ static int fit_engine(const struct options *options, const struct results *resul
         for (int k = 0; k < ESTIMATE_KINDS; k++) held_out[k] = evaluation.errors[k][SPLIT_CONFIG];
         warn_of_errors(held_out, kind, &estimator->warnings);
     }
-    if (!code && path) code = estimator_write(path, estimator, &evaluation);
-    if (!code && folder && (code = make_folder(folder)) == 0) {
-        char *file = join_path(folder, "e3_latency_estimator.json");
-        code = estimator_write(file, estimator, &evaluation);
-        free(file);
-    }
-    if (!code && is_given(options, "json")) code = estimator_print(estimator, &evaluation);
+    if (!code) code = save_model(options, &(const struct saved_model){estimator_put, estimator, &evaluation});
+    if (!code && is_given(options, "json"))
+        code = model_print(&(const struct saved_model){estimator_put, estimator, &evaluation}, 2);
     else if (!code) {
         struct document document = {NULL, 0, NULL};
         write_fit(&document, estimator, &evaluation, &measurements);

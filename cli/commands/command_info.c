@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "model/model.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
@@ -154,47 +154,26 @@ static void put_packed(vp_json_writer *writer, const struct model *model) {
 
 static void put_model(vp_json_writer *writer, const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
-    vp_json_begin_object(writer);
-    put_text(writer, "name", model->name);
-    put_bool(writer, "synthetic", model->synthetic);
-    put_text(writer, "architecture", vp_architecture_name(config->architecture));
-    put_text(writer, "class_name", model->class_name);
-    put_int(writer, "num_blocks", config->block_count);
-    put_int(writer, "d_model", config->d_model);
-    put_int(writer, "num_heads", config->head_count);
-    put_int(writer, "num_kv_heads", config->kv_head_count);
-    put_int(writer, "mlp_dim", config->mlp_dim);
-    put_int(writer, "num_experts", config->expert_count);
-    put_int(writer, "expert_dim", config->expert_dim);
-    put_int(writer, "top_k", config->top_k);
-    put_int(writer, "embedding_size", config->embedding_size);
-    put_int(writer, "max_positions", config->max_positions);
-    put_int(writer, "vit_num_blocks", config->vit_block_count);
-    put_int(writer, "vit_blocks_needed", config->vit_blocks_needed);
-    put_int(writer, "vit_width", config->vit_width);
-    put_int(writer, "vit_num_heads", config->vit_head_count);
-    put_int(writer, "vit_mlp_dim", config->vit_mlp_dim);
-    put_int(writer, "tokenizer_size", holdings->tokens);
-    vp_json_key(writer, "parameters");
-    vp_json_begin_object(writer);
-    put_int(writer, "total", holdings->parameters);
+    PUT(writer, KEY_OBJECT(NULL), KEY("name", model->name), KEY_BOOL("synthetic", model->synthetic),
+        KEY("architecture", vp_architecture_name(config->architecture)), KEY("class_name", model->class_name),
+        KEY("num_blocks", config->block_count), KEY("d_model", config->d_model), KEY("num_heads", config->head_count),
+        KEY("num_kv_heads", config->kv_head_count), KEY("mlp_dim", config->mlp_dim),
+        KEY("num_experts", config->expert_count), KEY("expert_dim", config->expert_dim), KEY("top_k", config->top_k),
+        KEY("embedding_size", config->embedding_size), KEY("max_positions", config->max_positions),
+        KEY("vit_num_blocks", config->vit_block_count), KEY("vit_blocks_needed", config->vit_blocks_needed),
+        KEY("vit_width", config->vit_width), KEY("vit_num_heads", config->vit_head_count),
+        KEY("vit_mlp_dim", config->vit_mlp_dim), KEY("tokenizer_size", holdings->tokens), KEY_OBJECT("parameters"),
+        KEY("total", holdings->parameters));
     for (int i = 0; i < PART_COUNT; i++) put_int(writer, PART_KEYS[i], holdings->parts[i]);
-    vp_json_end_object(writer);
-    put_int(writer, "tensors", holdings->tensors);
-    vp_json_key(writer, "dtypes"); /* how many tensors have each */
-    vp_json_begin_object(writer);
+    PUT(writer, END_OBJECT, KEY("tensors", holdings->tensors), /* how many tensors have each */ KEY_OBJECT("dtypes"));
     for (int i = 0; i < VP_DTYPE_COUNT; i++)
         if (i <= VP_DTYPE_F16 || holdings->dtypes[i]) put_int(writer, DTYPE_KEYS[i], holdings->dtypes[i]);
     vp_json_end_object(writer);
     put_packed(writer, model);
-    put_int(writer, "files", model->file_count);
-    put_int(writer, "file_bytes", model->file_bytes);
+    PUT(writer, KEY("files", model->file_count), KEY("file_bytes", model->file_bytes));
     for (int fp32 = 0; fp32 < 2; fp32++) {
-        vp_json_key(writer, fp32 ? "fp32" : "bf16");
-        vp_json_begin_object(writer);
-        put_int(writer, "weights_bytes", (fp32 ? 4 : 2) * holdings->parameters);
-        put_int(writer, "kv_cache_bytes_per_token", cache_bytes(model, fp32));
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(fp32 ? "fp32" : "bf16"), KEY("weights_bytes", (fp32 ? 4 : 2) * holdings->parameters),
+            KEY("kv_cache_bytes_per_token", cache_bytes(model, fp32)), END_OBJECT);
     }
     vp_json_end_object(writer);
 }
@@ -246,15 +225,10 @@ static void put_known(vp_json_writer *writer, const char *key, int64_t value) {
 }
 static void put_cpu(vp_json_writer *writer, const struct cpu_info *cpu) {
     char text[24];
-    vp_json_key(writer, "cpu");
-    vp_json_begin_object(writer);
-    put_text(writer, "name", cpu->name);
-    put_int(writer, "threads", cpu->threads);
+    PUT(writer, KEY_OBJECT("cpu"), KEY("name", cpu->name), KEY("threads", cpu->threads));
     put_known(writer, "memory_bytes", cpu->memory_bytes);
     put_known(writer, "available_bytes", cpu->available_bytes);
-    put_text(writer, "huge_pages", cpu->huge_pages[0] ? cpu->huge_pages : NULL);
-    vp_json_key(writer, "gemm");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY("huge_pages", cpu->huge_pages[0] ? cpu->huge_pages : NULL), KEY_ARRAY("gemm"));
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) vp_json_string(writer, vp_engine_gemm_name(i));
     vp_json_end_array(writer);
     for (int fp32 = 0; fp32 < 2; fp32++) {
@@ -276,10 +250,7 @@ static void put_gpus(vp_json_writer *writer, int32_t count) {
             put_gpu(writer, i, &gpu);
             continue;
         }
-        vp_json_begin_object(writer);
-        put_int(writer, "index", i);
-        put_text(writer, "error", error.text);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("index", i), KEY("error", error.text), END_OBJECT);
     }
 }
 /* A clock that the power limit should allow: 71 % of the highest, in steps of 15 MHz. */
@@ -363,16 +334,11 @@ static void put_gpu_tools(vp_json_writer *writer, int32_t index) {
     double joules;
     const int counts = vp_device_energy(index, &joules, &energy) == VP_OK,
               reads = vp_device_telemetry(index, &telemetry, &clocks) == VP_OK;
-    vp_json_begin_object(writer);
-    put_int(writer, "index", index);
-    put_bool(writer, "energy", counts);
-    put_text(writer, "energy_reason", counts ? NULL : energy.text);
-    put_bool(writer, "telemetry", reads);
-    put_text(writer, "telemetry_reason", reads ? NULL : clocks.text);
-    vp_json_key(writer, "steady_clock_mhz");
-    if (reads && steady_clock_mhz(&telemetry)) vp_json_int(writer, steady_clock_mhz(&telemetry));
-    else vp_json_null(writer);
-    vp_json_end_object(writer);
+    const int64_t steady_mhz = reads ? steady_clock_mhz(&telemetry) : 0; /* 0: not known */
+    PUT(writer, KEY_OBJECT(NULL), KEY("index", index), KEY_BOOL("energy", counts),
+        KEY("energy_reason", counts ? NULL : energy.text), KEY_BOOL("telemetry", reads),
+        KEY("telemetry_reason", reads ? NULL : clocks.text),
+        KEY_KNOWN("steady_clock_mhz", steady_mhz, steady_mhz), END_OBJECT);
 }
 
 static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const char *no_gpu,
@@ -380,27 +346,21 @@ static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const
     vp_json_writer writer;
     char text[24];
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-info-1");
-    put_text(&writer, "version", VLMPROF_VERSION);
-    put_text(&writer, "compiler", __VERSION__);
-    put_text(&writer, "cuda_toolkit", vp_device_toolkit() ? version_text(vp_device_toolkit(), text) : NULL);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-info-1"), KEY("version", VLMPROF_VERSION),
+        KEY("compiler", __VERSION__),
+        KEY("cuda_toolkit", vp_device_toolkit() ? version_text(vp_device_toolkit(), text) : NULL));
     put_cpu(&writer, cpu);
     vp_json_key(&writer, "gpus");
     vp_json_begin_array(&writer);
     put_gpus(&writer, gpu_count);
-    vp_json_end_array(&writer);
-    put_text(&writer, "gpus_note", no_gpu);
-    put_text(&writer, "launch_timer", gpu_count ? vp_device_launch_timer() : NULL);
-    vp_json_key(&writer, "gpu_tools");
-    vp_json_begin_array(&writer);
+    PUT(&writer, END_ARRAY, KEY("gpus_note", no_gpu), KEY("launch_timer", gpu_count ? vp_device_launch_timer() : NULL),
+        KEY_ARRAY("gpu_tools"));
     for (int32_t i = 0; i < gpu_count; i++) put_gpu_tools(&writer, i);
     vp_json_end_array(&writer);
     vp_json_key(&writer, "model");
     if (model) put_model(&writer, model, holdings); else vp_json_null(&writer);
     vp_json_end_object(&writer);
-    vp_json_finish(&writer);
-    putchar('\n');
+    json_end(&writer); /* main finds an error of stdout */
 }
 
 static int run_command(const struct options *options) {

@@ -16,7 +16,7 @@
 #include "load/load_result.h"
 #include "load/load_run.h"
 #include "load/load_stats.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
@@ -297,27 +297,19 @@ static int write_level(const struct load *load, const struct load_level *level, 
     vp_json_writer writer;
     int code;
     vp_json_writer_init_sink(&writer, text_sink, &out, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", LOAD_SCHEMA);
-    put_text(&writer, "plan", load->plan);
-    put_text(&writer, "dataset_name", load->dataset.task);
-    put_text(&writer, "metric", vp_score_metric_of(load->dataset.metric)->name);
-    put_text(&writer, "endpoint", load->endpoint.url);
-    put_text(&writer, "endpoint_model", load->endpoint.model);
-    put_text(&writer, "endpoint_api", text_of(load->options, "endpoint_api"));
-    put_text(&writer, "server", load->words);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", LOAD_SCHEMA), KEY("plan", load->plan),
+        KEY("dataset_name", load->dataset.task), KEY("metric", vp_score_metric_of(load->dataset.metric)->name),
+        KEY("endpoint", load->endpoint.url), KEY("endpoint_model", load->endpoint.model),
+        KEY("endpoint_api", text_of(load->options, "endpoint_api")), KEY("server", load->words));
     knobs_combination(&load->knobs, 0, knobs);
     put_knobs(&writer, knobs, load->knobs.count);
     put_load_level(&writer, level);
-    put_text(&writer, "arrivals", level->concurrency ? NULL : text_of(load->options, "arrivals"));
-    put_double(&writer, "duration_s", level->duration_s);
-    put_double(&writer, "ramp_s", load->ramp_s);
-    put_double(&writer, "cool_down_s", load->cool_down_s);
-    put_int(&writer, "max_new_tokens", load->dataset.new_tokens);
-    put_int(&writer, "num_samples", (int64_t)load->bodies.count);
-    put_text(&writer, "slo", text_of(load->options, "slo"));
-    put_double(&writer, "slo_share",
-               is_given(load->options, "find_rate") ? opt(load->options, "slo_share")->real / 100 : (double)NAN);
+    PUT(&writer, KEY("arrivals", level->concurrency ? NULL : text_of(load->options, "arrivals")),
+        KEY("duration_s", level->duration_s), KEY("ramp_s", load->ramp_s), KEY("cool_down_s", load->cool_down_s),
+        KEY("max_new_tokens", load->dataset.new_tokens), KEY("num_samples", load->bodies.count),
+        KEY("slo", text_of(load->options, "slo")),
+        KEY("slo_share",
+            is_given(load->options, "find_rate") ? opt(load->options, "slo_share")->real / 100 : (double)NAN));
     put_load_summary(&writer, &level->summary);
     put_load_requests(&writer, records, load->bodies.ids);
     put_noise(&writer, noise);
@@ -485,13 +477,9 @@ static void found_text(const struct load *load, struct text_buffer *out) {
 static int print_json(const struct load *load) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "output_dir", text_of(load->options, "output_dir"));
-    vp_json_key(&writer, "levels");
-    vp_json_begin_array(&writer);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", text_of(load->options, "output_dir")), KEY_ARRAY("levels"));
     for (size_t i = 0; i < load->level_count; i++) {
-        vp_json_begin_object(&writer);
-        put_text(&writer, "file", load->levels[i].path);
+        PUT(&writer, KEY_OBJECT(NULL), KEY("file", load->levels[i].path));
         put_load_level(&writer, &load->levels[i]);
         put_load_summary(&writer, &load->levels[i].summary);
         vp_json_end_object(&writer);
@@ -499,18 +487,12 @@ static int print_json(const struct load *load) {
     vp_json_end_array(&writer);
     vp_json_key(&writer, "find_rate");
     if (load->search.trials) {
-        vp_json_begin_object(&writer);
-        put_double(&writer, "highest_that_holds", load->search.low > 0 ? load->search.low : (double)NAN);
-        put_double(&writer, "lowest_that_fails", load->search.high);
-        put_double(&writer, "slo_share", opt(load->options, "slo_share")->real / 100);
-        put_int(&writer, "trials", load->search.trials);
-        vp_json_end_object(&writer);
+        PUT(&writer, KEY_OBJECT(NULL), KEY("highest_that_holds", load->search.low > 0 ? load->search.low : (double)NAN),
+            KEY("lowest_that_fails", load->search.high), KEY("slo_share", opt(load->options, "slo_share")->real / 100),
+            KEY("trials", load->search.trials), END_OBJECT);
     } else vp_json_null(&writer);
-    put_list(&writer, "warnings", &load->warnings);
-    vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return 0;
+    PUT(&writer, KEY_TEXTS("warnings", &load->warnings), END_OBJECT);
+    return json_end(&writer);
 }
 static int load_report(const struct load *load) {
     struct text_buffer found = {NULL, 0, 0};

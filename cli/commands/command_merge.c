@@ -36,17 +36,11 @@ static const struct option_spec MERGE_OPTIONS[] = {
 static int print_merged(const char *folder, const char *status, const struct summaries *results,
                         const struct text_list *warnings) {
     vp_json_writer writer;
-    int code = 0;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "output_dir", folder);
-    put_text(&writer, "status", status);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", folder), KEY("status", status));
     summaries_put(&writer, results);
-    put_list(&writer, "warnings", warnings);
-    vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) code = output_failed();
-    putchar('\n');
-    return code;
+    PUT(&writer, KEY_TEXTS("warnings", warnings), END_OBJECT);
+    return json_end(&writer);
 }
 
 /* --layout reference: result files go in and out; journals are not needed. */
@@ -64,13 +58,9 @@ static int lay_out(const struct options *options) {
     if (is_given(options, "json")) {
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-        vp_json_begin_object(&writer);
-        put_text(&writer, "output_dir", folder);
-        put_list(&writer, "files", &layout.written);
-        put_list(&writer, "warnings", &layout.warnings);
-        vp_json_end_object(&writer);
-        if (vp_json_finish(&writer) != VP_OK) code = output_failed();
-        putchar('\n');
+        PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", folder), KEY_TEXTS("files", &layout.written),
+            KEY_TEXTS("warnings", &layout.warnings), END_OBJECT);
+        if (json_end(&writer)) code = EXIT_OUTPUT;
     }
     reference_layout_free(&layout);
     return code;

@@ -69,19 +69,20 @@ static const struct option_spec PREDICT_OPTIONS[] = {
 };
 
 /* ---- predictions of requests */
-struct prediction {
-    char name[48]; /* "640x480"; empty: counts were given */
-    vp_latency_request request;
-    /* ms of each stage and of the total; NaN: the stage is not in the model, or no interval is known */
-    double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS];
-    int is_limited[ESTIMATE_PARTS]; /* truth: the interval is of held-out ratios, not Student's */
-    double within; /* probability that the request holds the budget; NaN: there is no budget */
+/* The requests of the command line. sizes: "640x480"; empty: counts were given. */
+enum { SIZE_BYTES = 48 };
+struct asked {
+    size_t count;
+    vp_latency_request *requests;
+    char (*sizes)[SIZE_BYTES];
+    struct prediction *predictions;
+    double budget; /* NaN: none */
 };
 /* Student's interval of the total: the half-widths of the stages are added by the correlation of their residuals. */
 static void predict_total_interval(const struct estimator *estimator, struct prediction *prediction) {
     double half[VP_LATENCY_STAGE_COUNT], sum = 0, widest = 0, value = prediction->value[ESTIMATE_TOTAL];
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
-        half[stage] = stage_is_run(stage, &prediction->request) && estimator->model.fitted[stage]
+        half[stage] = !prediction->is_idle[stage] && estimator->model.fitted[stage]
                           ? prediction->high[stage] - prediction->value[stage]
                           : 0;
         widest = half[stage] <= widest ? widest : half[stage]; /* once NaN, it stays NaN */
@@ -101,23 +102,24 @@ static void limit_part(const struct estimator *estimator, int part, double stret
                             &prediction->high[part]);
     prediction->is_limited[part] = 1;
 }
-/* Truth: the counts of the request are in range, and the prediction is filled. A budget of NaN is none. */
-static int can_predict_request(const struct estimator *estimator, double budget, struct prediction *prediction) {
+/* Truth: the counts of the request are in range, and the prediction is filled. */
+static int can_predict_request(const struct estimator *estimator, const vp_latency_request *request,
+                               struct prediction *prediction) {
     double stretch = 1;
     int is_whole = 1; /* every stage that runs has an interval */
     vp_linear_range ranges[VP_LATENCY_STAGE_COUNT];
     vp_latency_prediction made;
-    if (vp_latency_predict(&estimator->model, &prediction->request, &made) != VP_OK) return 0;
-    memset(prediction->is_limited, 0, sizeof prediction->is_limited);
+    memset(prediction, 0, sizeof *prediction);
+    if (vp_latency_predict(&estimator->model, request, &made) != VP_OK) return 0;
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         vp_linear_range *range = &ranges[stage];
         prediction->value[stage] = prediction->low[stage] = prediction->high[stage] = made.stage[stage];
-        if (!stage_is_run(stage, &prediction->request)) continue;
+        prediction->is_idle[stage] = !stage_is_run(stage, request);
+        if (prediction->is_idle[stage]) continue;
         is_whole &= estimator->model.fitted[stage];
         if (!estimator->model.fitted[stage]) continue;
         prediction->low[stage] = prediction->high[stage] = (double)NAN;
-        if (vp_latency_interval(&estimator->model, (vp_latency_stage)stage, &prediction->request, ESTIMATE_LEVEL, range)
-            != VP_OK) {
+        if (vp_latency_interval(&estimator->model, (vp_latency_stage)stage, request, ESTIMATE_LEVEL, range) != VP_OK) {
             is_whole = 0;
             continue;
         }
@@ -128,38 +130,26 @@ static int can_predict_request(const struct estimator *estimator, double budget,
     prediction->value[ESTIMATE_TOTAL] = made.total;
     predict_total_interval(estimator, prediction);
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++)
-        if (isfinite(prediction->low[stage]) && stage_is_run(stage, &prediction->request))
+        if (isfinite(prediction->low[stage]) && !prediction->is_idle[stage])
             limit_part(estimator, stage, vp_linear_stretch(&ranges[stage]), prediction);
     if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
-    prediction->within = model_share_within(prediction->value[ESTIMATE_TOTAL], prediction->low[ESTIMATE_TOTAL],
-                                            prediction->high[ESTIMATE_TOTAL], budget);
     return 1;
 }
 /* Warns of requests outside of the model's data, once for each knob; of stages that the model lacks; of predictions
  * below 0 ms. */
-static void warn_of_ranges(const struct estimator *estimator, const struct prediction *predictions, size_t count,
-                           struct text_list *warnings) {
+static void warn_of_ranges(const struct estimator *estimator, const vp_latency_request *requests,
+                           const struct prediction *predictions, size_t count, struct text_list *warnings) {
     if (!estimator->says_location)
         text_list_add(warnings, "the model's file is of an older version and does not say that it predicts the "
                                 ESTIMATE_LOCATION ": on noisy data it may be far below; fit it again");
     for (int k = 0; k < knob_count_of(estimator->model.features); k++) {
-        const struct knob_range *range = &estimator->ranges[k];
-        size_t outside = 0;
-        int32_t value = 0;
         /* only the features of VP_LATENCY_SEED use these knobs */
         if ((k == FEATURE_TEXT || k == FEATURE_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
-        for (size_t i = 0; i < count; i++) {
-            int32_t at = knob_at(&predictions[i].request, k);
-            if ((at < range->least || at > range->most) && !outside++) value = at;
-        }
-        if (outside)
-            text_list_add(warnings,
-                          "extrapolation: %s %d is outside of %d..%d, the data of the model (%zu of %zu requests)",
-                          ESTIMATE_KNOBS[k].name, value, range->least, range->most, outside, count);
+        range_warn(&ENGINE_FORM, k, &estimator->ranges[k], requests, count, warnings);
     }
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         size_t negative = 0;
-        for (size_t i = 0; i < count; i++) negative += predictions[i].value[stage] < 0;
+        for (size_t i = 0; i < count && predictions; i++) negative += predictions[i].value[stage] < 0;
         if (!estimator->model.fitted[stage])
             text_list_add(warnings, "%s is not in the model: the total is without it", part_name(stage));
         if (negative)
@@ -168,14 +158,8 @@ static void warn_of_ranges(const struct estimator *estimator, const struct predi
                                                    : "these features allow what no machine does");
     }
 }
-static const char *verdict_of(const struct prediction *prediction, double budget) {
-    return prediction->high[ESTIMATE_TOTAL] <= budget ? "holds"
-           : prediction->low[ESTIMATE_TOTAL] > budget ? "exceeds"
-                                                      : "unsure";
-}
-static void write_prediction(struct document *document, const struct prediction *prediction, double budget) {
-    const vp_latency_request *request = &prediction->request;
-    struct text_list *table;
+static void write_prediction(struct document *document, const vp_latency_request *request, const char *size,
+                             const struct prediction *prediction, double budget) {
     char experts[48] = "", weights[32] = "";
     if (request->weight_bits)
         snprintf(weights, sizeof weights, ", weights of %d bits", request->weight_bits);
@@ -183,51 +167,17 @@ static void write_prediction(struct document *document, const struct prediction 
         snprintf(experts, sizeof experts, "top_k %d of %d, ", request->top_k, request->expert_count);
     document_text(document, BLOCK_HEADING,
                   "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, %s%d blocks, %d output tokens%s",
-                  prediction->name, prediction->name[0] ? ": " : "", request->views, request->vision_tokens,
-                  request->text_tokens, request->sequence, experts, request->active_blocks, request->output_tokens,
-                  weights);
-    table = document_table(document, "stage|" ESTIMATE_LOCATION " ms|95 % interval|of");
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        int runs = part == ESTIMATE_TOTAL || stage_is_run(part, request);
-        text_list_add(table, "%s", part_name(part));
-        text_list_add(table, "%s", !runs ? "does not run" : number_formatted("%.3f", prediction->value[part]).text);
-        if (runs && isfinite(prediction->low[part]))
-            text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
-        else text_list_add(table, "-");
-        text_list_add(table, "%s", !runs || !isfinite(prediction->low[part]) ? "-"
-                                   : prediction->is_limited[part]            ? "held-out ratios"
-                                                                             : "Student");
-    }
-    if (isfinite(budget))
-        document_text(document, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget,
-                      verdict_of(prediction, budget), number_formatted("%.3f", prediction->within).text);
+                  size, size[0] ? ": " : "", request->views, request->vision_tokens, request->text_tokens,
+                  request->sequence, experts, request->active_blocks, request->output_tokens, weights);
+    prediction_describe(document, &ENGINE_FORM, prediction, budget);
 }
-static void put_prediction(vp_json_writer *writer, const struct prediction *prediction, double budget) {
-    vp_json_begin_object(writer);
-    put_text(writer, "size", prediction->name[0] ? prediction->name : NULL);
-    for (int k = 0; k < (prediction->request.weight_bits ? ESTIMATE_KNOB_COUNT : FEATURE_WEIGHT_BITS); k++)
-        put_int(writer, ESTIMATE_KNOBS[k].name, knob_at(&prediction->request, k));
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        int runs = part == ESTIMATE_TOTAL || stage_is_run(part, &prediction->request);
-        vp_json_key(writer, part_name(part));
-        if (!runs || !isfinite(prediction->value[part])) {
-            vp_json_null(writer);
-            continue;
-        }
-        vp_json_begin_object(writer);
-        put_double(writer, "ms", prediction->value[part]);
-        put_range(writer, "interval_ms", prediction->low[part], prediction->high[part]);
-        put_text(writer, "interval_of", !isfinite(prediction->low[part]) ? NULL
-                                        : prediction->is_limited[part]   ? "held_out_ratios"
-                                                                         : "student");
-        vp_json_end_object(writer);
-    }
-    if (isfinite(budget)) {
-        put_double(writer, "budget_ms", budget);
-        put_text(writer, "verdict", verdict_of(prediction, budget));
-        put_double(writer, "probability_within_budget", prediction->within);
-    }
-    vp_json_end_object(writer);
+static void put_prediction(vp_json_writer *writer, const vp_latency_request *request, const char *size,
+                           const struct prediction *prediction, double budget) {
+    PUT(writer, KEY_OBJECT(NULL), KEY("size", size[0] ? size : NULL));
+    for (int k = 0; k < (request->weight_bits ? ESTIMATE_KNOB_COUNT : FEATURE_WEIGHT_BITS); k++)
+        PUT(writer, KEY(ESTIMATE_KNOBS[k].name, knob_at(request, k)));
+    prediction_put(writer, &ENGINE_FORM, prediction, budget);
+    PUT(writer, END_OBJECT);
 }
 /* Ends the JSON on stdout. Returns 0 or an exit code. */
 static int finish_json(vp_json_writer *writer) {
@@ -236,28 +186,24 @@ static int finish_json(vp_json_writer *writer) {
     putchar('\n');
     return 0;
 }
-static int print_predictions_json(const struct estimator *estimator, const struct prediction *predictions, size_t count,
-                                  double budget, const struct text_list *warnings) {
+static int print_predictions_json(const struct estimator *estimator, const struct asked *asked,
+                                  const struct text_list *warnings) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-prediction-1");
-    put_text(&writer, "location", estimator->says_location ? ESTIMATE_LOCATION : NULL);
-    put_text(&writer, "model", estimator->model_name);
-    put_text(&writer, "device", estimator->device);
-    put_list(&writer, "warnings", warnings);
-    vp_json_key(&writer, "predictions");
-    vp_json_begin_array(&writer);
-    for (size_t i = 0; i < count; i++) put_prediction(&writer, &predictions[i], budget);
-    vp_json_end_array(&writer);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-1"),
+        KEY("location", estimator->says_location ? ESTIMATE_LOCATION : NULL), KEY("model", estimator->model_name),
+        KEY("device", estimator->device), KEY_TEXTS("warnings", warnings), KEY_ARRAY("predictions"));
+    for (size_t i = 0; i < asked->count; i++)
+        put_prediction(&writer, &asked->requests[i], asked->sizes[i], &asked->predictions[i], asked->budget);
+    PUT(&writer, END_ARRAY);
     return finish_json(&writer);
 }
-static int print_predictions(const struct prediction *predictions, size_t count, double budget,
-                             const struct text_list *warnings) {
+static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};
     int code;
     document_list(&document, "Warnings", warnings);
-    for (size_t i = 0; i < count; i++) write_prediction(&document, &predictions[i], budget);
+    for (size_t i = 0; i < asked->count; i++)
+        write_prediction(&document, &asked->requests[i], asked->sizes[i], &asked->predictions[i], asked->budget);
     code = print_document(&document);
     document_free(&document);
     return code;
@@ -265,7 +211,7 @@ static int print_predictions(const struct prediction *predictions, size_t count,
 /* A count from the command line, or else the median of the model's data. */
 static int32_t knob_of(const struct options *options, const struct estimator *estimator, int knob) {
     return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name)
-                                                        : estimator->ranges[knob].median;
+                                                        : (int32_t)estimator->ranges[knob].median;
 }
 /* The bits of --weights, or the median of the model's data; 0: the model knows one kind of weights alone. Returns 0 or
  * an exit code. */
@@ -273,7 +219,7 @@ static int weight_bits_of(const struct options *options, const struct estimator 
     const char *name = text_of(options, "weights");
     *bits = 0;
     if (estimator->model.features == VP_LATENCY_WEIGHTS) {
-        *bits = name ? (int32_t)weight_bits(name) : estimator->ranges[FEATURE_WEIGHT_BITS].median;
+        *bits = (int32_t)(name ? (double)weight_bits(name) : estimator->ranges[FEATURE_WEIGHT_BITS].median);
         return 0;
     }
     if (!name || (estimator->weights && !strcmp(estimator->weights, name))) return 0;
@@ -282,7 +228,7 @@ static int weight_bits_of(const struct options *options, const struct estimator 
 }
 /* Sets the request of an image size. Returns 0 or an exit code. */
 static int predict_size(const struct options *options, const vp_tile_options *tiles, const char *text,
-                        struct prediction *prediction) {
+                        vp_latency_request *request, char size[SIZE_BYTES]) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_geometry geometry = vp_geometry_default();
     int64_t width = 0, height = 0;
@@ -293,18 +239,17 @@ static int predict_size(const struct options *options, const vp_tile_options *ti
         return complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
     if ((result = vp_layout_compute(&geometry, tiles, (int32_t)width, (int32_t)height, &layout, &error)) != VP_OK)
         return complain_result(EXIT_USAGE, text, result, &error);
-    snprintf(prediction->name, sizeof prediction->name, "%lldx%lld%s%s", (long long)width, (long long)height,
+    snprintf(size, SIZE_BYTES, "%lldx%lld%s%s", (long long)width, (long long)height,
              tiles->rule == VP_TILE_TIER ? " " : "", tiles->rule == VP_TILE_TIER ? tiles->tier->name : "");
     for (int32_t i = 0; text_of(options, "tier") && vp_tier_at(i); i++)
-        if (!strcmp(vp_tier_at(i)->name, text_of(options, "tier"))) prediction->request.tier_index = i;
-    prediction->request.views = layout.views;
-    prediction->request.vision_tokens = layout.feature_tokens;
-    prediction->request.sequence = 1 + layout.image_tokens + prediction->request.text_tokens;
+        if (!strcmp(vp_tier_at(i)->name, text_of(options, "tier"))) request->tier_index = i;
+    request->views = layout.views;
+    request->vision_tokens = layout.feature_tokens;
+    request->sequence = 1 + layout.image_tokens + request->text_tokens;
     return 0;
 }
 /* Sets the request from --views, --vision_tokens and --sequence. Returns 0 or an exit code. */
-static int predict_counts(const struct options *options, struct prediction *prediction) {
-    vp_latency_request *request = &prediction->request;
+static int predict_counts(const struct options *options, vp_latency_request *request) {
     request->views = (int32_t)number_of(options, "views");
     request->vision_tokens = is_given(options, "vision_tokens") ? (int32_t)number_of(options, "vision_tokens") : 0;
     if (!is_given(options, "views"))
@@ -329,22 +274,24 @@ static int predict_counts(const struct options *options, struct prediction *pred
 }
 /* Predicts all requests of the command line and prints them. Returns 0 or an exit code. */
 static int predict_requests(const struct options *options, const struct estimator *estimator) {
-    size_t count = options->operand_count > 1 ? options->operand_count - 1 : 1;
-    double budget = is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN;
-    struct prediction *predictions = zeroed(count, sizeof *predictions);
+    const int has_sizes = options->operand_count > 1;
+    const size_t count = has_sizes ? options->operand_count - 1 : 1;
+    struct asked asked = {count, zeroed(count, sizeof *asked.requests), zeroed(count, sizeof *asked.sizes),
+                          zeroed(count, sizeof *asked.predictions),
+                          is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN};
     struct text_list warnings = {NULL, 0};
     vp_tile_options tiles;
     int code = 0;
-    if (options->operand_count > 1 && (is_given(options, "views") || is_given(options, "sequence")))
+    if (has_sizes && (is_given(options, "views") || is_given(options, "sequence")))
         code = complain(EXIT_USAGE, "predict: --views and --sequence are for requests without a size");
-    if (!code && options->operand_count > 1 && estimator->architecture && strncmp(estimator->architecture, "Molmo", 5))
+    if (!code && has_sizes && estimator->architecture && strncmp(estimator->architecture, "Molmo", 5))
         code = complain(EXIT_USAGE,
                         "predict: sizes are cut by Molmo's rule, and this model is %s: give --views, --vision_tokens "
                         "and --sequence, which vlmprof tile --family counts",
                         estimator->architecture);
-    if (!code && options->operand_count > 1) code = tile_options_of(options, &tiles);
+    if (!code && has_sizes) code = tile_options_of(options, &tiles);
     for (size_t i = 0; i < count && !code; i++) {
-        vp_latency_request *request = &predictions[i].request;
+        vp_latency_request *request = &asked.requests[i];
         request->text_tokens = knob_of(options, estimator, FEATURE_TEXT);
         request->output_tokens = knob_of(options, estimator, FEATURE_OUTPUT);
         request->top_k = knob_of(options, estimator, FEATURE_EXPERTS);
@@ -355,18 +302,20 @@ static int predict_requests(const struct options *options, const struct estimato
             code = complain(EXIT_USAGE, "--top_k: %d is more than the model's %d experts", request->top_k,
                             request->expert_count);
         if (!code)
-            code = options->operand_count > 1 ? predict_size(options, &tiles, options->operands[i + 1], &predictions[i])
-                                              : predict_counts(options, &predictions[i]);
-        if (!code && !can_predict_request(estimator, budget, &predictions[i]))
+            code = has_sizes ? predict_size(options, &tiles, options->operands[i + 1], request, asked.sizes[i])
+                             : predict_counts(options, request);
+        if (!code && !can_predict_request(estimator, request, &asked.predictions[i]))
             code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
     }
     if (!code) {
-        warn_of_ranges(estimator, predictions, count, &warnings);
-        code = is_given(options, "json") ? print_predictions_json(estimator, predictions, count, budget, &warnings)
-                                         : print_predictions(predictions, count, budget, &warnings);
+        warn_of_ranges(estimator, asked.requests, asked.predictions, count, &warnings);
+        code = is_given(options, "json") ? print_predictions_json(estimator, &asked, &warnings)
+                                         : print_predictions(&asked, &warnings);
     }
     text_list_free(&warnings);
-    free(predictions);
+    free(asked.requests);
+    free(asked.sizes);
+    free(asked.predictions);
     return code;
 }
 
@@ -383,9 +332,7 @@ static void try_model(const struct estimator *estimator, const struct measuremen
     errors_of(measurements, predicted, errors->errors);
     for (size_t i = 0; i < measurements->count; i++) {
         struct prediction prediction;
-        memset(&prediction, 0, sizeof prediction);
-        prediction.request = measurements->requests[i];
-        if (!can_predict_request(estimator, (double)NAN, &prediction)) continue;
+        if (!can_predict_request(estimator, &measurements->requests[i], &prediction)) continue;
         for (int part = 0; part < ESTIMATE_PARTS; part++) {
             double measurement = measured_part(measurements, part, i);
             inside[part] += isfinite(predicted[(size_t)part * measurements->count + i])
@@ -409,20 +356,16 @@ static void write_trial(struct document *document, const char *heading, const st
     }
 }
 static void put_trial(vp_json_writer *writer, const char *key, const struct trial_errors *errors) {
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(key));
     vp_json_key(writer, "errors");
-    put_parts(writer, errors->errors);
-    vp_json_key(writer, "share_within_intervals");
-    vp_json_begin_object(writer);
-    for (int part = 0; part < ESTIMATE_PARTS; part++) put_double(writer, part_name(part), errors->inside[part]);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    parts_put(writer, &ENGINE_FORM, errors->errors);
+    PUT(writer, KEY_OBJECT("share_within_intervals"));
+    for (int part = 0; part < ESTIMATE_PARTS; part++) PUT(writer, KEY(part_name(part), errors->inside[part]));
+    PUT(writer, END_OBJECT, END_OBJECT);
 }
 /* Warns when the measurements are of another device or model, or outside of the model's data. */
 static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements,
                            struct text_list *warnings) {
-    struct prediction *prediction = zeroed(measurements->count, sizeof *prediction);
     if (strcmp(estimator->device, measurements->device))
         text_list_add(warnings, "the model is of %s, these files of %s", estimator->device, measurements->device);
     if (strcmp(estimator->model_name, measurements->model))
@@ -432,9 +375,7 @@ static void warn_of_target(const struct estimator *estimator, const struct measu
         && (measurements->weights_vary || strcmp(estimator->weights, measurements->weights)))
         text_list_add(warnings, "the model is of %s weights, these files of %s", estimator->weights,
                       measurements->weights_vary ? "several" : measurements->weights);
-    for (size_t i = 0; i < measurements->count; i++) prediction[i].request = measurements->requests[i];
-    warn_of_ranges(estimator, prediction, measurements->count, warnings);
-    free(prediction);
+    warn_of_ranges(estimator, measurements->requests, NULL, measurements->count, warnings);
 }
 /* --data: prints the model's errors on measurements. Returns 0 or an exit code. */
 static int predict_files(const struct options *options, const struct estimator *estimator,
@@ -449,13 +390,10 @@ static int predict_files(const struct options *options, const struct estimator *
     if (is_given(options, "json")) {
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-        vp_json_begin_object(&writer);
-        put_text(&writer, "schema", "vlmprof-prediction-1");
-        put_text(&writer, "location", estimator->says_location ? ESTIMATE_LOCATION : NULL);
-        put_text(&writer, "model", estimator->model_name);
-        put_text(&writer, "device", estimator->device);
-        put_text(&writer, "measured_on", measurements->device);
-        put_list(&writer, "warnings", warnings);
+        PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-1"),
+            KEY("location", estimator->says_location ? ESTIMATE_LOCATION : NULL), KEY("model", estimator->model_name),
+            KEY("device", estimator->device), KEY("measured_on", measurements->device),
+            KEY_TEXTS("warnings", warnings));
         put_trial(&writer, "measured", &errors);
         if (evaluation.reference_ms > 0) put_guardrails(&writer, &evaluation, "of this model");
         return finish_json(&writer);
@@ -564,35 +502,25 @@ static void write_recalibration(struct document *document, const struct estimato
 }
 static void put_recalibration(vp_json_writer *writer, const struct recalibration *recalibration,
                               const struct measurements *measurements, const char *folder) {
-    vp_json_begin_object(writer);
-    put_text(writer, "device", measurements->device);
-    put_text(writer, "data", folder);
-    put_int(writer, "measurements", (int64_t)recalibration->wanted);
-    put_int(writer, "of", (int64_t)measurements->count);
-    put_int(writer, "seed", recalibration->seed);
+    PUT(writer, KEY_OBJECT(NULL), KEY("device", measurements->device), KEY("data", folder),
+        KEY("measurements", (int64_t)recalibration->wanted), KEY("of", (int64_t)measurements->count),
+        KEY("seed", recalibration->seed));
     if (recalibration->left) put_trial(writer, "before", &recalibration->before);
     if (recalibration->left) put_trial(writer, "after", &recalibration->after);
-    vp_json_key(writer, "learning_curve");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("learning_curve"));
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        vp_json_key(writer, part_name(part));
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_ARRAY(part_name(part)));
         for (int k = 0; k < CURVE_COUNT; k++) {
             const vp_affine_curve *learned = &recalibration->curves[part][k];
-            if (!learned->draws) continue;
-            vp_json_begin_object(writer);
-            put_int(writer, "measurements", (int64_t)learned->points);
-            put_int(writer, "draws", (int64_t)learned->draws);
-            put_int(writer, "refused", (int64_t)learned->refused);
-            put_double(writer, "mape_percent_before", 100 * learned->before);
-            put_double(writer, "mape_percent", 100 * learned->mean);
-            put_range(writer, "mape_percent_p5_p95", 100 * learned->low, 100 * learned->high);
-            vp_json_end_object(writer);
+            if (learned->draws)
+                PUT(writer, KEY_OBJECT(NULL), KEY("measurements", (int64_t)learned->points),
+                    KEY("draws", (int64_t)learned->draws), KEY("refused", (int64_t)learned->refused),
+                    KEY("mape_percent_before", 100 * learned->before), KEY("mape_percent", 100 * learned->mean),
+                    KEY_RANGE("mape_percent_p5_p95", 100 * learned->low, 100 * learned->high), END_OBJECT);
         }
-        vp_json_end_array(writer);
+        PUT(writer, END_ARRAY);
     }
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT, END_OBJECT);
 }
 /* Draws `wanted` measurements, puts a line through them for each stage, and tries the model on the others before and
  * after. Returns 0 or an exit code. */
@@ -625,7 +553,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
 /* --recalibrate: writes the new model and prints what changed. Returns 0 or an exit code. */
 static int predict_recalibrate(const struct options *options, struct estimator *estimator,
                                const struct measurements *measurements, const struct text_list *warnings) {
-    const char *path = text_of(options, "output");
+    const struct saved_model saved = {estimator_put, estimator, NULL};
     struct recalibration *recalibration = zeroed(1, sizeof *recalibration);
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
@@ -644,9 +572,9 @@ static int predict_recalibrate(const struct options *options, struct estimator *
         free(estimator->device);
         estimator->recalibration = out.data;
         estimator->device = copy_text(measurements->device, strlen(measurements->device));
-        code = estimator_write(path, estimator, NULL);
+        code = model_write(text_of(options, "output"), &saved);
     }
-    if (!code && is_given(options, "json")) code = estimator_print(estimator, NULL);
+    if (!code && is_given(options, "json")) code = model_print(&saved, 2);
     else if (!code) {
         struct document document = {NULL, 0, NULL};
         document_list(&document, "Warnings", warnings);

@@ -51,8 +51,7 @@ static void report_json_write(const struct report *report, report_form form, str
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, out, 1);
     if (form == FORM_JSON) {
-        vp_json_begin_object(&writer);
-        put_text(&writer, "schema", "vlmprof-report-1");
+        PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-1"));
         vp_json_key(&writer, "e1_stage_decomposition");
     }
     if (form != FORM_E2) report_put_e1(&writer, report);
@@ -70,10 +69,8 @@ static void report_form_write(const struct report *report, report_form form, str
         document_print(&document, form == FORM_MARKDOWN, out);
         document_free(&document);
     } else if (form == FORM_HTML) report_page_write(report, out);
-    else if (form == FORM_CSV) {
-        report_csv_heads(out, report);
-        for (size_t i = 0; i < report->results->count; i++) report_csv_row(out, report, i);
-    } else report_json_write(report, form, out);
+    else if (form == FORM_CSV) report_csv(out, report);
+    else report_json_write(report, form, out);
 }
 static int write_report_files(const struct report *report, const char *folder) {
     static const struct {

@@ -68,12 +68,8 @@ static void rescore_row(struct rescore_job *job, struct scoring *scoring, const 
         trouble = "the row is too large";
     if (!trouble) trouble = outcome.reason;
     score = outcome.is_unparsed ? 0 : outcome.score;
-    put_double(writer, "accuracy", score);
-    put_text(writer, "accuracy_reason", trouble);
-    put_double(writer, "accuracy_stored", stored);
-    put_text(writer, "pred_cleaned", outcome.cleaned);
-    put_bool(writer, "unparsed", outcome.is_unparsed);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("accuracy", score), KEY("accuracy_reason", trouble), KEY("accuracy_stored", stored),
+        KEY("pred_cleaned", outcome.cleaned), KEY_BOOL("unparsed", outcome.is_unparsed), END_OBJECT);
     if (job->compares && !(isnan(stored) && isnan(score)) && !(fabs(stored - score) <= 1e-12)) job->differ_count++;
     tally_add(&job->stored, stored, 0, 0);
     tally_add(&job->tally, outcome.score, outcome.is_unparsed, outcome.cleaned && !outcome.cleaned[0]);

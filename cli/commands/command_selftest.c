@@ -8,13 +8,13 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "request/dump.h"
-#include "request/input.h"
+#include "measure/dump.h"
+#include "measure/input.h"
 #include "model/model.h"
 #include "model/prompt.h"
-#include "request/provenance.h"
-#include "request/record.h"
-#include "request/request.h"
+#include "measure/provenance.h"
+#include "measure/record.h"
+#include "measure/engine.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"
@@ -324,40 +324,27 @@ static void print_selftest(const struct selftest *selftest, int failed) {
 static void print_selftest_json(const struct selftest *selftest, int failed) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-selftest-1");
-    put_text(&writer, "version", VLMPROF_VERSION);
-    put_text(&writer, "build", build_text());
-    put_text(&writer, "model", selftest->model.name);
-    put_text(&writer, "architecture", vp_architecture_name(selftest->model.config.architecture));
-    put_bool(&writer, "synthetic", selftest->model.synthetic);
-    put_text(&writer, "reference", "cpu fp32 plain, 1 thread");
-    vp_json_key(&writer, "requests");
-    vp_json_begin_array(&writer);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-selftest-1"), KEY("version", VLMPROF_VERSION),
+        KEY("build", build_text()), KEY("model", selftest->model.name),
+        KEY("architecture", vp_architecture_name(selftest->model.config.architecture)),
+        KEY_BOOL("synthetic", selftest->model.synthetic), KEY("reference", "cpu fp32 plain, 1 thread"),
+        KEY_ARRAY("requests"));
     for (int i = 0; i < TRIALS; i++) {
         const struct pass_input *input = &selftest->trials[i].input;
-        vp_json_begin_object(&writer);
-        put_text(&writer, "name", selftest->trials[i].name);
-        put_int(&writer, "views", input->layout ? input->layout->views : 0);
-        put_int(&writer, "total_sequence_length", sequence_of(input));
-        put_int(&writer, "output_tokens", input->new_tokens);
-        put_int(&writer, "top_k", input->top_k);
+        PUT(&writer, KEY_OBJECT(NULL), KEY("name", selftest->trials[i].name),
+            KEY("views", input->layout ? input->layout->views : 0), KEY("total_sequence_length", sequence_of(input)),
+            KEY("output_tokens", input->new_tokens), KEY("top_k", input->top_k));
         put_ints(&writer, "active_block_indices", input->blocks, input->block_count);
         vp_json_end_object(&writer);
     }
-    vp_json_end_array(&writer);
-    vp_json_key(&writer, "checks");
-    vp_json_begin_array(&writer);
+    PUT(&writer, END_ARRAY, KEY_ARRAY("checks"));
     for (int i = 0; i < selftest->verdict_count; i++) {
         const struct verdict *verdict = &selftest->verdicts[i];
         int compared = verdict->has[ERROR_LOGITS];
-        vp_json_begin_object(&writer);
-        put_text(&writer, "backend", verdict->backend);
-        put_text(&writer, "weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16");
-        put_text(&writer, "gemm", verdict->gemm);
-        put_text(&writer, "device", verdict->device[0] ? verdict->device : NULL);
-        put_bool(&writer, "ok", verdict->ok);
-        put_text(&writer, "reason", verdict->reason[0] ? verdict->reason : NULL);
+        PUT(&writer, KEY_OBJECT(NULL), KEY("backend", verdict->backend),
+            KEY("weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16"), KEY("gemm", verdict->gemm),
+            KEY("device", verdict->device[0] ? verdict->device : NULL), KEY_BOOL("ok", verdict->ok),
+            KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
         for (int k = 0; k < ERRORS; k++) {
             char key[40];
             snprintf(key, sizeof key, "%s_error", ERROR_KEYS[k]);
@@ -365,18 +352,12 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
             snprintf(key, sizeof key, "%s_limit", ERROR_KEYS[k]);
             put_double(&writer, key, verdict->has[k] ? verdict->limits[k] : (double)NAN);
         }
-        put_int(&writer, "tokens_equal", verdict->tokens_equal);
-        put_int(&writer, "tokens", TRIALS * TRIAL_TOKENS);
-        put_double(&writer, "ms_per_request", compared ? verdict->ms : (double)NAN);
-        vp_json_end_object(&writer);
+        PUT(&writer, KEY("tokens_equal", verdict->tokens_equal), KEY("tokens", TRIALS * TRIAL_TOKENS),
+            KEY("ms_per_request", compared ? verdict->ms : (double)NAN), END_OBJECT);
     }
-    vp_json_end_array(&writer);
-    put_text(&writer, "cuda_skipped", selftest->skipped[0] ? selftest->skipped : NULL);
-    put_int(&writer, "passed", selftest->verdict_count - failed);
-    put_int(&writer, "failed", failed);
-    vp_json_end_object(&writer);
-    vp_json_finish(&writer);
-    putchar('\n');
+    PUT(&writer, END_ARRAY, KEY("cuda_skipped", selftest->skipped[0] ? selftest->skipped : NULL),
+        KEY("passed", selftest->verdict_count - failed), KEY("failed", failed), END_OBJECT);
+    json_end(&writer); /* main finds an error of stdout */
 }
 
 static void selftest_free(struct selftest *selftest) {

@@ -10,14 +10,14 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "dataset/plan.h"
-#include "request/input.h"
+#include "measure/input.h"
 #include "model/model.h"
-#include "request/request.h"
+#include "measure/engine.h"
 #include "score/score_rules.h"
 #include "sweep/journal.h"
 #include "sweep/plan_cost.h"
-#include "sweep/profile.h"
-#include "sweep/profiler.h"
+#include "profile/profile.h"
+#include "profile/profiler.h"
 #include "sweep/ranks.h"
 #include "server/endpoint.h"
 #include "sweep/result_write.h"
@@ -37,7 +37,7 @@
 /* Who reads the values: dataset/dataset.c those of the data and the drawing of samples; dataset/plan.c the grid's;
  * dataset/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c, what --plan needs; request/model.c
  * those of the model and the device; sweep/sweep_point.c timing, progress and points that failed before;
- * sweep/profile.c those of --use_profiler; this file the others. */
+ * profile/profile.c those of --use_profiler; this file the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
@@ -174,24 +174,14 @@ static int sweep_merge(struct sweep *sweep) {
 static int print_summary(const struct sweep *sweep, const struct text_list *warnings, int code) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "output_dir", text_of(sweep->options, "output_dir"));
-    put_text(&writer, "status", code ? "complete with failures" : "complete");
-    put_text(&writer, "journal", sweep->journal.path);
-    put_int(&writer, "rank", sweep->rank.rank);
-    put_int(&writer, "world_size", sweep->rank.world_size);
-    put_bool(&writer, "merged", sweep->has_merged);
-    put_int(&writer, "points", (int64_t)sweep->point_count);
-    put_int(&writer, "measured_now", (int64_t)(sweep->done - sweep->done_before));
-    put_int(&writer, "runs_now", sweep->runs_now);
-    put_int(&writer, "failed", sweep->failed);
-    put_bool(&writer, "synthetic", sweep->model.synthetic);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", text_of(sweep->options, "output_dir")),
+        KEY("status", code ? "complete with failures" : "complete"), KEY("journal", sweep->journal.path),
+        KEY("rank", sweep->rank.rank), KEY("world_size", sweep->rank.world_size), KEY_BOOL("merged", sweep->has_merged),
+        KEY("points", sweep->point_count), KEY("measured_now", (int64_t)(sweep->done - sweep->done_before)),
+        KEY("runs_now", sweep->runs_now), KEY("failed", sweep->failed), KEY_BOOL("synthetic", sweep->model.synthetic));
     summaries_put(&writer, &sweep->results);
-    put_list(&writer, "warnings", warnings);
-    vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return code;
+    PUT(&writer, KEY_TEXTS("warnings", warnings), END_OBJECT);
+    return json_end(&writer) ? EXIT_OUTPUT : code;
 }
 /* Prints what was measured. Returns the exit code of the sweep. */
 static int sweep_report(const struct sweep *sweep) {

@@ -293,14 +293,8 @@ static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, 
 static void add_summary(struct tokenize_job *job) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, &job->out, 0);
-    vp_json_begin_object(&writer);
-    vp_json_key(&writer, "summary");
-    vp_json_begin_object(&writer);
-    put_int(&writer, "lines", job->line_count);
-    put_int(&writer, "text_bytes", job->text_bytes);
-    put_int(&writer, "tokens", job->token_count);
-    vp_json_end_object(&writer);
-    vp_json_end_object(&writer);
+    PUT(&writer, KEY_OBJECT(NULL), KEY_OBJECT("summary"), KEY("lines", job->line_count),
+        KEY("text_bytes", job->text_bytes), KEY("tokens", job->token_count), END_OBJECT, END_OBJECT);
     vp_json_finish(&writer);
     text_add(&job->out, "\n", 1);
 }

@@ -2,13 +2,13 @@
  * A trace file, or a table that `run --profile` saved, comes in. trace/ reads and summarises it; this file prints the
  * tables as text, CSV or JSON on stdout. */
 #include "base/console.h"
-#include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/metrics.h"
 #include "base/option_rows.h"
 #include "base/options.h"
+#include "base/table.h"
 #include "commands/commands.h"
 #include "trace/trace_read.h"
 #include "trace/trace_tables.h"
@@ -40,14 +40,115 @@ static const struct option_spec TRACE_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* ---- as text */
-/* A time in the unit that torch would print it in. */
-static char *time_text(double ns, char out[32]) {
-    if (ns >= 1e9) snprintf(out, 32, "%.3fs", ns / 1e9);
-    else if (ns >= 1e6) snprintf(out, 32, "%.3fms", ns / 1e6);
-    else snprintf(out, 32, "%.3fus", ns / 1e3);
-    return out;
+/* ---- tables: a description of the columns makes text, CSV and JSON */
+/* A row of each table but the operations. Times in us; NaN, -1: such a row has none. */
+struct trace_line {
+    const char *name, *where;
+    int64_t calls, queue_most, bytes;
+    double total_us, average_us, min_us, max_us, share, busy_us, idle_us, idle_share, host_wait_us, kernel_wait_us,
+        queue_mean;
+};
+/* The time of so many us in the unit that torch would print it in. */
+static struct number_text time_text(double us) {
+    return us >= 1e6   ? number_formatted("%.3fs", us / 1e6)
+           : us >= 1e3 ? number_formatted("%.3fms", us / 1e3)
+                       : number_formatted("%.3fus", us);
 }
+static void cell_bytes(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const struct trace_line *line = (const struct trace_line *)row;
+    (void)context;
+    (void)own;
+    if (line->bytes) *cell = KEY(cell->key, line->bytes);
+}
+enum { OF_ANNOTATIONS = 1, OF_CALLS = 2, OF_TRACKS = 4, CALLS_TOO = OF_ANNOTATIONS | OF_CALLS };
+#define LINE(member) CELL(struct trace_line, member)
+static const struct table_column TRACE_COLUMNS[] = {
+    {LINE(name), "name"}, {LINE(where), "where"}, {LINE(calls), "calls"}, {LINE(total_us), "total_us"},
+    {LINE(average_us), "avg_us"}, {LINE(min_us), "min_us"}, {LINE(max_us), "max_us"}, {LINE(share), "share_percent"},
+    {LINE(busy_us), "busy_us", .rules = COLUMN_OR_NO_KEY}, {LINE(idle_us), "idle_us", .rules = COLUMN_OR_NO_KEY},
+    {LINE(host_wait_us), "host_wait_us", .rules = COLUMN_OR_NO_KEY},
+    {LINE(kernel_wait_us), "kernel_wait_us", .rules = COLUMN_OR_NO_KEY},
+    {LINE(queue_most), "queue_most", .rules = COLUMN_OR_NO_KEY | COLUMN_FROM_0},
+    {LINE(queue_mean), "queue_mean", .rules = COLUMN_OR_NO_KEY}, {LINE(bytes), "bytes", .rules = COLUMN_NOT_IN_JSON},
+    {CELL_MADE(cell_bytes), "bytes", .rules = COLUMN_NOT_IN_CSV | COLUMN_OR_NO_KEY},
+    /* as text */
+    {LINE(name), NULL, "name"}, {LINE(where), NULL, "where", .in = OF_ANNOTATIONS | OF_TRACKS},
+    {LINE(calls), NULL, "calls", .in = CALLS_TOO}, {LINE(calls), NULL, "slices", .in = OF_TRACKS},
+    {LINE(total_us), NULL, "total", .as = time_text, .in = CALLS_TOO},
+    {LINE(total_us), NULL, "span", .as = time_text, .in = OF_TRACKS},
+    {LINE(average_us), NULL, "avg", .as = time_text, .in = CALLS_TOO},
+    {LINE(min_us), NULL, "min", .as = time_text, .in = OF_CALLS},
+    {LINE(max_us), NULL, "max", .as = time_text, .in = OF_CALLS},
+    {LINE(busy_us), NULL, "busy", .as = time_text, .in = OF_ANNOTATIONS | OF_TRACKS},
+    {LINE(idle_us), NULL, "idle", .as = time_text, .in = OF_ANNOTATIONS | OF_TRACKS},
+    {LINE(idle_share), NULL, "idle %", "%.2f", .in = OF_ANNOTATIONS | OF_TRACKS},
+    {LINE(share), NULL, "share %", "%.2f", .in = CALLS_TOO},
+    {LINE(host_wait_us), NULL, "host wait", .as = time_text, .in = OF_TRACKS},
+    {LINE(kernel_wait_us), NULL, "kernel wait", .as = time_text, .in = OF_TRACKS},
+    {LINE(queue_most), NULL, "queue", .rules = COLUMN_FROM_0, .in = OF_TRACKS},
+    {LINE(queue_mean), NULL, "mean", "%.3f", .in = OF_TRACKS}};
+
+/* Of a device. */
+struct memory_line { char name[24], at[24]; const char *type; int device; double at_us; struct trace_peak peak; };
+#define PEAK(member) CELL(struct memory_line, member)
+static const struct table_column MEMORY_COLUMNS[] = {
+    {PEAK(name), "device", NULL, .rules = COLUMN_NOT_IN_JSON}, {PEAK(type), "device_type", .rules = COLUMN_NOT_IN_CSV},
+    {PEAK(device), "device", .rules = COLUMN_NOT_IN_CSV}, {PEAK(peak.changes), "changes", "changes"},
+    {PEAK(peak.allocated), "most_allocated_bytes", "most allocated"},
+    {PEAK(peak.reserved), "most_reserved_bytes", "most reserved"}, {PEAK(peak.left), "left_bytes", "taken - given"},
+    {PEAK(at), "at_us", .rules = COLUMN_NOT_IN_JSON},
+    {PEAK(at_us), "at_us", "most at", .as = time_text, .rules = COLUMN_NOT_IN_CSV}};
+
+static double us_of(int64_t ns) { return (double)ns / 1e3; }
+/* Percent; 0 of nothing. */
+static double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+/* The first rows, as many as the limit allows; below 0 it is none. The caller frees table.rows. */
+static struct table trace_table(const struct trace_tables *tables, const struct trace_rows *rows, double whole,
+                                int64_t limit) {
+    const unsigned kind = rows == &tables->annotations ? OF_ANNOTATIONS
+                          : rows == &tables->tracks    ? OF_TRACKS
+                                                       : OF_CALLS;
+    const size_t count = limit >= 0 && (size_t)limit < rows->count ? (size_t)limit : rows->count;
+    struct trace_line *lines = zeroed(count + 1, sizeof *lines);
+    for (size_t i = 0; i < count; i++) {
+        const struct trace_row *row = &rows->items[i];
+        const int has_busy = kind != OF_CALLS, has_queue = kind == OF_TRACKS && !strcmp(row->where, "device");
+        const double none = (double)NAN, idle = (double)(row->total_ns - row->busy_ns);
+        lines[i] = (struct trace_line){
+            row->name, row->where, row->calls, has_queue ? row->queue_most : -1, row->bytes, us_of(row->total_ns),
+            us_of(row->total_ns) / (double)row->calls, us_of(row->min_ns), us_of(row->max_ns),
+            share_of((double)row->total_ns, whole), has_busy ? us_of(row->busy_ns) : none, has_busy ? idle / 1e3 : none,
+            share_of(idle, (double)row->total_ns), has_queue ? us_of(row->host_wait_ns) : none,
+            has_queue ? us_of(row->kernel_wait_ns) : none, has_queue ? row->queue_mean : none};
+    }
+    return (struct table)TABLE(TRACE_COLUMNS, lines, count, NULL, kind);
+}
+/* The caller frees table.rows. */
+static struct table memory_table(const struct trace_tables *tables) {
+    struct memory_line *lines = zeroed(TRACE_DEVICES, sizeof *lines);
+    size_t count = 0;
+    for (int i = 0; i < TRACE_DEVICES; i++) {
+        struct memory_line *line = &lines[count];
+        if (!tables->peaks[i].changes) continue;
+        snprintf(line->name, sizeof line->name, "%s %d", i ? "device" : "CPU", i ? i - 1 : 0);
+        line->type = i ? "device" : "CPU";
+        line->device = i - 1;
+        line->peak = tables->peaks[i];
+        line->at_us = us_of(line->peak.at_ns - tables->first_ns);
+        snprintf(line->at, sizeof line->at, "%.3f", line->at_us);
+        count++;
+    }
+    return (struct table)TABLE(MEMORY_COLUMNS, lines, count, NULL, 0);
+}
+static double duration_of(const struct trace_tables *tables) { return (double)(tables->last_ns - tables->first_ns); }
+static double launches_ns(const struct trace_tables *tables) {
+    double whole = 0;
+    for (size_t i = 0; i < tables->calls.count; i++) whole += (double)tables->calls.items[i].total_ns;
+    return whole;
+}
+
+/* ---- as text */
 /* Prints a name in 55 columns; a longer one is cut between two characters. */
 static void print_name(const char *name) {
     char text[56];
@@ -61,100 +162,54 @@ static void print_name(const char *name) {
     columns = text_width(text);
     print_plain("%s%*s", text, columns < 55 ? (int)(55 - columns) : 0, "");
 }
-static void print_caption(const char *text) { print_plain("%s\n", text); }
 static void print_more(size_t count, int64_t limit) {
     if (limit >= 0 && (size_t)limit < count) print_plain("... %zu more (--row_limit)\n", count - (size_t)limit);
 }
-/* How many rows of a table are shown; a limit below 0 is none. */
-static size_t shown(const struct trace_rows *rows, int64_t limit) {
-    return limit >= 0 && (size_t)limit < rows->count ? (size_t)limit : rows->count;
-}
-/* Percent; 0 of nothing. */
-static double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
-
-static void print_annotations(const struct trace_tables *tables, int64_t limit) {
-    char total[32], average[32], busy[32], idle[32];
-    double whole = (double)(tables->last_ns - tables->first_ns);
-    print_plain("\n%-55s %-6s %9s %12s %12s %12s %12s %8s %8s\n", "annotation", "where", "calls", "total", "avg",
-                "busy", "idle", "idle %", "share %");
-    for (size_t i = 0; i < shown(&tables->annotations, limit); i++) {
-        const struct trace_row *row = &tables->annotations.items[i];
-        print_name(row->name);
-        print_plain(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", row->where, (long long)row->calls,
-                    time_text((double)row->total_ns, total),
-                    time_text((double)row->total_ns / (double)row->calls, average),
-                    time_text((double)row->busy_ns, busy), time_text((double)(row->total_ns - row->busy_ns), idle),
-                    share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns),
-                    share_of((double)row->total_ns, whole));
-    }
-    print_more(tables->annotations.count, limit);
-    print_caption("total: sum over the calls, avg: total / calls; busy: covered by slices within, on a device by its "
-                  "kernels and copies; idle: the rest; share: of the duration");
-}
-static void print_calls(const struct trace_rows *rows, const char *head, double whole, int64_t limit) {
-    char total[32], average[32], least[32], most[32];
-    print_plain("\n%-55s %9s %12s %12s %12s %12s %8s\n", head, "calls", "total", "avg", "min", "max", "share %");
-    for (size_t i = 0; i < shown(rows, limit); i++) {
-        const struct trace_row *row = &rows->items[i];
-        print_name(row->name);
-        print_plain(" %9lld %12s %12s %12s %12s %8.2f\n", (long long)row->calls,
-                    time_text((double)row->total_ns, total),
-                    time_text((double)row->total_ns / (double)row->calls, average),
-                    time_text((double)row->min_ns, least), time_text((double)row->max_ns, most),
-                    share_of((double)row->total_ns, whole));
+/* Prints a table in columns of fixed widths, below 0 to the left; those of the names are called `head`. */
+static void print_lines(const struct trace_tables *tables, const struct trace_rows *rows, const char *head,
+                        double whole, int64_t limit, const int *widths) {
+    struct table table = trace_table(tables, rows, whole, limit);
+    struct text_list cells = {NULL, 0};
+    const size_t columns = table_texts(&cells, &table);
+    print_plain("\n");
+    for (size_t i = 0; i < cells.count; i++) {
+        if (i % columns) print_plain(" %*s", widths[i % columns - 1], cells.items[i]);
+        else print_name(i ? cells.items[i] : head);
+        if ((i + 1) % columns == 0) print_plain("\n");
     }
     print_more(rows->count, limit);
-    print_caption("total, avg, min, max: of the durations of the calls; share: of all rows of this table");
+    text_list_free(&cells);
+    free((void *)table.rows);
+}
+static void print_calls(const struct trace_tables *tables, const struct trace_rows *rows, const char *head,
+                        double whole, int64_t limit) {
+    print_lines(tables, rows, head, whole, limit, (const int[]){9, 12, 12, 12, 12, 8});
+    print_plain("total, avg, min, max: of the durations of the calls; share: of all rows of this table\n");
 }
 static void print_launches(const struct trace_tables *tables, int64_t limit) {
-    char mean[32], median[32], p99[32], most[32];
-    double whole = 0;
-    for (size_t i = 0; i < tables->calls.count; i++) whole += (double)tables->calls.items[i].total_ns;
-    if (tables->calls.count) print_calls(&tables->calls, "call of the runtime", whole, limit);
+    if (tables->calls.count)
+        print_calls(tables, &tables->calls, "call of the runtime", launches_ns(tables), limit);
     if (!tables->launched) return;
     print_plain("launch delay, end of the call to start on the device: mean %s, P50 %s, P99 %s, most %s",
-                time_text(tables->delay.mean * 1e3, mean), time_text(tables->delay.p50 * 1e3, median),
-                time_text(tables->delay.p99 * 1e3, p99), time_text(tables->delay.max * 1e3, most));
+                time_text(tables->delay.mean).text, time_text(tables->delay.p50).text,
+                time_text(tables->delay.p99).text, time_text(tables->delay.max).text);
     print_plain("; %lld device slices, %lld more without their launch\n", (long long)tables->launched,
                 (long long)tables->unlaunched);
 }
-static void print_tracks(const struct trace_tables *tables, int64_t limit) {
-    char total[32], busy[32], idle[32], host_wait[32], kernel_wait[32];
-    print_plain("\n%-55s %-6s %9s %12s %12s %12s %8s %12s %12s %7s %9s\n", "track", "where", "slices", "span", "busy",
-                "idle", "idle %", "host wait", "kernel wait", "queue", "mean");
-    for (size_t i = 0; i < shown(&tables->tracks, limit); i++) {
-        const struct trace_row *row = &tables->tracks.items[i];
-        int on_device = !strcmp(row->where, "device");
-        print_name(row->name);
-        print_plain(" %-6s %9lld %12s %12s %12s %8.2f", row->where, (long long)row->calls,
-                    time_text((double)row->total_ns, total), time_text((double)row->busy_ns, busy),
-                    time_text((double)(row->total_ns - row->busy_ns), idle),
-                    share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns));
-        if (on_device)
-            print_plain(" %12s %12s %7lld %9.3f\n", time_text((double)row->host_wait_ns, host_wait),
-                        time_text((double)row->kernel_wait_ns, kernel_wait), (long long)row->queue_most,
-                        row->queue_mean);
-        else print_plain(" %12s %12s %7s %9s\n", "-", "-", "-", "-");
-    }
-    print_more(tables->tracks.count, limit);
-    print_caption("span: first slice to last; busy: covered by slices; host wait: gaps that began before the next "
-                  "launch; kernel wait: others below 30 us\n(as HTA computes it; its documentation says 30 ns); queue "
-                  "and mean: most and mean launches that wait");
-}
 static void print_memory(const struct trace_tables *tables) {
-    print_plain("\n%-12s %9s %16s %16s %16s   %s\n", "memory", "changes", "most allocated", "most reserved",
-                "taken - given",
-                "most at");
-    for (int i = 0; i < TRACE_DEVICES; i++) {
-        const struct trace_peak *peak = &tables->peaks[i];
-        char name[24], at[32];
-        if (!peak->changes) continue;
-        if (i) snprintf(name, sizeof name, "device %d", i - 1); else snprintf(name, sizeof name, "CPU");
-        print_plain("%-12s %9lld %16lld %16lld %16lld   %s\n", name, (long long)peak->changes,
-                    (long long)peak->allocated,
-                    (long long)peak->reserved, (long long)peak->left,
-                    time_text((double)(peak->at_ns - tables->first_ns), at));
+    struct table table = memory_table(tables);
+    struct text_list cells = {NULL, 0};
+    const struct memory_line *lines = (const struct memory_line *)table.rows;
+    const size_t columns = table_texts(&cells, &table);
+    print_plain("\n");
+    for (size_t row = 0; row <= table.row_count; row++) {
+        char *const *cell = cells.items + row * columns;
+        print_plain("%-12s %9s %16s %16s %16s   %s\n",
+                    !row ? "memory" : lines[row - 1].device < 0 ? "CPU" : lines[row - 1].name, cell[0], cell[1],
+                    cell[2], cell[3], cell[4]);
     }
+    text_list_free(&cells);
+    free((void *)table.rows);
 }
 /* The row of a name, or NULL. */
 static const struct trace_row *row_named(const struct trace_rows *rows, const char *name) {
@@ -164,7 +219,6 @@ static const struct trace_row *row_named(const struct trace_rows *rows, const ch
 static void print_trace_summary(const struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     const struct trace_row *steps = row_named(&tables->annotations, "ProfilerStep*");
-    char text[32], least[32], most[32];
     print_plain("trace     ");
     print_visible(trace->path, strlen(trace->path));
     print_plain(": %lld events in %lld bytes%s\n", (long long)trace->seen, (long long)trace->bytes,
@@ -179,11 +233,11 @@ static void print_trace_summary(const struct trace_tables *tables) {
             (long long)trace->other);
     if (tables->overlaps)
         print_plain("overlaps  %lld slices of host threads overlap without nesting\n", (long long)tables->overlaps);
-    print_plain("duration  %s, first slice to last\n", time_text((double)(tables->last_ns - tables->first_ns), text));
+    print_plain("duration  %s, first slice to last\n", time_text(duration_of(tables) / 1e3).text);
     if (steps)
         print_plain("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls,
-                    time_text((double)steps->total_ns / (double)steps->calls, text),
-                    time_text((double)steps->min_ns, least), time_text((double)steps->max_ns, most));
+                    time_text(us_of(steps->total_ns) / (double)steps->calls).text, time_text(us_of(steps->min_ns)).text,
+                    time_text(us_of(steps->max_ns)).text);
     if (trace->device_count >= 0)
         print_plain("devices   %s%s\n",
                     trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices),
@@ -200,57 +254,7 @@ static void print_trace_summary(const struct trace_tables *tables) {
     }
 }
 
-/* ---- as CSV and JSON; times in us, with three decimals as in the trace */
-static double us_of(int64_t ns) { return (double)ns / 1e3; }
-static void csv_whole(struct text_buffer *out, int64_t value) {
-    char text[32];
-    snprintf(text, sizeof text, ",%lld", (long long)value);
-    text_add_string(out, text);
-}
-/* Appends a row. Fields that mean nothing for its kind stay empty: has_busy, has_queue. */
-static void csv_trace_row(struct text_buffer *out, const struct trace_row *row, double whole, int has_busy,
-                          int has_queue) {
-    const double none = (double)NAN;
-    csv_text(out, row->name);
-    text_add_string(out, ",");
-    csv_text(out, row->where);
-    csv_whole(out, row->calls);
-    csv_number(out, us_of(row->total_ns));
-    csv_number(out, us_of(row->total_ns) / (double)row->calls);
-    csv_number(out, us_of(row->min_ns));
-    csv_number(out, us_of(row->max_ns));
-    csv_number(out, share_of((double)row->total_ns, whole));
-    csv_number(out, has_busy ? us_of(row->busy_ns) : none);
-    csv_number(out, has_busy ? us_of(row->total_ns - row->busy_ns) : none);
-    csv_number(out, has_queue ? us_of(row->host_wait_ns) : none);
-    csv_number(out, has_queue ? us_of(row->kernel_wait_ns) : none);
-    csv_number(out, has_queue ? (double)row->queue_most : none);
-    csv_number(out, has_queue ? row->queue_mean : none);
-    csv_whole(out, row->bytes);
-    text_add_string(out, "\n");
-}
-static void csv_trace_rows(struct text_buffer *out, const struct trace_tables *tables, const struct trace_rows *rows,
-                           int64_t limit) {
-    const int is_tracks = rows == &tables->tracks, has_busy = is_tracks || rows == &tables->annotations;
-    double whole = rows == &tables->kernels ? (double)tables->kernel_ns : (double)(tables->last_ns - tables->first_ns);
-    text_add_string(out,
-                    "name,where,calls,total_us,avg_us,min_us,max_us,share_percent,busy_us,idle_us,host_wait_us,"
-                    "kernel_wait_us,queue_most,queue_mean,bytes\n");
-    for (size_t i = 0; i < shown(rows, limit); i++)
-        csv_trace_row(out, &rows->items[i], whole, has_busy, is_tracks && !strcmp(rows->items[i].where, "device"));
-}
-static void csv_trace_memory(struct text_buffer *out, const struct trace_tables *tables) {
-    text_add_string(out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\n");
-    for (int i = 0; i < TRACE_DEVICES; i++) {
-        const struct trace_peak *peak = &tables->peaks[i];
-        char line[200];
-        if (!peak->changes) continue;
-        snprintf(line, sizeof line, "%s%d,%lld,%lld,%lld,%lld,%.3f\n", i ? "device " : "CPU ", i ? i - 1 : 0,
-                 (long long)peak->changes, (long long)peak->allocated, (long long)peak->reserved, (long long)peak->left,
-                 us_of(peak->at_ns - tables->first_ns));
-        text_add_string(out, line);
-    }
-}
+/* ---- as CSV and JSON */
 /* Prints one table as CSV: of the operations unless `which` names another. Returns 0 or an exit code. */
 static int print_trace_csv(struct trace_tables *tables, const char *which, int64_t limit) {
     const struct trace_rows *rows = !strcmp(which, "annotations") ? &tables->annotations
@@ -259,125 +263,61 @@ static int print_trace_csv(struct trace_tables *tables, const char *which, int64
                                     : !strcmp(which, "tracks")    ? &tables->tracks
                                                                   : NULL;
     struct text_buffer out = {NULL, 0, 0};
+    struct table table;
     if (!strcmp(which, "all") || !strcmp(which, "ops"))
         return trace_ops_code(tables, vp_ops_print_csv(&tables->ops, file_sink, stdout));
-    if (rows) csv_trace_rows(&out, tables, rows, limit);
-    else csv_trace_memory(&out, tables);
+    table = !rows ? memory_table(tables)
+                  : trace_table(tables, rows,
+                                rows == &tables->kernels ? (double)tables->kernel_ns : duration_of(tables), limit);
+    table_csv(&out, &table);
     fwrite(out.data, 1, out.bytes, stdout); /* main finds an error of stdout */
+    free((void *)table.rows);
     free(out.data);
     return 0;
 }
-
-static void put_trace_rows(vp_json_writer *writer, const char *key, const struct trace_rows *rows, double whole,
-                           int64_t limit) {
-    vp_json_key(writer, key);
-    vp_json_begin_array(writer);
-    for (size_t i = 0; i < shown(rows, limit); i++) {
-        const struct trace_row *row = &rows->items[i];
-        vp_json_begin_object(writer);
-        put_text(writer, "name", row->name);
-        put_text(writer, "where", row->where);
-        put_int(writer, "calls", row->calls);
-        put_double(writer, "total_us", us_of(row->total_ns));
-        put_double(writer, "avg_us", us_of(row->total_ns) / (double)row->calls);
-        put_double(writer, "min_us", us_of(row->min_ns));
-        put_double(writer, "max_us", us_of(row->max_ns));
-        put_double(writer, "share_percent", share_of((double)row->total_ns, whole));
-        if (!strcmp(key, "annotations") || !strcmp(key, "tracks")) {
-            put_double(writer, "busy_us", us_of(row->busy_ns));
-            put_double(writer, "idle_us", us_of(row->total_ns - row->busy_ns));
-        }
-        if (!strcmp(key, "tracks") && !strcmp(row->where, "device")) {
-            put_double(writer, "host_wait_us", us_of(row->host_wait_ns));
-            put_double(writer, "kernel_wait_us", us_of(row->kernel_wait_ns));
-            put_int(writer, "queue_most", row->queue_most);
-            put_double(writer, "queue_mean", row->queue_mean);
-        }
-        if (row->bytes) put_int(writer, "bytes", row->bytes);
-        vp_json_end_object(writer);
-    }
-    vp_json_end_array(writer);
-}
-static void put_trace_memory(vp_json_writer *writer, const struct trace_tables *tables) {
-    vp_json_key(writer, "memory");
-    vp_json_begin_array(writer);
-    for (int i = 0; i < TRACE_DEVICES; i++) {
-        const struct trace_peak *peak = &tables->peaks[i];
-        if (!peak->changes) continue;
-        vp_json_begin_object(writer);
-        put_text(writer, "device_type", i ? "device" : "CPU");
-        put_int(writer, "device", i - 1);
-        put_int(writer, "changes", peak->changes);
-        put_int(writer, "most_allocated_bytes", peak->allocated);
-        put_int(writer, "most_reserved_bytes", peak->reserved);
-        put_int(writer, "left_bytes", peak->left);
-        put_double(writer, "at_us", us_of(peak->at_ns - tables->first_ns));
-        vp_json_end_object(writer);
-    }
-    vp_json_end_array(writer);
+/* Writes the rows of a table under a key and frees them. */
+static void put_lines(vp_json_writer *writer, const char *key, struct table table) {
+    table_put(writer, key, &table);
+    free((void *)table.rows);
 }
 static void put_trace_summary(vp_json_writer *writer, const struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     const struct trace_row *steps = row_named(&tables->annotations, "ProfilerStep*");
-    vp_json_key(writer, "summary");
-    vp_json_begin_object(writer);
-    put_text(writer, "file", trace->path);
-    put_int(writer, "bytes", trace->bytes);
-    put_bool(writer, "cut_off", trace->is_cut);
-    put_int(writer, "events", trace->seen);
-    put_int(writer, "slices", (int64_t)trace->count);
-    put_int(writer, "without_dur", trace->no_duration);
-    put_int(writer, "with_bad_times", trace->no_time);
-    put_int(writer, "without_name", trace->no_name);
-    put_int(writer, "of_another_kind", trace->other);
-    put_int(writer, "overlaps", tables->overlaps);
-    put_double(writer, "duration_us", us_of(tables->last_ns - tables->first_ns));
-    put_int(writer, "steps", steps ? steps->calls : 0);
-    put_double(writer, "step_avg_us", steps ? us_of(steps->total_ns) / (double)steps->calls : (double)NAN);
-    put_text(writer, "devices", trace->devices == NO_INDEX ? NULL : text_table_at(&trace->names, trace->devices));
-    put_bool(writer, "emulated", trace->is_emulated);
-    if (trace->rank < 0) put_null(writer, "rank"); else put_int(writer, "rank", trace->rank);
-    if (trace->world_size < 0) put_null(writer, "world_size"); else put_int(writer, "world_size", trace->world_size);
-    put_text(writer, "host_name", trace->host_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->host_name));
-    put_text(writer, "trace_name",
-             trace->trace_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->trace_name));
-    vp_json_end_object(writer);
-}
-static void put_trace_launches(vp_json_writer *writer, const struct trace_tables *tables, int64_t limit) {
-    double whole = 0;
-    for (size_t i = 0; i < tables->calls.count; i++) whole += (double)tables->calls.items[i].total_ns;
-    vp_json_key(writer, "launches");
-    vp_json_begin_object(writer);
-    put_trace_rows(writer, "calls", &tables->calls, whole, limit);
-    put_int(writer, "device_slices_with_launch", tables->launched);
-    put_int(writer, "device_slices_without_launch", tables->unlaunched);
-    vp_json_key(writer, "delay_us");
-    if (tables->launched) {
-        vp_json_begin_object(writer);
-        put_double(writer, "mean", tables->delay.mean);
-        put_double(writer, "min", tables->delay.min);
-        put_double(writer, "p50", tables->delay.p50);
-        put_double(writer, "p95", tables->delay.p95);
-        put_double(writer, "p99", tables->delay.p99);
-        put_double(writer, "max", tables->delay.max);
-        vp_json_end_object(writer);
-    } else vp_json_null(writer);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT("summary"), KEY("file", trace->path), KEY("bytes", trace->bytes),
+        KEY_BOOL("cut_off", trace->is_cut), KEY("events", trace->seen), KEY("slices", trace->count),
+        KEY("without_dur", trace->no_duration), KEY("with_bad_times", trace->no_time),
+        KEY("without_name", trace->no_name), KEY("of_another_kind", trace->other), KEY("overlaps", tables->overlaps),
+        KEY("duration_us", us_of(tables->last_ns - tables->first_ns)), KEY("steps", steps ? steps->calls : 0),
+        KEY("step_avg_us", steps ? us_of(steps->total_ns) / (double)steps->calls : (double)NAN),
+        KEY("devices", trace->devices == NO_INDEX ? NULL : text_table_at(&trace->names, trace->devices)),
+        KEY_BOOL("emulated", trace->is_emulated), KEY_KNOWN("rank", !(trace->rank < 0), trace->rank),
+        KEY_KNOWN("world_size", !(trace->world_size < 0), trace->world_size),
+        KEY("host_name", trace->host_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->host_name)),
+        KEY("trace_name", trace->trace_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->trace_name)),
+        END_OBJECT);
 }
 static int print_trace_json(struct trace_tables *tables, int64_t limit) {
+    const vp_statistics *delay = &tables->delay;
+    const double whole = duration_of(tables);
     vp_json_writer writer;
-    double whole = (double)(tables->last_ns - tables->first_ns);
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-trace-1");
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-trace-1"));
     put_trace_summary(&writer, tables);
-    put_trace_rows(&writer, "annotations", &tables->annotations, whole, limit);
+    put_lines(&writer, "annotations", trace_table(tables, &tables->annotations, whole, limit));
     vp_json_key(&writer, "ops");
     vp_ops_write_json(&writer, &tables->ops);
-    put_trace_rows(&writer, "kernels", &tables->kernels, (double)tables->kernel_ns, limit);
-    put_trace_launches(&writer, tables, limit);
-    put_trace_rows(&writer, "tracks", &tables->tracks, whole, limit);
-    put_trace_memory(&writer, tables);
+    put_lines(&writer, "kernels", trace_table(tables, &tables->kernels, (double)tables->kernel_ns, limit));
+    PUT(&writer, KEY_OBJECT("launches"));
+    put_lines(&writer, "calls", trace_table(tables, &tables->calls, launches_ns(tables), limit));
+    PUT(&writer, KEY("device_slices_with_launch", tables->launched),
+        KEY("device_slices_without_launch", tables->unlaunched));
+    if (tables->launched)
+        PUT(&writer, KEY_OBJECT("delay_us"), KEY("mean", delay->mean), KEY("min", delay->min), KEY("p50", delay->p50),
+            KEY("p95", delay->p95), KEY("p99", delay->p99), KEY("max", delay->max), END_OBJECT);
+    else put_null(&writer, "delay_us");
+    vp_json_end_object(&writer);
+    put_lines(&writer, "tracks", trace_table(tables, &tables->tracks, whole, limit));
+    put_lines(&writer, "memory", memory_table(tables));
     vp_json_end_object(&writer);
     putchar('\n');
     return trace_ops_code(tables, vp_json_finish(&writer));
@@ -389,7 +329,12 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
     int all = !strcmp(which, "all");
     vp_result result = VP_OK;
     if (all || !strcmp(which, "summary")) print_trace_summary(tables);
-    if ((all && tables->annotations.count) || !strcmp(which, "annotations")) print_annotations(tables, limit);
+    if ((all && tables->annotations.count) || !strcmp(which, "annotations")) {
+        print_lines(tables, &tables->annotations, "annotation", duration_of(tables), limit,
+                    (const int[]){-6, 9, 12, 12, 12, 12, 8, 8});
+        print_plain("total: sum over the calls, avg: total / calls; busy: covered by slices within, on a device by its "
+                    "kernels and copies; idle: the rest; share: of the duration\n");
+    }
     if ((all && tables->ops.count) || !strcmp(which, "ops")) {
         if (all) putchar('\n');
         result = (is_cprofile ? vp_ops_print_cprofile : vp_ops_print_torch)(&tables->ops, how, file_sink, stdout);
@@ -397,9 +342,14 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
         if (!is_cprofile) print_plain("%s", OPS_COLUMNS_TEXT);
     }
     if ((all && tables->kernels.count) || !strcmp(which, "kernels"))
-        print_calls(&tables->kernels, "kernel or copy", (double)tables->kernel_ns, limit);
+        print_calls(tables, &tables->kernels, "kernel or copy", (double)tables->kernel_ns, limit);
     if ((all && tables->calls.count) || !strcmp(which, "launches")) print_launches(tables, limit);
-    if ((all && tables->tracks.count) || !strcmp(which, "tracks")) print_tracks(tables, limit);
+    if ((all && tables->tracks.count) || !strcmp(which, "tracks")) {
+        print_lines(tables, &tables->tracks, "track", 0, limit, (const int[]){-6, 9, 12, 12, 12, 8, 12, 12, 7, 9});
+        print_plain("span: first slice to last; busy: covered by slices; host wait: gaps that began before the next "
+                    "launch; kernel wait: others below 30 us\n(as HTA computes it; its documentation says 30 ns); "
+                    "queue and mean: most and mean launches that wait\n");
+    }
     if ((all && tables->trace->memory_count) || !strcmp(which, "memory")) print_memory(tables);
     return trace_ops_code(tables, result);
 }

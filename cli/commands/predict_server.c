@@ -84,41 +84,22 @@ static int complete_request(const struct server_law *law, struct law_request *re
     return 0;
 }
 
-static const char *verdict_of(const struct law_prediction *prediction, double budget) {
-    return prediction->high[LAW_TOTAL] <= budget ? "holds" : prediction->low[LAW_TOTAL] > budget ? "exceeds" : "unsure";
-}
-static double share_of(const struct law_prediction *prediction, double budget) {
-    return model_share_within(prediction->value[LAW_TOTAL], prediction->low[LAW_TOTAL], prediction->high[LAW_TOTAL],
-                              budget);
-}
 /* "1024", or "?" where nobody knows. */
 static const char *count_text(double count, char out[24]) {
     if (isfinite(count)) snprintf(out, 24, "%.0f", count); else snprintf(out, 24, "?");
     return out;
 }
 static void write_request(struct document *document, const char *size, const struct law_request *request,
-                          const struct law_prediction *prediction, double budget) {
+                          const struct prediction *prediction, double budget) {
     char image[24], text[24], prompt[24], output[24];
-    struct text_list *table;
     document_text(document, BLOCK_HEADING, "%s%s%s image tokens, %s text tokens, %s prompt tokens, %s output tokens",
                   size ? size : "", size ? ": " : "", count_text(request->image_tokens, image),
                   count_text(request->text_tokens, text), count_text(request->prompt_tokens, prompt),
                   count_text(request->output_tokens, output));
-    table = document_table(document, "part|" ESTIMATE_LOCATION " ms|95 % interval|of");
-    for (int part = 0; part < LAW_PARTS; part++) {
-        const int is_known = isfinite(prediction->low[part]);
-        text_list_add(table, "%s", LAW_NAMES[part]);
-        text_list_add(table, "%s", number_formatted("%.3f", prediction->value[part]).text);
-        if (is_known) text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
-        else text_list_add(table, "-");
-        text_list_add(table, "%s", !is_known ? "-" : prediction->is_limited[part] ? "held-out ratios" : "Student");
-    }
-    if (isfinite(budget))
-        document_text(document, BLOCK_LINE, "budget %.3f ms of E2E: %s, with probability %s", budget,
-                      verdict_of(prediction, budget), number_formatted("%.3f", share_of(prediction, budget)).text);
+    prediction_describe(document, &LAW_FORM, prediction, budget);
 }
 /* What a request takes under load: the law, and what requests waited beyond it. The interval is that of the wait. */
-static void write_load(struct document *document, const struct law_prediction *prediction,
+static void write_load(struct document *document, const struct prediction *prediction,
                        const struct load_wait *wait) {
     struct text_list *table;
     document_text(document, BLOCK_LINE,
@@ -136,48 +117,27 @@ static void write_load(struct document *document, const struct law_prediction *p
             else text_list_add(table, "-");
         }
 }
-static void put_load(vp_json_writer *writer, const struct law_prediction *prediction, const struct load_wait *wait) {
+static void put_load(vp_json_writer *writer, const struct prediction *prediction, const struct load_wait *wait) {
     static const char *const keys[WAIT_PARTS][WAIT_PERCENTILES] = {{"TTFT_p50", "TTFT_p95"},
                                                                    {"T_total_p50", "T_total_p95"}};
-    vp_json_begin_object(writer);
-    put_double(writer, "request_rate", wait->rate);
+    PUT(writer, KEY_OBJECT("under_load"), KEY("request_rate", wait->rate));
     for (int part = 0; part < WAIT_PARTS; part++)
         for (int p = 0; p < WAIT_PERCENTILES; p++) {
             const double law = prediction->value[part == WAIT_TTFT ? LAW_TTFT : LAW_TOTAL];
             const struct wait_value *value = &wait->of[part][p];
-            vp_json_key(writer, keys[part][p]);
-            vp_json_begin_object(writer);
-            put_double(writer, "ms", law + value->value);
-            put_range(writer, "interval_ms", law + value->low, law + value->high);
-            vp_json_end_object(writer);
+            PUT(writer, KEY_OBJECT(keys[part][p]), KEY("ms", law + value->value),
+                KEY_RANGE("interval_ms", law + value->low, law + value->high), END_OBJECT);
         }
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT);
 }
 static void put_request(vp_json_writer *writer, const char *size, const struct law_request *request,
-                        const struct law_prediction *prediction, double budget, const struct load_wait *wait) {
-    vp_json_begin_object(writer);
-    put_text(writer, "size", size);
+                        const struct prediction *prediction, double budget, const struct load_wait *wait) {
+    PUT(writer, KEY_OBJECT(NULL), KEY("size", size));
     for (int which = 0; which < LAW_NUMBERS; which++)
-        put_double(writer, LAW_REQUEST[which].name, law_number(request, which));
-    for (int part = 0; part < LAW_PARTS; part++) {
-        vp_json_key(writer, LAW_KEYS[part]);
-        if (!isfinite(prediction->value[part])) { vp_json_null(writer); continue; }
-        vp_json_begin_object(writer);
-        put_double(writer, "ms", prediction->value[part]);
-        put_range(writer, "interval_ms", prediction->low[part], prediction->high[part]);
-        put_text(writer, "interval_of", !isfinite(prediction->low[part]) ? NULL
-                                        : prediction->is_limited[part]   ? "held_out_ratios"
-                                                                         : "student");
-        vp_json_end_object(writer);
-    }
-    if (isfinite(budget)) {
-        put_double(writer, "budget_ms", budget);
-        put_text(writer, "verdict", verdict_of(prediction, budget));
-        put_double(writer, "probability_within_budget", share_of(prediction, budget));
-    }
-    vp_json_key(writer, "under_load");
-    if (wait) put_load(writer, prediction, wait); else vp_json_null(writer);
-    vp_json_end_object(writer);
+        PUT(writer, KEY(LAW_FORM.numbers[which].name, form_number(&LAW_FORM, request, which)));
+    prediction_put(writer, &LAW_FORM, prediction, budget);
+    if (wait) put_load(writer, prediction, wait); else PUT(writer, KEY_NULL("under_load"));
+    PUT(writer, END_OBJECT);
 }
 /* What the command line asks for: requests by size, or one by its counts; rate NaN: one at a time. */
 struct asked { struct law_request *requests; size_t count; double budget, rate; };
@@ -191,28 +151,21 @@ static int predict_law(const struct options *options, const struct server_law *l
     for (size_t i = 0; i < asked->count && !code; i++) code = complete_request(law, &requests[i]);
     if (!code) law_warn(law, requests, asked->count, &warnings);
     if (!code && writer) {
-        vp_json_begin_object(writer);
-        put_text(writer, "endpoint", law->endpoint);
-        put_text(writer, "endpoint_model", law->model);
-        put_list(writer, "warnings", &warnings);
-        vp_json_key(writer, "predictions");
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("endpoint", law->endpoint), KEY("endpoint_model", law->model),
+            KEY_TEXTS("warnings", &warnings), KEY_ARRAY("predictions"));
     } else if (!code) {
         document_list(document, "Warnings", &warnings);
         document_text(document, BLOCK_HEADING, "%s at %s", law->model, law->endpoint);
     }
     for (size_t i = 0; i < asked->count && !code; i++) {
         const char *size = options->operand_count > 1 ? options->operands[i + 1] : NULL;
-        struct law_prediction prediction;
+        struct prediction prediction;
         law_predict(law, &requests[i], &prediction);
         if (writer) put_request(writer, size, &requests[i], &prediction, asked->budget, wait);
         else write_request(document, size, &requests[i], &prediction, asked->budget);
         if (!writer && wait) write_load(document, &prediction, wait);
     }
-    if (!code && writer) {
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
-    }
+    if (!code && writer) PUT(writer, END_ARRAY, END_OBJECT);
     text_list_free(&warnings);
     free(requests);
     return code;
@@ -226,11 +179,8 @@ static int print_asked(const struct options *options, const struct server_laws *
     vp_json_writer writer;
     int code = 0;
     vp_json_writer_init_sink(&writer, text_sink, &out, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-prediction-server-1");
-    put_text(&writer, "location", ESTIMATE_LOCATION);
-    vp_json_key(&writer, "laws");
-    vp_json_begin_array(&writer);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-server-1"), KEY("location", ESTIMATE_LOCATION),
+        KEY_ARRAY("laws"));
     for (size_t i = 0; i < laws->count && !code; i++) {
         const int is_loaded = isfinite(asked->rate);
         struct load_wait wait;
@@ -239,8 +189,7 @@ static int print_asked(const struct options *options, const struct server_laws *
             code = predict_law(options, &laws->items[i], asked, is_loaded ? &wait : NULL, &document,
                                is_json ? &writer : NULL);
     }
-    vp_json_end_array(&writer);
-    vp_json_end_object(&writer);
+    PUT(&writer, END_ARRAY, END_OBJECT);
     if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
     text_add_string(&out, "\n");
     if (!code) code = is_json ? print_whole(&out) : print_document(&document);

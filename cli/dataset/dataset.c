@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "dataset/table_rows.h"
-#include "request/input.h"
+#include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
 #include "vlmprof.h"

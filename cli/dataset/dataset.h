@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "model/model.h"
-#include "request/record.h"
+#include "measure/record.h"
 #include "vlmprof_image.h"
 #include "vlmprof_prompt.h"
 #include "vlmprof_score.h"

@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/option_rows.h"
-#include "request/input.h"
+#include "measure/input.h"
 #include "tile/family.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"

@@ -3,7 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
-#include "request/record.h"
+#include "measure/record.h"
 #include "server/ask.h"
 #include "server/picture.h"
 

@@ -88,52 +88,31 @@ static int print_text(const struct comparison *comparison, const char *const nam
         const struct compared *row = &comparison->rows[i];
         const vp_series_value a = value_of(row->before, row->which), b = value_of(row->after, row->which);
         char load[48];
-        text_list_add(cells, "%s", load_level_text(row->before, load));
-        text_list_add(cells, "%s", NAMES[row->which]);
-        text_list_add(cells, "%s", number_measured(a.value, a.low, a.high).text);
-        text_list_add(cells, "%s", number_measured(b.value, b.low, b.high).text);
-        text_list_add(cells, "%s", SAYS[is_goodput(row->which)][row->says]);
+        CELLS(cells, load_level_text(row->before, load), NAMES[row->which],
+            number_measured(a.value, a.low, a.high).text, number_measured(b.value, b.low, b.high).text,
+            SAYS[is_goodput(row->which)][row->says]);
     }
     document_text(&document, BLOCK_HEADING, "verdict: %s", overall_of(comparison));
     code = print_document(&document);
     document_free(&document);
     return code;
 }
-static void put_value(vp_json_writer *writer, const char *key, const char *range_key, const vp_series_value *value) {
-    put_double(writer, key, value->value);
-    put_range(writer, range_key, value->low, value->high);
-}
 static int print_json(const struct comparison *comparison, const char *const names[2]) {
-    struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
-    vp_json_writer_init_sink(&writer, text_sink, &out, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-report-compare-load-1");
-    put_text(&writer, "a", names[0]);
-    put_text(&writer, "b", names[1]);
-    put_list(&writer, "warnings", &comparison->warnings);
-    put_text(&writer, "verdict", overall_of(comparison));
-    vp_json_key(&writer, "comparisons");
-    vp_json_begin_array(&writer);
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-load-1"), KEY("a", names[0]),
+        KEY("b", names[1]), KEY_TEXTS("warnings", &comparison->warnings), KEY("verdict", overall_of(comparison)),
+        KEY_ARRAY("comparisons"));
     for (size_t i = 0; i < comparison->count; i++) {
         const struct compared *row = &comparison->rows[i];
         const vp_series_value a = value_of(row->before, row->which), b = value_of(row->after, row->which);
         vp_json_begin_object(&writer);
         put_load_level(&writer, row->before);
-        put_text(&writer, "of", KEYS[row->which]);
-        put_value(&writer, "a", "a_interval", &a);
-        put_value(&writer, "b", "b_interval", &b);
-        put_text(&writer, "verdict", SAYS[is_goodput(row->which)][row->says]);
-        vp_json_end_object(&writer);
+        PUT(&writer, KEY("of", KEYS[row->which]), KEY_ESTIMATE("a", "a_interval", a),
+            KEY_ESTIMATE("b", "b_interval", b), KEY("verdict", SAYS[is_goodput(row->which)][row->says]), END_OBJECT);
     }
-    vp_json_end_array(&writer);
-    vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
-    text_add_string(&out, "\n");
-    code = print_whole(&out);
-    free(out.data);
-    return code;
+    PUT(&writer, END_ARRAY, END_OBJECT);
+    return json_end(&writer);
 }
 int load_compare(const struct load_levels *before, const struct load_levels *after, const char *const names[2],
                  int is_json, int fails_unsure) {

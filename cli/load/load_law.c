@@ -21,7 +21,7 @@ static int can_match(const struct results *results, const struct server_law *law
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         size_t row;
-        if (!law_is_of(law, file) || strcmp(file->task, level->task ? level->task : "")) continue;
+        if (!law_is_of(law, file) || strcmp(file->dataset_name, level->task ? level->task : "")) continue;
         row = result_row(file, asked->sample_id);
         if (row < file->count && law_request_of(law, file, row, request)
             && fabs(request->prompt_tokens - (double)asked->record.usage.prompt_tokens) <= 0) {
@@ -53,7 +53,7 @@ static size_t measure_waits(const struct results *results, const struct server_l
         const double due_s = (double)record->due_ns / 1e9, ttft = load_latency(record, LOAD_TTFT),
                      e2e = load_latency(record, LOAD_E2E);
         struct law_request request;
-        struct law_prediction prediction;
+        struct prediction prediction;
         if (due_s < level->summary.from_s || due_s >= level->summary.to_s || !isfinite(ttft) || !isfinite(e2e))
             continue;
         if (!can_match(results, law, level, &asked[i], &request)) continue;
@@ -193,11 +193,7 @@ static void put_waits(vp_json_writer *writer, struct wait_value of[WAIT_PARTS][W
         vp_json_key(writer, PART_KEYS[part]);
         vp_json_begin_object(writer);
         for (int p = 0; p < WAIT_PERCENTILES; p++) {
-            vp_json_key(writer, PERCENTILE_KEYS[p]);
-            vp_json_begin_object(writer);
-            put_double(writer, "ms", of[part][p].value);
-            put_range(writer, "interval_ms", of[part][p].low, of[part][p].high);
-            vp_json_end_object(writer);
+            PUT(writer, KEY_OBJECT(PERCENTILE_KEYS[p]), KEY_ESTIMATE("ms", "interval_ms", of[part][p]), END_OBJECT);
         }
         vp_json_end_object(writer);
     }
@@ -207,29 +203,18 @@ void load_laws_put(vp_json_writer *writer, const struct load_laws *loads) {
     vp_json_begin_array(writer);
     for (size_t i = 0; i < loads->count; i++) {
         const struct load_law *load = &loads->items[i];
-        vp_json_begin_object(writer);
-        put_int(writer, "law", (int64_t)load->law);
-        vp_json_key(writer, "trials");
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("law", load->law), KEY_ARRAY("trials"));
         for (size_t k = 0; k < load->count; k++) {
-            vp_json_begin_object(writer);
-            put_double(writer, "request_rate", load->items[k].rate);
-            put_int(writer, "requests", load->items[k].requests);
-            vp_json_key(writer, "waits");
-            vp_json_begin_object(writer);
+            PUT(writer, KEY_OBJECT(NULL), KEY("request_rate", load->items[k].rate),
+                KEY("requests", load->items[k].requests), KEY_OBJECT("waits"));
             put_waits(writer, load->items[k].of);
-            vp_json_end_object(writer);
-            vp_json_key(writer, "held_out");
-            vp_json_begin_object(writer);
+            PUT(writer, END_OBJECT, KEY_OBJECT("held_out"));
             put_waits(writer, load->held_out[k]);
-            vp_json_end_object(writer);
-            vp_json_end_object(writer);
+            PUT(writer, END_OBJECT, END_OBJECT);
         }
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
+        PUT(writer, END_ARRAY, END_OBJECT);
     }
-    vp_json_end_array(writer);
-    put_list(writer, "load_warnings", &loads->warnings);
+    PUT(writer, END_ARRAY, KEY_TEXTS("load_warnings", &loads->warnings));
 }
 static void read_wait(struct model_reader *reader, uint32_t object, double above, struct load_wait *wait) {
     const vp_json *json = &reader->parsed.json;
@@ -295,12 +280,10 @@ static void describe_load(struct document *document, const struct server_law *la
             for (int p = 0; p < WAIT_PERCENTILES; p++) {
                 const struct wait_value *value = &load->items[i].of[part][p];
                 const double held_out = load->held_out[i][part][p].value;
-                text_list_add(cells, "%g", load->items[i].rate);
-                text_list_add(cells, "%s", WAIT_NAMES[part][p]);
-                text_list_add(cells, "%lld", (long long)load->items[i].requests);
-                text_list_add(cells, "%s", number_measured(value->value, value->low, value->high).text);
-                text_list_add(cells, "%s", number_short(held_out).text);
-                text_list_add(cells, "%s", number_formatted("%+.1f", held_out - value->value).text);
+                CELLS(cells, number_formatted("%g", load->items[i].rate).text, WAIT_NAMES[part][p],
+                    number_whole(load->items[i].requests).text,
+                    number_measured(value->value, value->low, value->high).text, number_short(held_out).text,
+                    number_formatted("%+.1f", held_out - value->value).text);
             }
 }
 void load_laws_describe(struct document *document, const struct server_laws *laws, const struct load_laws *loads) {

@@ -336,8 +336,7 @@ static void add_latencies(struct document *document, const struct load_level *le
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         char text[48];
-        text_list_add(cells, "%s", load_level_text(&levels[i], text));
-        text_list_add(cells, "%lld", (long long)summary->due);
+        CELLS(cells, load_level_text(&levels[i], text), number_whole(summary->due).text);
         add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P50], 1);
         add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P95], 1);
         add_series_value(cells, &summary->latency[LOAD_TPOT][LOAD_P50], 1);
@@ -354,18 +353,14 @@ static void add_flow(struct document *document, const struct load_level *levels,
         const struct load_summary *summary = &levels[i].summary;
         const double unknown = (double)NAN;
         char text[48];
-        text_list_add(cells, "%s", load_level_text(&levels[i], text));
-        text_list_add(cells, "%s", number_measured(summary->offered, unknown, unknown).text);
-        text_list_add(cells, "%s", number_measured(summary->ended, unknown, unknown).text);
-        text_list_add(cells, "%s", number_measured(summary->output_rate, unknown, unknown).text);
-        text_list_add(cells, "%s", number_measured(summary->in_flight, unknown, unknown).text);
+        CELLS(cells, load_level_text(&levels[i], text), number_measured(summary->offered, unknown, unknown).text,
+            number_measured(summary->ended, unknown, unknown).text,
+            number_measured(summary->output_rate, unknown, unknown).text,
+            number_measured(summary->in_flight, unknown, unknown).text);
         add_series_value(cells, &summary->good_share, 100);
-        text_list_add(cells, "%s",
-                      number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text);
-        text_list_add(cells, "%s", number_measured(summary->accuracy.value, summary->accuracy.low,
-                                                   summary->accuracy.high).text);
-        text_list_add(cells, "%lld", (long long)summary->failed);
-        text_list_add(cells, "%lld", (long long)summary->late);
+        CELLS(cells, number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
+            number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text,
+            number_whole(summary->failed).text, number_whole(summary->late).text);
     }
 }
 void load_levels_add(struct document *document, const struct load_level *levels, size_t count) {

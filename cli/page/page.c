@@ -49,7 +49,7 @@ void page_day(struct text_buffer *out, const char *date) {
 }
 void page_set_open(struct text_buffer *out, const struct results *results, size_t group) {
     page_add(out, "<div data-set=\"%zu\">", group);
-    page_element(out, "h3", results->files[results->groups[group].first].task);
+    page_element(out, "h3", results->files[results->groups[group].first].dataset_name);
 }
 void page_items(struct text_buffer *out, const struct text_list *items, size_t from, size_t to) {
     if (from == to) return;

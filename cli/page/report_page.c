@@ -136,10 +136,10 @@ static void provenance_times(struct text_buffer *out, const struct results *resu
 }
 static void page_provenance(struct text_buffer *out, const struct report *report) {
     static const struct { const char *name; size_t offset;
-    } texts[] = {{"data set", offsetof(struct result_file, task)},
+    } texts[] = {{"data set", offsetof(struct result_file, dataset_name)},
                  {"data", offsetof(struct result_file, data)},
                  {"data hash", offsetof(struct result_file, data_hash)},
-                 {"accuracy by", offsetof(struct result_file, metric)},
+                 {"accuracy by", offsetof(struct result_file, accuracy_metric)},
                  {"model", offsetof(struct result_file, model)},
                  {"weights", offsetof(struct result_file, knobs.of[KNOB_WEIGHTS].text)},
                  {"importance scores", offsetof(struct result_file, importance)},
@@ -152,7 +152,7 @@ static void page_provenance(struct text_buffer *out, const struct report *report
                  {"status", offsetof(struct result_file, status)}};
     static const struct { const char *name; size_t offset;
     } numbers[] = {{"seed", offsetof(struct result_file, seed)},
-                   {"runs a sample, at least", offsetof(struct result_file, runs_per_sample)},
+                   {"runs a sample, at least", offsetof(struct result_file, num_runs_per_sample)},
                    {"most new tokens", offsetof(struct result_file, max_new_tokens)},
                    {"experts", offsetof(struct result_file, expert_count)},
                    {"decoder blocks", offsetof(struct result_file, total_blocks)}};
@@ -164,10 +164,11 @@ static void page_provenance(struct text_buffer *out, const struct report *report
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         provenance_number(out, report->results, numbers[i].name, numbers[i].offset);
     provenance_times(out, report->results);
-    if (isfinite(file->cost_share)) {
-        const vp_estimate tool = {100 * file->cost_share, 100 * file->cost_low, 100 * file->cost_high};
+    if (isfinite(file->cost.bare_difference_share)) {
+        const struct field_range range = file->cost.bare_difference_share_interval;
+        const vp_estimate tool = {100 * file->cost.bare_difference_share, 100 * range.low, 100 * range.high};
         if (is_cost_known(tool)) snprintf(text, sizeof text, "%s %% of T_total", number_cost(tool).text);
-        else say_unknown_cost(text, sizeof text, tool, (size_t)file->cost_pairs, "pairs of runs");
+        else say_unknown_cost(text, sizeof text, tool, (size_t)file->cost.bare_pairs, "pairs of runs");
         page_list_item(out, "cost of stage times", text);
     }
     snprintf(text, sizeof text, "vlmprof %s, %zu resamples, seed %u", VLMPROF_VERSION, report->settings.resamples,
@@ -183,7 +184,7 @@ static void page_name(struct text_buffer *out, const struct report *report) {
     const char *date = NULL;
     for (size_t i = 0; i < report->results->group_count && i < 3; i++) {
         if (i) text_add_string(out, ", ");
-        page_text(out, report->results->files[report->results->groups[i].first].task);
+        page_text(out, report->results->files[report->results->groups[i].first].dataset_name);
     }
     if (report->results->group_count > 3) page_add(out, " and %zu more", report->results->group_count - 3);
     if (file->model) {

@@ -71,52 +71,15 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
     }
     return count;
 }
-/* The interval of the mean of predicted - measured, from each group's part in it. */
-static void find_bias_interval(const double *measured, const double *predicted, size_t count,
-                               const uint32_t *row_groups, size_t groups, struct part_errors *errors) {
-    size_t filled = 0;
-    double *sums = zeroed(groups, sizeof *sums);
-    unsigned char *has_rows = zeroed(groups, 1);
-    vp_mean_interval interval;
-    for (size_t i = 0; i < count; i++) {
-        size_t group = row_groups ? row_groups[i] : i;
-        if (!isfinite(predicted[i]) || !isfinite(measured[i])) continue;
-        sums[group] += predicted[i] - measured[i] - errors->of.bias;
-        has_rows[group] = 1;
-    }
-    for (size_t g = 0; g < groups; g++)
-        if (has_rows[g]) sums[filled++] = sums[g];
-    for (size_t g = 0; g < filled; g++)
-        sums[g] = errors->of.bias + sums[g] * (double)filled / (double)errors->of.count;
-    errors->bias_low = errors->bias_high = (double)NAN;
-    if (filled > 1 && vp_paired_t(NULL, sums, filled, ESTIMATE_LEVEL, &interval) == VP_OK) {
-        errors->bias_low = interval.low;
-        errors->bias_high = interval.high;
-    }
-    free(sums);
-    free(has_rows);
-}
-void part_errors_of(const double *measured, const double *predicted, size_t count, const uint32_t *groups,
-                    size_t group_count, struct part_errors *errors) {
-    double *pairs = resize(NULL, count, 3 * sizeof *pairs);
-    size_t known = 0;
-    memset(errors, 0, sizeof *errors);
-    for (size_t i = 0; i < count; i++) {
-        if (!isfinite(predicted[i]) || !isfinite(measured[i])) continue;
-        pairs[known] = measured[i];
-        pairs[count + known++] = predicted[i];
-    }
-    if (known && vp_linear_errors_compute(pairs, pairs + count, known, pairs + 2 * count, &errors->of) == VP_OK) {
-        errors->measured_mean = vp_statistics_mean(pairs, known);
-        find_bias_interval(measured, predicted, count, groups, groups ? group_count : count, errors);
-    }
-    free(pairs);
+/* double [count]: the measured ms of a part. */
+static void measured_parts(const struct measurements *measurements, int part, double *measured) {
+    for (size_t i = 0; i < measurements->count; i++) measured[i] = measured_part(measurements, part, i);
 }
 void errors_of(const struct measurements *measurements, const double *predicted,
                struct part_errors errors[ESTIMATE_PARTS]) {
     double *measured = resize(NULL, measurements->count, sizeof *measured);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        for (size_t i = 0; i < measurements->count; i++) measured[i] = measured_part(measurements, part, i);
+        measured_parts(measurements, part, measured);
         part_errors_of(measured, predicted + (size_t)part * measurements->count, measurements->count,
                        measurements->configs, measurements->config_count, &errors[part]);
     }
@@ -218,21 +181,6 @@ void estimator_free(struct estimator *estimator) {
     text_list_free(&estimator->warnings);
     free(estimator);
 }
-static int by_count(const void *left_item, const void *right_item) {
-    int32_t left = *(const int32_t *)left_item, right = *(const int32_t *)right_item;
-    return left < right ? -1 : left > right;
-}
-static void find_ranges(const struct measurements *measurements, struct estimator *estimator) {
-    int32_t *values = resize(NULL, measurements->count, sizeof *values);
-    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
-        for (size_t i = 0; i < measurements->count; i++) values[i] = knob_at(&measurements->requests[i], k);
-        qsort(values, measurements->count, sizeof *values, by_count);
-        estimator->ranges[k].least = values[0];
-        estimator->ranges[k].median = values[(measurements->count - 1) / 2];
-        estimator->ranges[k].most = values[measurements->count - 1];
-    }
-    free(values);
-}
 /* Correlation of two stages' residuals, weighted as the fit weighs them, over the rows that have both. */
 static double residual_correlation(const struct measurements *measurements, const double *predicted, int first,
                                    int second, int is_relative) {
@@ -271,18 +219,16 @@ static void find_correlations(const struct measurements *measurements, struct es
 }
 static void find_limits(const struct measurements *measurements, struct estimator *estimator) {
     double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
-    double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
+    double *measured = resize(NULL, measurements->count, sizeof *measured);
     estimator_predict_left_out(estimator->model.features, measurements, SPLIT_CONFIG, predicted);
     add_totals(measurements, predicted);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        size_t count = pair_rows(measurements, predicted, part, pairs);
-        if (vp_latency_limits_compute(pairs, pairs + measurements->count, count, ESTIMATE_LEVEL,
-                                      pairs + 2 * measurements->count, &estimator->limits[part])
-            != VP_OK)
-            memset(&estimator->limits[part], 0, sizeof estimator->limits[part]);
+        measured_parts(measurements, part, measured);
+        part_limits_of(measured, predicted + (size_t)part * measurements->count, measurements->count, -INFINITY,
+                       &estimator->limits[part]);
     }
     free(predicted);
-    free(pairs);
+    free(measured);
 }
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
     if (measurements->config_count < 2)
@@ -316,18 +262,13 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
     }
 }
 static void put_data_sets(vp_json_writer *writer, const struct results *results) {
-    vp_json_key(writer, "data_sets");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("data_sets"));
     for (size_t i = 0; i < results->group_count; i++) {
         const struct result_file *file = &results->files[results->groups[i].first];
-        vp_json_begin_object(writer);
-        put_text(writer, "dataset_name", file->task);
-        put_text(writer, "data", file->data);
-        put_text(writer, "data_hash", file->data_hash);
-        put_int(writer, "configurations", (int64_t)results->groups[i].count);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", file->dataset_name), KEY("data", file->data),
+            KEY("data_hash", file->data_hash), KEY("configurations", (int64_t)results->groups[i].count), END_OBJECT);
     }
-    vp_json_end_array(writer);
+    PUT(writer, END_ARRAY);
 }
 /* The weights of all files, each once. */
 static void put_weights(vp_json_writer *writer, const struct results *results) {
@@ -346,23 +287,16 @@ static char *provenance_of(const struct results *results, const struct measureme
     const struct result_file *file = &results->files[0];
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, &out, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "device", measurements->device);
-    put_text(&writer, "host", file->host);
-    put_text(&writer, "model", measurements->model);
-    put_bool(&writer, "synthetic", file->is_synthetic);
-    put_text(&writer, "weights", measurements->weights_vary ? NULL : measurements->weights);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("device", measurements->device), KEY("host", file->host),
+        KEY("model", measurements->model), KEY_BOOL("synthetic", file->synthetic),
+        KEY("weights", measurements->weights_vary ? NULL : measurements->weights));
     if (measurements->weights_vary) put_weights(&writer, results);
-    put_text(&writer, "timing", file->timing);
-    put_text(&writer, "measured_by", file->version);
-    put_text(&writer, "measured_from", file->measured_from);
-    put_text(&writer, "measured_to", file->measured_to);
+    PUT(&writer, KEY("timing", file->timing), KEY("measured_by", file->version),
+        KEY("measured_from", file->measured_from), KEY("measured_to", file->measured_to));
     put_data_sets(&writer, results);
-    put_int(&writer, "configurations", (int64_t)measurements->config_count);
-    put_int(&writer, "image_sizes", (int64_t)measurements->size_count);
-    put_int(&writer, "rows", (int64_t)measurements->count);
-    put_int(&writer, "rows_left_out", (int64_t)measurements->incomplete);
-    vp_json_end_object(&writer);
+    PUT(&writer, KEY("configurations", (int64_t)measurements->config_count),
+        KEY("image_sizes", (int64_t)measurements->size_count), KEY("rows", (int64_t)measurements->count),
+        KEY("rows_left_out", (int64_t)measurements->incomplete), END_OBJECT);
     if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
     return out.data;
 }
@@ -373,13 +307,13 @@ int estimator_make(const struct measurements *measurements, const struct results
                                       measurements->measured, measurements->count, &estimator->model, &error);
     if (result != VP_OK) return complain_result(exit_code_of(result), "fit", result, &error);
     estimator->expert_count = experts;
-    estimator->is_synthetic = results->files[0].is_synthetic;
+    estimator->is_synthetic = results->files[0].synthetic;
     estimator->model_name = copy_text(measurements->model, strlen(measurements->model));
     if (results->files[0].architecture)
         estimator->architecture = copy_text(results->files[0].architecture, strlen(results->files[0].architecture));
     estimator->device = copy_text(measurements->device, strlen(measurements->device));
     estimator->provenance = provenance_of(results, measurements);
-    find_ranges(measurements, estimator);
+    ranges_find(&ENGINE_FORM, ESTIMATE_KNOB_COUNT, measurements->requests, measurements->count, estimator->ranges);
     find_correlations(measurements, estimator);
     find_limits(measurements, estimator);
     estimator->says_location = 1;
@@ -387,94 +321,45 @@ int estimator_make(const struct measurements *measurements, const struct results
     return 0;
 }
 
-void put_part_errors(vp_json_writer *writer, const struct part_errors *part) {
-    const vp_linear_errors *errors = &part->of;
-    if (!errors->count) { vp_json_null(writer); return; }
-    vp_json_begin_object(writer);
-    put_int(writer, "rows", (int64_t)errors->count);
-    put_double(writer, "mae_ms", errors->mae);
-    put_double(writer, "rmse_ms", errors->rmse);
-    put_double(writer, "mape_percent", 100 * errors->mape);
-    put_double(writer, "r2", errors->r2);
-    put_double(writer, "p95_absolute_ms", errors->p95_absolute);
-    put_double(writer, "max_absolute_ms", errors->max_absolute);
-    put_double(writer, "bias_ms", errors->bias);
-    put_interval(writer, "bias_ms_interval", isfinite(part->bias_low), part->bias_low, part->bias_high);
-    vp_json_end_object(writer);
-}
-void put_parts(vp_json_writer *writer, const struct part_errors errors[ESTIMATE_PARTS]) {
-    vp_json_begin_object(writer);
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        vp_json_key(writer, part_name(part));
-        put_part_errors(writer, &errors[part]);
-    }
-    vp_json_end_object(writer);
-}
-static void put_guardrail(vp_json_writer *writer, const vp_guardrail *guardrail) {
-    vp_json_begin_object(writer);
-    put_double(writer, "budget_ms", guardrail->budget);
-    put_int(writer, "requests", (int64_t)guardrail->count);
-    put_int(writer, "accepted", (int64_t)guardrail->accepted);
-    put_int(writer, "over_budget", (int64_t)guardrail->over_budget);
-    put_int(writer, "violations", (int64_t)guardrail->violations);
-    put_int(writer, "false_accepts", (int64_t)guardrail->false_accepts);
-    put_int(writer, "false_rejects", (int64_t)guardrail->false_rejects);
-    put_double(writer, "violation_rate", guardrail->violation_rate);
-    put_double(writer, "false_accept_rate", guardrail->false_accept_rate);
-    put_double(writer, "false_reject_rate", guardrail->false_reject_rate);
-    vp_json_end_object(writer);
-}
 void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions) {
-    vp_json_key(writer, "guardrail");
-    vp_json_begin_object(writer);
-    put_text(writer, "predictions", predictions);
-    put_double(writer, "reference_ms", evaluation->reference_ms);
-    put_text(writer, "reference", "P95 of T_total over the rows");
-    put_double(writer, "violation_tolerance", BUDGET_TOLERANCE);
-    vp_json_key(writer, "budgets");
-    vp_json_begin_array(writer);
-    for (int budget = 0; budget < evaluation->guardrail_count; budget++)
-        put_guardrail(writer, &evaluation->guardrails[budget]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT("guardrail"), KEY("predictions", predictions),
+        KEY("reference_ms", evaluation->reference_ms), KEY("reference", "P95 of T_total over the rows"),
+        KEY("violation_tolerance", BUDGET_TOLERANCE), KEY_ARRAY("budgets"));
+    for (int budget = 0; budget < evaluation->guardrail_count; budget++) {
+        const vp_guardrail *guardrail = &evaluation->guardrails[budget];
+        PUT(writer, KEY_OBJECT(NULL), KEY("budget_ms", guardrail->budget),
+            KEY("requests", (int64_t)guardrail->count), KEY("accepted", (int64_t)guardrail->accepted),
+            KEY("over_budget", (int64_t)guardrail->over_budget), KEY("violations", (int64_t)guardrail->violations),
+            KEY("false_accepts", (int64_t)guardrail->false_accepts),
+            KEY("false_rejects", (int64_t)guardrail->false_rejects),
+            KEY("violation_rate", guardrail->violation_rate),
+            KEY("false_accept_rate", guardrail->false_accept_rate),
+            KEY("false_reject_rate", guardrail->false_reject_rate), END_OBJECT);
+    }
+    PUT(writer, END_ARRAY, END_OBJECT);
 }
 static void put_measured_predicted(vp_json_writer *writer, const struct evaluation *evaluation) {
-    vp_json_key(writer, "measured_predicted_ms");
-    vp_json_begin_object(writer);
-    put_text(writer, "predictions", SPLIT_KEYS[evaluation->guardrail_split]);
+    PUT(writer, KEY_OBJECT("measured_predicted_ms"), KEY("predictions", SPLIT_KEYS[evaluation->guardrail_split]));
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        vp_json_key(writer, part_name(part));
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_ARRAY(part_name(part)));
         for (size_t i = 0; i < evaluation->point_counts[part]; i++) {
-            vp_json_begin_array(writer);
-            for (int k = 0; k < 2; k++) vp_json_double(writer, evaluation->points[part][i][k]);
-            vp_json_end_array(writer);
+            const double *point = evaluation->points[part][i];
+            PUT(writer, KEY_ARRAY(NULL), KEY(NULL, point[0]), KEY(NULL, point[1]), END_ARRAY);
         }
-        vp_json_end_array(writer);
+        PUT(writer, END_ARRAY);
     }
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT);
 }
 static void put_evaluation(vp_json_writer *writer, const struct evaluation *evaluation) {
-    vp_json_key(writer, "evaluation");
-    vp_json_begin_object(writer);
-    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
-        vp_json_key(writer, ESTIMATE_KIND_KEYS[kind]);
-        vp_json_begin_object(writer);
-        for (int split = 0; split < SPLIT_COUNT; split++) {
-            vp_json_key(writer, SPLIT_KEYS[split]);
-            put_parts(writer, evaluation->errors[kind][split]);
-        }
-        vp_json_end_object(writer);
-    }
-    put_text(writer, "predicted", ESTIMATE_LOCATION);
-    put_text(writer, "measured", ESTIMATE_LOCATION);
-    put_double(writer, "run_noise_mape_percent", 100 * evaluation->noise);
+    PUT(writer, KEY_OBJECT("evaluation"));
+    errors_put(writer, &ENGINE_FORM, evaluation->errors[0][0]);
+    PUT(writer, KEY("predicted", ESTIMATE_LOCATION), KEY("measured", ESTIMATE_LOCATION),
+        KEY("run_noise_mape_percent", 100 * evaluation->noise));
     put_guardrails(writer, evaluation, SPLIT_KEYS[evaluation->guardrail_split]);
     put_measured_predicted(writer, evaluation);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT);
 }
-/* The names of a stage's columns. Returns how many there are. */
-static int stage_columns(const struct estimator *estimator, int stage, const char *names[VP_LATENCY_COLUMNS_LIMIT]) {
+int stage_columns(const struct estimator *estimator, int stage, const char *names[VP_LATENCY_COLUMNS_LIMIT]) {
     int count = 0;
     while (count < VP_LATENCY_COLUMNS_LIMIT
            && (names[count] = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, count)))
@@ -486,92 +371,43 @@ static void put_stage_model(vp_json_writer *writer, const struct estimator *esti
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
     if (!estimator->model.fitted[stage]) { vp_json_null(writer); return; }
     stage_columns(estimator, stage, names);
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(NULL));
     model_put_linear(writer, &estimator->model.fit[stage], names);
-    vp_json_key(writer, "affine");
-    vp_json_begin_object(writer);
-    put_double(writer, "slope", line->slope);
-    put_double(writer, "offset_ms", line->offset);
-    put_double(writer, "condition", line->condition);
-    put_int(writer, "measurements", (int64_t)line->count);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT("affine"), KEY("slope", line->slope), KEY("offset_ms", line->offset),
+        KEY("condition", line->condition), KEY("measurements", (int64_t)line->count), END_OBJECT, END_OBJECT);
 }
-static void put_ranges(vp_json_writer *writer, const struct estimator *estimator) {
-    vp_json_key(writer, "ranges");
-    vp_json_begin_object(writer);
-    for (int k = 0; k < knob_count_of(estimator->model.features); k++) {
-        vp_json_key(writer, ESTIMATE_KNOBS[k].name);
-        vp_json_begin_object(writer);
-        put_int(writer, "least", estimator->ranges[k].least);
-        put_int(writer, "median", estimator->ranges[k].median);
-        put_int(writer, "most", estimator->ranges[k].most);
-        vp_json_end_object(writer);
-    }
-    vp_json_end_object(writer);
-}
-/* Limits of measured / predicted of configurations that were left out; null: too few rows, Student's intervals. */
-static void put_limits(vp_json_writer *writer, const struct estimator *estimator) {
-    vp_json_key(writer, "held_out_ratios");
-    vp_json_begin_object(writer);
-    for (int part = 0; part < ESTIMATE_PARTS; part++)
-        model_put_limits(writer, part_name(part), &estimator->limits[part]);
-    vp_json_end_object(writer);
-}
-/* The file: {"schema": "vlmprof-estimator-1", ...}. evaluation may be NULL. */
-static vp_result put_estimator(vp_json_writer *writer, const struct estimator *estimator,
-                               const struct evaluation *evaluated) {
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", ESTIMATOR_SCHEMA);
-    put_text(writer, "version", VLMPROF_VERSION);
-    put_list(writer, "warnings", &estimator->warnings);
-    put_text(writer, "features", ESTIMATE_KIND_KEYS[estimator->model.features]);
-    put_text(writer, "model", estimator->model_name);
-    put_text(writer, "architecture", estimator->architecture);
-    put_bool(writer, "synthetic", estimator->is_synthetic);
-    put_text(writer, "device", estimator->device);
-    put_int(writer, "num_experts", estimator->expert_count);
-    put_double(writer, "level", ESTIMATE_LEVEL);
-    if (estimator->says_location) put_text(writer, "location", ESTIMATE_LOCATION);
+void estimator_put(vp_json_writer *writer, const void *model, const void *evaluation) {
+    const struct estimator *estimator = model;
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", ESTIMATOR_SCHEMA), KEY("version", VLMPROF_VERSION),
+        KEY_TEXTS("warnings", &estimator->warnings),
+        KEY("features", ESTIMATE_KIND_KEYS[estimator->model.features]), KEY("model", estimator->model_name),
+        KEY("architecture", estimator->architecture), KEY_BOOL("synthetic", estimator->is_synthetic),
+        KEY("device", estimator->device), KEY("num_experts", estimator->expert_count),
+        KEY("level", ESTIMATE_LEVEL));
+    if (estimator->says_location) PUT(writer, KEY("location", ESTIMATE_LOCATION));
     vp_json_key(writer, "provenance");
     vp_json_raw(writer, estimator->provenance, strlen(estimator->provenance));
     if (estimator->recalibration) {
         vp_json_key(writer, "recalibration");
         vp_json_raw(writer, estimator->recalibration, strlen(estimator->recalibration));
     }
-    put_ranges(writer, estimator);
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
+    ranges_put(writer, &ENGINE_FORM, knob_count_of(estimator->model.features), estimator->ranges);
+    PUT(writer, KEY_OBJECT("stages"));
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         vp_json_key(writer, part_name(stage));
         put_stage_model(writer, estimator, stage);
     }
-    vp_json_end_object(writer);
-    vp_json_key(writer, "residual_correlation");
-    vp_json_begin_array(writer);
+    PUT(writer, END_OBJECT, KEY_ARRAY("residual_correlation"));
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_ARRAY(NULL));
         for (int k = 0; k < VP_LATENCY_STAGE_COUNT; k++) vp_json_double(writer, estimator->correlation[stage][k]);
-        vp_json_end_array(writer);
+        PUT(writer, END_ARRAY);
     }
-    vp_json_end_array(writer);
-    put_limits(writer, estimator);
-    if (evaluated) put_evaluation(writer, evaluated);
-    vp_json_end_object(writer);
-    return vp_json_finish(writer);
+    PUT(writer, END_ARRAY);
+    limits_put(writer, &ENGINE_FORM, estimator->limits);
+    if (evaluation) put_evaluation(writer, evaluation);
+    PUT(writer, END_OBJECT);
 }
-int estimator_write(const char *path, const struct estimator *estimator, const struct evaluation *evaluated) {
-    struct text_buffer out = {NULL, 0, 0};
-    vp_json_writer writer;
-    vp_result result;
-    int code;
-    vp_json_writer_init_sink(&writer, text_sink, &out, 1);
-    result = put_estimator(&writer, estimator, evaluated);
-    code = model_write(path, result, &out);
-    free(out.data);
-    return code;
-}
-
 /* ---- reading it back */
 static void read_stage_model(struct model_reader *reader, uint32_t object, struct estimator *estimator, int stage) {
     vp_affine *line = &estimator->model.affine[stage];
@@ -599,20 +435,6 @@ static void read_stage_model(struct model_reader *reader, uint32_t object, struc
     line->condition = model_optional(reader, affine, "condition", 1 - 1e-9, 1e300);
     line->count = (size_t)model_count(reader, affine, "measurements", 0, INT64_C(1) << 40);
 }
-static void read_ranges(struct model_reader *reader, uint32_t object, struct estimator *estimator) {
-    for (int k = 0; k < knob_count_of(estimator->model.features) && !reader->code; k++) {
-        uint32_t range;
-        snprintf(reader->where, sizeof reader->where, "ranges");
-        range = model_member(reader, object, ESTIMATE_KNOBS[k].name, VP_JSON_OBJECT);
-        snprintf(reader->where, sizeof reader->where, "ranges.%s", ESTIMATE_KNOBS[k].name);
-        if (reader->code) return;
-        estimator->ranges[k].least = (int32_t)model_count(reader, range, "least", 0, 1000000000);
-        estimator->ranges[k].median = (int32_t)model_count(reader, range, "median", estimator->ranges[k].least,
-                                                               1000000000);
-        estimator->ranges[k].most = (int32_t)model_count(reader, range, "most", estimator->ranges[k].median,
-                                                             1000000000);
-    }
-}
 static void read_correlations(struct model_reader *reader, uint32_t rows, struct estimator *estimator) {
     reader->where[0] = 0;
     for (uint32_t stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
@@ -631,8 +453,7 @@ static void read_limits(struct model_reader *reader, struct estimator *estimator
     reader->where[0] = 0;
     if (parts == VP_JSON_NONE) return;
     parts = model_member(reader, 0, "held_out_ratios", VP_JSON_OBJECT);
-    for (int part = 0; part < ESTIMATE_PARTS && !reader->code; part++)
-        model_read_limits(reader, parts, "held_out_ratios", part_name(part), &estimator->limits[part]);
+    limits_read(reader, parts, &ENGINE_FORM, estimator->limits);
 }
 static void read_estimator_nodes(struct model_reader *reader, struct estimator *estimator) {
     const vp_json *json = &reader->parsed.json;
@@ -666,7 +487,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
         else model_fail(reader, item, "warnings", "holds what is no text");
         free(text);
     }
-    read_ranges(reader, ranges, estimator);
+    ranges_read(reader, ranges, &ENGINE_FORM, knob_count_of(estimator->model.features), estimator->ranges);
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT && !reader->code; stage++) {
         snprintf(reader->where, sizeof reader->where, "stages");
         read_stage_model(reader, stages, estimator, stage);
@@ -682,20 +503,6 @@ int estimator_read(struct model_reader *reader, struct estimator **out) {
 }
 
 /* ---- in words */
-void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *part) {
-    const vp_linear_errors *errors = &part->of;
-    text_list_add(table, "%s", first);
-    if (second) text_list_add(table, "%s", second);
-    text_list_add(table, "%s", errors->count ? number_short(errors->mae).text : "-");
-    text_list_add(table, "%s", errors->count ? number_formatted("%.2f", 100 * errors->mape).text : "-");
-    text_list_add(table, "%s", errors->count ? number_formatted("%.4f", errors->r2).text : "-");
-    text_list_add(table, "%s", errors->count ? number_short(errors->p95_absolute).text : "-");
-    text_list_add(table, "%s", errors->count ? number_formatted("%+.3f", errors->bias).text : "-");
-    if (errors->count && isfinite(part->bias_low))
-        text_list_add(table, "[%+.3f, %+.3f]", part->bias_low, part->bias_high);
-    else text_list_add(table, "-");
-    text_list_add(table, "%zu", errors->count);
-}
 void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions) {
     struct text_list *table;
     document_text(document, BLOCK_HEADING, "Guardrail: only requests predicted to hold a budget are let through (%s)",
@@ -718,12 +525,4 @@ void write_guardrails(struct document *document, const struct evaluation *evalua
     document_text(
         document, BLOCK_LINE,
         "violations: of those let through; false accepts: of those over the budget; false rejects: of those within it");
-}
-int estimator_print(const struct estimator *estimator, const struct evaluation *evaluation) {
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    if (put_estimator(&writer, estimator, evaluation) != VP_OK)
-        return output_failed();
-    putchar('\n');
-    return 0;
 }

@@ -5,19 +5,11 @@
 #include "base/document.h"
 #include "base/memory.h"
 #include "report/measurements.h"
-#include "report/model_file.h"
 #include "report/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
 
 enum { EVALUATION_POINTS = 200 };
-
-/* The errors of a part. */
-struct part_errors {
-    vp_linear_errors of;         /* count 0: none */
-    double bias_low, bias_high;  /* interval of the bias at ESTIMATE_LEVEL; NaN: one configuration alone */
-    double measured_mean;
-};
 
 /* How well models predict. */
 struct evaluation {
@@ -55,11 +47,6 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
 void errors_of(const struct measurements *measurements, const double *predicted,
                struct part_errors errors[ESTIMATE_PARTS]);
 
-/* The same of one part: double [count] measured and predicted, NaN: none; groups NULL: each row is its own. */
-void part_errors_of(const double *measured, const double *predicted, size_t count, const uint32_t *groups,
-                    size_t group_count, struct part_errors *errors);
-void put_part_errors(vp_json_writer *writer, const struct part_errors *errors); /* null: there are none */
-
 /* Warns where predictions of configurations that a model of the chosen kind never saw are biased, are worse than the
  * mean, or are worse than a baseline, which is each other kind; says what to do. */
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings);
@@ -71,15 +58,12 @@ void guard_budgets(const struct measurements *measurements, const double *predic
 int estimator_evaluate(const struct measurements *measurements, vp_latency_features chosen,
                        struct evaluation *evaluation);
 
-/* Of the data that a model was fitted to. */
-struct knob_range { int32_t least, median, most; };
-
 struct estimator {
     vp_latency_model model;
     /* of the stages' residuals, for the intervals of totals */
     double correlation[VP_LATENCY_STAGE_COUNT][VP_LATENCY_STAGE_COUNT];
     vp_latency_limits limits[ESTIMATE_PARTS]; /* of held-out ratios; count 0: too few rows, Student's intervals */
-    struct knob_range ranges[ESTIMATE_KNOB_COUNT];
+    struct number_range ranges[ESTIMATE_KNOB_COUNT];
     int says_location; /* 0: the file of an older version, whose predictions may be below the mean */
     int64_t expert_count;
     char *model_name, *device, *architecture; /* architecture: NULL: not known */
@@ -95,22 +79,18 @@ void estimator_free(struct estimator *estimator); /* the struct itself, too */
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
                    int64_t experts, struct estimator *estimator);
 
-/* JSON: errors by part; the member "guardrail". predictions: what they were made by. */
-void put_parts(vp_json_writer *writer, const struct part_errors errors[ESTIMATE_PARTS]);
+/* The member "guardrail"; the same as a table. predictions: what they were made by. */
 void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions);
 
-/* Writes the model to a file, with its evaluation unless that is NULL. 0 or an exit code. */
-int estimator_write(const char *path, const struct estimator *estimator, const struct evaluation *evaluated);
+/* The names of a stage's columns. Returns how many there are. */
+int stage_columns(const struct estimator *estimator, int stage, const char *names[VP_LATENCY_COLUMNS_LIMIT]);
+
+/* The model as an object that is a value, with its evaluation unless that is NULL. For struct saved_model. */
+void estimator_put(vp_json_writer *writer, const void *model, const void *evaluation);
 
 /* Reads a model of ESTIMATOR_SCHEMA. 0 or an exit code; *out is set on success, for estimator_free. */
 int estimator_read(struct model_reader *reader, struct estimator **out);
 
-/* A row of a table of errors: one or two words (second may be NULL), then the columns of ERROR_COLUMNS. */
-#define ERROR_COLUMNS "MAE ms|MAPE %|R2|P95 error ms|bias ms|bias 95 % interval|rows"
-void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *errors);
 void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions);
-
-/* Prints the model as JSON on stdout, with its evaluation. 0 or an exit code. */
-int estimator_print(const struct estimator *estimator, const struct evaluation *evaluation);
 
 #endif

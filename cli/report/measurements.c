@@ -41,10 +41,11 @@ vp_latency_features features_of(const struct measurements *measurements, int kin
     return kind == VP_LATENCY_PHYSICAL && measurements->weights_vary ? VP_LATENCY_WEIGHTS : (vp_latency_features)kind;
 }
 
+const struct model_form ENGINE_FORM = {
+    "model", "stage", "features", "", ESTIMATE_PARTS, part_name, part_name, ESTIMATE_KINDS, SPLIT_COUNT,
+    ESTIMATE_KIND_KEYS, SPLIT_KEYS, SPLIT_NAMES, ESTIMATE_KNOBS, 1, sizeof(vp_latency_request)};
 int32_t knob_at(const vp_latency_request *request, int knob) {
-    int32_t value;
-    memcpy(&value, (const char *)request + ESTIMATE_KNOBS[knob].offset, sizeof value);
-    return value;
+    return (int32_t)form_number(&ENGINE_FORM, request, knob);
 }
 const char *part_name(int part) {
     return part == ESTIMATE_TOTAL ? "total" : vp_latency_stage_name((vp_latency_stage)part);
@@ -185,10 +186,10 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     int64_t failed = 0, missing = 0, throttled = 0, synthetic = 0;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
-        synthetic += file->is_synthetic;
+        synthetic += file->synthetic;
         failed += file->failed_count;
-        missing += file->missing_count > 0 ? file->missing_count : 0;
-        throttled += file->throttled_runs > 0 ? file->throttled_runs : 0;
+        missing += file->num_missing > 0 ? file->num_missing : 0;
+        throttled += file->num_throttled_runs > 0 ? file->num_throttled_runs : 0;
     }
     if (synthetic)
         text_list_add(

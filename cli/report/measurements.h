@@ -4,15 +4,12 @@
 #include "base/document.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "report/model_file.h"
+#include "report/latency_model.h"
 #include "report/result_read.h"
 #include "vlmprof_latency.h"
 
 #define ESTIMATOR_SCHEMA "vlmprof-estimator-1"
 #define ESTIMATE_LEVEL MODEL_LEVEL
-
-/* What a prediction says of requests of its kind, and what a sample's time is of its runs: not the median. */
-#define ESTIMATE_LOCATION "mean"
 
 /* Parts of a request: the stages of vp_latency_stage, then the total. */
 enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1 };
@@ -44,6 +41,7 @@ enum { FEATURE_TEXT = 2, FEATURE_OUTPUT = 4, FEATURE_TIER, FEATURE_EXPERTS, FEAT
 int knob_count_of(vp_latency_features features);
 
 extern const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];
+extern const struct model_form ENGINE_FORM;
 
 /* A number of a request, by its place in ESTIMATE_KNOBS. */
 int32_t knob_at(const vp_latency_request *request, int knob);

@@ -2,6 +2,7 @@
 #include "report/model_file.h"
 
 #include "base/console.h"
+#include "base/document.h"
 #include "base/files.h"
 #include "report/result_read.h"
 #include "vlmprof_analysis.h"
@@ -21,53 +22,45 @@ const char *unit_text(const char *name, char out[64]) {
 }
 void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *const *names) {
     char unit[64];
-    put_int(writer, "rows", (int64_t)fit->rows);
-    put_double(writer, "degrees_of_freedom", fit->degrees);
-    put_double(writer, "sigma", fit->sigma);
-    put_double(writer, "condition", fit->condition);
-    vp_json_key(writer, "columns");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY("rows", (int64_t)fit->rows), KEY("degrees_of_freedom", fit->degrees), KEY("sigma", fit->sigma),
+        KEY("condition", fit->condition), KEY_ARRAY("columns"));
     for (int column = 0; column < fit->columns; column++) {
         double low = (double)NAN, high = (double)NAN;
-        int known = vp_linear_coefficient(fit, column, MODEL_LEVEL, &low, &high) == VP_OK;
-        vp_json_begin_object(writer);
-        put_text(writer, "name", names[column]);
-        put_text(writer, "unit", unit_text(names[column], unit));
-        put_text(writer, "state", LINEAR_STATE_KEYS[fit->state[column]]);
-        put_double(writer, "coefficient", fit->coefficient[column]);
-        put_double(writer, "standard_error", fit->error[column]);
-        put_interval(writer, "interval", known, low, high);
-        vp_json_key(writer, "root");
-        vp_json_begin_array(writer);
+        vp_linear_coefficient(fit, column, MODEL_LEVEL, &low, &high);
+        PUT(writer, KEY_OBJECT(NULL), KEY("name", names[column]), KEY("unit", unit_text(names[column], unit)),
+            KEY("state", LINEAR_STATE_KEYS[fit->state[column]]), KEY("coefficient", fit->coefficient[column]),
+            KEY("standard_error", fit->error[column]), KEY_RANGE("interval", low, high), KEY_ARRAY("root"));
         for (int k = 0; k < fit->columns; k++) vp_json_double(writer, fit->root[column * fit->columns + k]);
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
+        PUT(writer, END_ARRAY, END_OBJECT);
     }
-    vp_json_end_array(writer);
+    PUT(writer, END_ARRAY);
 }
-void model_put_limits(vp_json_writer *writer, const char *key, const vp_latency_limits *limits) {
-    vp_json_key(writer, key);
-    if (!limits->count) { vp_json_null(writer); return; }
-    vp_json_begin_object(writer);
-    put_int(writer, "rows", (int64_t)limits->count);
-    put_double(writer, "low", limits->low);
-    put_double(writer, "high", limits->high);
-    vp_json_end_object(writer);
+static vp_result model_as_text(const struct saved_model *saved, int indent, struct text_buffer *text) {
+    vp_json_writer writer;
+    vp_result result;
+    vp_json_writer_init_sink(&writer, text_sink, text, indent);
+    saved->put(&writer, saved->model, saved->more);
+    result = vp_json_finish(&writer);
+    text_add_string(text, "\n");
+    return result;
 }
-int model_write(const char *path, vp_result result, struct text_buffer *text) {
+int model_write(const char *path, const struct saved_model *saved) {
     const char *slash = strrchr(path, '/');
     char *folder = slash ? copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : copy_text(".", 1);
-    int code;
-    text_add_string(text, "\n");
-    code = result == VP_OK ? file_write_whole(folder, slash ? slash + 1 : path, text->data, text->bytes)
-                           : complain(EXIT_WORK, "%s: %s", path, vp_result_text(result));
+    struct text_buffer text = {NULL, 0, 0};
+    const vp_result result = model_as_text(saved, 1, &text);
+    int code = result == VP_OK ? file_write_whole(folder, slash ? slash + 1 : path, text.data, text.bytes)
+                               : complain(EXIT_WORK, "%s: %s", path, vp_result_text(result));
+    free(text.data);
     free(folder);
     return code;
 }
-
-double model_share_within(double value, double low, double high, double budget) {
-    const double side = budget < value ? value - low : high - value;
-    return 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + MODEL_LEVEL / 2)));
+int model_print(const struct saved_model *saved, int indent) {
+    struct text_buffer text = {NULL, 0, 0};
+    const vp_result result = model_as_text(saved, indent, &text);
+    int code = result == VP_OK ? print_whole(&text) : complain(EXIT_WORK, "the model: %s", vp_result_text(result));
+    free(text.data);
+    return code;
 }
 
 /* ---- reading */
@@ -178,19 +171,6 @@ void model_read_linear(struct model_reader *reader, uint32_t object, const char 
     snprintf(reader->where, sizeof reader->where, "%s", where);
     if (!(fabs(fit->degrees - ((double)fit->rows - fit->used_columns)) <= 0))
         model_fail(reader, object, "degrees_of_freedom", "is not rows - used columns");
-}
-void model_read_limits(struct model_reader *reader, uint32_t parts, const char *where, const char *key,
-                       vp_latency_limits *limits) {
-    uint32_t object = vp_json_get(&reader->parsed.json, parts, key);
-    snprintf(reader->where, sizeof reader->where, "%s", where);
-    if (node_is(&reader->parsed.json, object, VP_JSON_NULL)) return;
-    object = model_member(reader, parts, key, VP_JSON_OBJECT);
-    if (reader->code) return;
-    snprintf(reader->where, sizeof reader->where, "%.80s.%.40s", where, key);
-    limits->level = MODEL_LEVEL;
-    limits->count = (size_t)model_count(reader, object, "rows", 1, INT64_C(1) << 40);
-    limits->low = model_number(reader, object, "low", 0, 1e30);
-    limits->high = model_number(reader, object, "high", limits->low, 1e30);
 }
 static int parse_model(struct model_reader *reader, const char *path) {
     vp_error error = {VP_OK, -1, "", ""};

@@ -14,14 +14,16 @@ extern const char *const LINEAR_STATE_KEYS[LINEAR_STATES];
 /* The unit of a coefficient: "ms" for the constant, else "ms / (views)". Returns out. */
 const char *unit_text(const char *name, char out[64]);
 void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *const *names);
-void model_put_limits(vp_json_writer *writer, const char *key, const vp_latency_limits *limits); /* null: none */
 
-/* Writes the text that a writer ended with `result` to a file, with a line end. Returns 0 or an exit code. */
-int model_write(const char *path, vp_result result, struct text_buffer *text);
+/* A model that can be written: put makes it an object, a value. */
+struct saved_model {
+    void (*put)(vp_json_writer *writer, const void *model, const void *more);
+    const void *model, *more;
+};
 
-/* The share of such requests within a budget. Either side of the prediction is taken as half a normal distribution that
- * is as wide as that side of the interval. */
-double model_share_within(double value, double low, double high, double budget);
+/* Writes it to a file, or to stdout as JSON, with a line end. Return 0 or an exit code. */
+int model_write(const char *path, const struct saved_model *saved);
+int model_print(const struct saved_model *saved, int indent);
 
 /* ---- reading. `where` is the object that is being read, for messages; code: 0, or the exit code after the first
  * complaint, and no other complaint follows it. */
@@ -44,10 +46,8 @@ int64_t model_count(struct model_reader *reader, uint32_t object, const char *ke
 char *model_text(struct model_reader *reader, uint32_t object, const char *key); /* malloc'ed, also after a complaint */
 /* An object's member, by a list of words: its place in the list. */
 int model_word(struct model_reader *reader, uint32_t object, const char *key, const char *const *words, int count);
-/* What model_put_linear and model_put_limits wrote, into zeroed structs. */
+/* What model_put_linear wrote, into a zeroed struct. */
 void model_read_linear(struct model_reader *reader, uint32_t object, const char *where, const char *const *names,
                        int count, int is_nonnegative, vp_linear *fit);
-void model_read_limits(struct model_reader *reader, uint32_t parts, const char *where, const char *key,
-                       vp_latency_limits *limits);
 
 #endif

@@ -86,11 +86,11 @@ static void warn_of_files(struct report *report) {
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         failed += file->failed_count;
-        missing += file->missing_count > 0 ? file->missing_count : 0;
-        throttled += file->throttled_runs > 0 ? file->throttled_runs : 0;
-        outliers += file->outlier_runs > 0 ? file->outlier_runs : 0;
+        missing += file->num_missing > 0 ? file->num_missing : 0;
+        throttled += file->num_throttled_runs > 0 ? file->num_throttled_runs : 0;
+        outliers += file->num_outlier_runs > 0 ? file->num_outlier_runs : 0;
         runs += file->run_at ? (int64_t)file->run_at[file->count] : 0;
-        synthetic += file->is_synthetic;
+        synthetic += file->synthetic;
         foreign += file->is_foreign;
         served += file->is_served;
         cached += file->cached_runs > 0 ? file->cached_runs : 0;
@@ -203,7 +203,8 @@ static void find_dominant(struct report *report) {
 }
 /* Says which configurations are worth a look: the fastest and the most accurate of the front. */
 static void find_best(struct report *report, const struct tradeoff *tradeoff) {
-    const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].task : "";
+    const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name
+                                                        : "";
     for (size_t i = 0; i < tradeoff->front_count; i += tradeoff->front_count > 1 ? tradeoff->front_count - 1 : 1) {
         const size_t config = tradeoff->front[i];
         const vp_bootstrap_point *point = &tradeoff->points[config];
@@ -275,7 +276,8 @@ static void accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const d
 /* Says what a knob changes from its lowest to its highest level, all others alike, paired over the samples. */
 static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
     double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
-    const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].task : "";
+    const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name
+                                                        : "";
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
         char first[48], last[48], accuracy[200] = "";
         vp_mean_interval change;
@@ -399,7 +401,8 @@ void report_free(struct report *report) {
 const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]) {
     char name[80];
     setting_text(file, name);
-    if (results->group_count > 1) snprintf(out, 160, "%.70s %s", file->task, name); else snprintf(out, 160, "%s", name);
+    if (results->group_count > 1) snprintf(out, 160, "%.70s %s", file->dataset_name, name);
+    else snprintf(out, 160, "%s", name);
     return out;
 }
 int stage_is_known(const struct report *report, int stage) {
@@ -415,7 +418,7 @@ int is_on_front(const struct report *report, size_t file) {
     return 0;
 }
 void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
-    put_text(writer, "dataset_name", file->task);
+    put_text(writer, "dataset_name", file->dataset_name);
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const int is_unknown = file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE;
         if (KNOBS[knob].of == KNOB_OF_SWEEP) continue;

@@ -4,12 +4,14 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/metrics.h"
+#include "base/table.h"
 #include "report/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- CSV: a row for each configuration */
 /* Truth: the rows name the knob: all do, or it is set in one of the files and, where only that counts, varies. */
@@ -22,32 +24,40 @@ static int has_knob(const struct report *report, int knob) {
     return 0;
 }
 static int is_always(int knob) { return (KNOBS[knob].always & KNOB_IN_CSV) != 0; }
-/* The heads of the knobs that all reports name, or of the others. */
-static void knob_heads(struct text_buffer *out, const struct report *report, int always) {
-    for (int knob = 0; knob < KNOB_COUNT; knob++) {
-        if (is_always(knob) != always || !has_knob(report, knob)) continue;
-        if (knob == KNOB_VARIANT) text_add_string(out, ",variant");
-        text_add_string(out, ",");
-        text_add_string(out, KNOBS[knob].key);
-        if (!KNOBS[knob].number_key) continue;
-        text_add_string(out, ",");
-        text_add_string(out, KNOBS[knob].number_key);
-    }
+/* The line of heads, or of a configuration: the same calls name and fill the fields. */
+struct csv_line { struct text_buffer *out; int is_head, fields; };
+static void csv_begin(struct csv_line *line, const char *key, const char *ending) {
+    if (line->fields++) text_add_string(line->out, ",");
+    if (!line->is_head) return;
+    text_add_string(line->out, key);
+    text_add_string(line->out, ending);
 }
-static void csv_field(struct text_buffer *out, const char *text) {
-    text_add_string(out, ",");
-    csv_text(out, text ? text : "");
+static void csv_texts(struct csv_line *line, const char *key, const char *text) {
+    csv_begin(line, key, "");
+    if (!line->is_head && text) csv_text(line->out, text);
 }
-static void knob_fields(struct text_buffer *out, const struct report *report, const struct result_file *file,
-                        int always) {
+static void csv_value(struct csv_line *line, const char *key, const char *ending, double value) {
+    char text[26];
+    csv_begin(line, key, ending);
+    vp_number_format(value, text);
+    if (!line->is_head) text_add_string(line->out, text);
+}
+static void csv_estimate(struct csv_line *line, const char *key, vp_estimate estimate) {
+    csv_value(line, key, "", estimate.value);
+    csv_value(line, key, "_low", estimate.low);
+    csv_value(line, key, "_high", estimate.high);
+}
+/* The knobs that all reports name, or the others. */
+static void csv_knobs(struct csv_line *line, const struct report *report, const struct result_file *file,
+                      int always) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const int is_set = knob_is_set(&file->knobs, knob) && !(file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE);
         const double number = is_set ? (double)knob_number(&file->knobs, knob) : (double)NAN;
         if (is_always(knob) != always || !has_knob(report, knob)) continue;
-        if (knob == KNOB_VARIANT) csv_field(out, file->variant);
-        if (KNOBS[knob].type == KNOB_IS_NUMBER) csv_number(out, number);
-        else csv_field(out, is_set ? knob_text(&file->knobs, knob) : NULL);
-        if (KNOBS[knob].number_key) csv_number(out, number);
+        if (knob == KNOB_VARIANT) csv_texts(line, "variant", file->variant);
+        if (KNOBS[knob].type == KNOB_IS_NUMBER) csv_value(line, KNOBS[knob].key, "", number);
+        else csv_texts(line, KNOBS[knob].key, is_set ? knob_text(&file->knobs, knob) : NULL);
+        if (KNOBS[knob].number_key) csv_value(line, KNOBS[knob].number_key, "", number);
     }
 }
 /* Truth: the columns of this metric are left out, because no file has it. */
@@ -56,107 +66,68 @@ static int is_metric_unknown(const struct report *report, int metric) {
         if (!is_left_out(metric, report->items[i].mean[metric])) return 0;
     return 1;
 }
-void report_csv_heads(struct text_buffer *out, const struct report *report) {
-    text_add_string(out, "task");
-    knob_heads(out, report, 1);
-    text_add_string(out, ",num_samples");
-    knob_heads(out, report, 0);
+static void csv_times(struct csv_line *line, const struct report *report, const struct decomposition *times) {
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        const char *key = METRIC_KEYS[metric];
         if (is_metric_unknown(report, metric)) continue;
-        static const char *const suffixes[] = {"mean", "p50", "p50_low", "p50_high", "p95", "p99"};
-        for (int k = 0; k < 6; k++) {
-            char head[64];
-            snprintf(head, sizeof head, ",%s_%s", METRIC_KEYS[metric], suffixes[k]);
-            text_add_string(out, head);
-        }
+        csv_value(line, key, "_mean", times->mean[metric]);
+        csv_value(line, key, "_p50", times->p50[metric].value);
+        csv_value(line, key, "_p50_low", times->p50[metric].low);
+        csv_value(line, key, "_p50_high", times->p50[metric].high);
+        csv_value(line, key, "_p95", times->p95[metric]);
+        csv_value(line, key, "_p99", times->p99[metric]);
     }
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
-        static const char *const suffixes[] = {"ms", "share", "tflops", "gbs"};
-        for (int k = 0; k < 4; k++) {
-            char head[64];
-            snprintf(head, sizeof head, ",%s_%s", vp_stage_name((vp_stage)stage), suffixes[k]);
-            text_add_string(out, head);
-        }
+        const char *key = vp_stage_name((vp_stage)stage);
+        csv_value(line, key, "_ms", times->stages[stage].mean);
+        csv_value(line, key, "_share", times->stages[stage].share);
+        csv_value(line, key, "_tflops", times->stages[stage].tflops);
+        csv_value(line, key, "_gbs", times->stages[stage].gbs);
     }
     for (int which = 0; which < PART_STAGE_COUNT; which++)
         for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++) {
-            char head[64];
-            snprintf(head, sizeof head, ",%s_%s_share", vp_stage_name((vp_stage)PART_STAGES[which]),
+            char key[64];
+            snprintf(key, sizeof key, "%s_%s", vp_stage_name((vp_stage)PART_STAGES[which]),
                      vp_part_name((vp_part)part));
-            text_add_string(out, head);
+            csv_value(line, key, "_share", times->stages[PART_STAGES[which]].parts[part]);
         }
-    text_add_string(
-        out,
-        ",idle_share,accuracy,accuracy_low,accuracy_high,latency,latency_low,latency_high,front,membership,path\n");
 }
-void report_csv_row(struct text_buffer *out, const struct report *report, size_t file_index) {
-    const struct decomposition *decomposition = &report->items[file_index];
-    const struct result_file *file = decomposition->file;
+static void csv_add_line(struct text_buffer *out, const struct report *report, size_t index, int is_head) {
+    struct csv_line line = {out, is_head, 0};
+    const struct decomposition *times = &report->items[index];
     const struct tradeoff *tradeoff = report->tradeoffs;
+    const vp_bootstrap_point *point = NULL;
     size_t config = 0;
-    while (file_index >= tradeoff->group->first + tradeoff->group->count) tradeoff++;
-    while (config < tradeoff->config_count && tradeoff->group->paired[config] != file_index) config++;
-    csv_text(out, file->task);
-    knob_fields(out, report, file, 1);
-    csv_number(out, (double)file->count);
-    knob_fields(out, report, file, 0);
-    for (int metric = 0; metric < METRIC_STAGE; metric++) {
-        if (is_metric_unknown(report, metric)) continue;
-        double values[6];
-        values[0] = decomposition->mean[metric];
-        values[1] = decomposition->p50[metric].value;
-        values[2] = decomposition->p50[metric].low;
-        values[3] = decomposition->p50[metric].high;
-        values[4] = decomposition->p95[metric];
-        values[5] = decomposition->p99[metric];
-        for (int k = 0; k < 6; k++) csv_number(out, values[k]);
-    }
-    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
-        csv_number(out, decomposition->stages[stage].mean);
-        csv_number(out, decomposition->stages[stage].share);
-        csv_number(out, decomposition->stages[stage].tflops);
-        csv_number(out, decomposition->stages[stage].gbs);
-    }
-    for (int which = 0; which < PART_STAGE_COUNT; which++)
-        for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++)
-            csv_number(out, decomposition->stages[PART_STAGES[which]].parts[part]);
-    csv_number(out, decomposition->idle_share);
-    if (config == tradeoff->config_count || tradeoff->reason[0]) {
-        const vp_estimate accuracy = file_accuracy(file);
-        csv_number(out, accuracy.value);
-        csv_number(out, accuracy.low);
-        csv_number(out, accuracy.high);
-        text_add_string(out, ",,,,,");
-    } else {
-        const vp_bootstrap_point *point = &tradeoff->points[config];
-        csv_number(out, point->accuracy);
-        csv_number(out, point->accuracy_low);
-        csv_number(out, point->accuracy_high);
-        csv_number(out, point->latency);
-        csv_number(out, point->latency_low);
-        csv_number(out, point->latency_high);
-        csv_number(out, is_listed(tradeoff->front, tradeoff->front_count, config));
-        csv_number(out, point->membership);
-    }
-    text_add_string(out, ",");
-    csv_text(out, file->path);
+    while (index >= tradeoff->group->first + tradeoff->group->count) tradeoff++;
+    while (config < tradeoff->config_count && tradeoff->group->paired[config] != index) config++;
+    if (config < tradeoff->config_count && !tradeoff->reason[0]) point = &tradeoff->points[config];
+    csv_texts(&line, "task", times->file->dataset_name);
+    csv_knobs(&line, report, times->file, 1);
+    csv_value(&line, "num_samples", "", (double)times->file->count);
+    csv_knobs(&line, report, times->file, 0);
+    csv_times(&line, report, times);
+    csv_value(&line, "idle_share", "", times->idle_share);
+    csv_estimate(&line, "accuracy", point ? point_accuracy(point) : file_accuracy(times->file));
+    csv_estimate(&line, "latency", point ? point_latency(point) : (vp_estimate){NAN, NAN, NAN});
+    csv_value(&line, "front", "",
+              point ? (double)is_listed(tradeoff->front, tradeoff->front_count, config) : (double)NAN);
+    csv_value(&line, "membership", "", point ? point->membership : (double)NAN);
+    csv_texts(&line, "path", times->file->path);
     text_add_string(out, "\n");
+}
+void report_csv(struct text_buffer *out, const struct report *report) {
+    for (size_t i = 0; i < report->results->count; i++) {
+        if (!i) csv_add_line(out, report, i, 1);
+        csv_add_line(out, report, i, 0);
+    }
 }
 
 /* ---- JSON */
 static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost) {
-    vp_json_begin_object(writer);
-    put_double(writer, "mean_ms", cost->mean);
-    put_double(writer, "share", cost->share);
-    put_double(writer, "p50_ms", cost->p50.value);
-    put_range(writer, "p50_interval", cost->p50.low, cost->p50.high);
-    put_double(writer, "flops", cost->flops);
-    put_double(writer, "bytes", cost->bytes);
-    put_double(writer, "launches", cost->launches);
-    put_double(writer, "tflops_per_s", cost->tflops);
-    put_double(writer, "gb_per_s", cost->gbs);
-    put_double(writer, "host_share", cost->host_share);
-    put_double(writer, "idle_share", cost->idle_share);
+    PUT(writer, KEY_OBJECT(NULL), KEY("mean_ms", cost->mean), KEY("share", cost->share),
+        KEY_ESTIMATE("p50_ms", "p50_interval", cost->p50), KEY("flops", cost->flops), KEY("bytes", cost->bytes),
+        KEY("launches", cost->launches), KEY("tflops_per_s", cost->tflops), KEY("gb_per_s", cost->gbs),
+        KEY("host_share", cost->host_share), KEY("idle_share", cost->idle_share));
     vp_json_key(writer, "parts"); /* null: kernels were not timed */
     if (stage_has_parts(cost)) {
         vp_json_begin_object(writer);
@@ -164,115 +135,71 @@ static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost
             if (isfinite(cost->parts[part])) put_double(writer, vp_part_name((vp_part)part), cost->parts[part]);
         vp_json_end_object(writer);
     } else vp_json_null(writer);
-    put_text(writer, "bound", cost->limit == BOUND_NONE ? NULL : BOUND_NAMES[cost->limit]);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("bound", cost->limit == BOUND_NONE ? NULL : BOUND_NAMES[cost->limit]), END_OBJECT);
 }
 /* What the images cost by their twins; null without them. */
 static void put_outside(vp_json_writer *writer, const struct outside *outside) {
     vp_json_key(writer, "T_image_outside");
     if (outside->pairs) {
-        vp_json_begin_object(writer);
-        put_double(writer, "ms", outside->ms);
-        put_range(writer, "interval", outside->low, outside->high);
-        put_double(writer, "level", outside->level);
-        put_text(writer, "method", outside->adjusted ? "adjusted" : "exact");
-        put_int(writer, "pairs", outside->pairs);
-        put_int(writer, "pairs_left_out", outside->left_out);
-        put_double(writer, "TTFT_image", outside->image_ms);
-        put_double(writer, "TTFT_text", outside->text_ms);
-        put_double(writer, "floor_ms", outside->floor_ms);
-        put_double(writer, "server_prompt_difference_ms", outside->server_ms);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("ms", outside->ms), KEY_RANGE("interval", outside->low, outside->high),
+            KEY("level", outside->level), KEY("method", outside->adjusted ? "adjusted" : "exact"),
+            KEY("pairs", outside->pairs), KEY("pairs_left_out", outside->left_out),
+            KEY("TTFT_image", outside->image_ms), KEY("TTFT_text", outside->text_ms),
+            KEY("floor_ms", outside->floor_ms), KEY("server_prompt_difference_ms", outside->server_ms), END_OBJECT);
     } else vp_json_null(writer);
 }
 static void put_decomposition(vp_json_writer *writer, const struct decomposition *decomposition) {
     vp_json_begin_object(writer);
     put_setting_of(writer, decomposition->file);
-    put_text(writer, "path", decomposition->file->path);
-    put_int(writer, "num_samples", (int64_t)decomposition->file->count);
-    put_int(writer, "num_failed", decomposition->file->failed_count);
-    vp_json_key(writer, "latency_ms");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY("path", decomposition->file->path), KEY("num_samples", decomposition->file->count),
+        KEY("num_failed", decomposition->file->failed_count), KEY_OBJECT("latency_ms"));
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         if (is_left_out(metric, decomposition->mean[metric])) continue;
-        vp_json_key(writer, METRIC_KEYS[metric]);
-        vp_json_begin_object(writer);
-        put_int(writer, "count", (int64_t)decomposition->counts[metric]);
-        put_double(writer, "mean", decomposition->mean[metric]);
-        put_double(writer, "p50", decomposition->p50[metric].value);
-        put_range(writer, "p50_interval", decomposition->p50[metric].low, decomposition->p50[metric].high);
-        put_double(writer, "p95", decomposition->p95[metric]);
-        put_double(writer, "p99", decomposition->p99[metric]);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(METRIC_KEYS[metric]), KEY("count", decomposition->counts[metric]),
+            KEY("mean", decomposition->mean[metric]), KEY_ESTIMATE("p50", "p50_interval", decomposition->p50[metric]),
+            KEY("p95", decomposition->p95[metric]), KEY("p99", decomposition->p99[metric]), END_OBJECT);
     }
-    vp_json_end_object(writer);
-    put_double(writer, "closure", decomposition->closure);
-    put_double(writer, "unaccounted_share", decomposition->unaccounted_share);
-    put_double(writer, "idle_share", decomposition->idle_share);
-    put_double(writer, "run_spread", decomposition->run_spread);
+    PUT(writer, END_OBJECT, KEY("closure", decomposition->closure),
+        KEY("unaccounted_share", decomposition->unaccounted_share), KEY("idle_share", decomposition->idle_share),
+        KEY("run_spread", decomposition->run_spread));
     if (decomposition->file->is_served) put_outside(writer, &decomposition->file->outside);
-    put_double(writer, "tool_cost_share", decomposition->file->cost_share);
-    put_range(writer, "tool_cost_share_interval", decomposition->file->cost_low, decomposition->file->cost_high);
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY("tool_cost_share", decomposition->file->cost.bare_difference_share),
+        KEY_RANGE("tool_cost_share_interval", decomposition->file->cost.bare_difference_share_interval.low,
+                  decomposition->file->cost.bare_difference_share_interval.high),
+        KEY_OBJECT("stages"));
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         if (!isfinite(decomposition->stages[stage].mean)) continue;
         vp_json_key(writer, vp_stage_name((vp_stage)stage));
         put_stage_cost(writer, &decomposition->stages[stage]);
     }
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT, END_OBJECT);
 }
 static void put_curve(vp_json_writer *writer, const struct report *report, size_t index) {
     const struct curve *curve = &report->curves.items[index];
-    vp_json_begin_object(writer);
-    put_text(writer, "name", curve->name);
-    put_text(writer, "dataset_name",
-             report->results->files[report->results->groups[report->curves.items[index].group].first].task);
-    put_text(writer, "of", curve->label);
-    put_text(writer, "x", curve->x_name);
-    put_text(writer, "y", curve->y_name);
-    put_text(writer, "unit", curve->unit);
-    put_double(writer, "slope", curve->slope.value);
-    put_range(writer, "slope_interval", curve->slope.low, curve->slope.high);
-    put_double(writer, "intercept_ms", curve->intercept.value);
-    put_range(writer, "intercept_interval", curve->intercept.low, curve->intercept.high);
-    put_double(writer, "r2", curve->r2);
-    put_int(writer, "count", (int64_t)curve->count);
-    vp_json_key(writer, "bins");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("name", curve->name),
+        KEY("dataset_name", report->results->files[report->results->groups[curve->group].first].dataset_name),
+        KEY("of", curve->label), KEY("x", curve->x_name), KEY("y", curve->y_name), KEY("unit", curve->unit),
+        KEY_ESTIMATE("slope", "slope_interval", curve->slope),
+        KEY_ESTIMATE("intercept_ms", "intercept_interval", curve->intercept), KEY("r2", curve->r2),
+        KEY("count", curve->count), KEY_ARRAY("bins"));
     for (size_t bin = 0; bin < curve->bin_count; bin++) {
-        vp_json_begin_object(writer);
-        put_double(writer, "x", curve->bins[bin].x);
-        put_double(writer, "p50_ms", curve->bins[bin].p50.value);
-        put_range(writer, "p50_interval", curve->bins[bin].p50.low, curve->bins[bin].p50.high);
-        put_double(writer, "mean_x", curve->bins[bin].mean_x);
-        put_double(writer, "mean_ms", curve->bins[bin].mean.value);
-        put_range(writer, "mean_interval", curve->bins[bin].mean.low, curve->bins[bin].mean.high);
-        put_int(writer, "count", (int64_t)curve->bins[bin].count);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("x", curve->bins[bin].x),
+            KEY_ESTIMATE("p50_ms", "p50_interval", curve->bins[bin].p50), KEY("mean_x", curve->bins[bin].mean_x),
+            KEY_ESTIMATE("mean_ms", "mean_interval", curve->bins[bin].mean), KEY("count", curve->bins[bin].count),
+            END_OBJECT);
     }
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
 }
 void report_put_e1(vp_json_writer *writer, const struct report *report) {
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", "vlmprof-report-e1-1");
-    put_text(writer, "version", VLMPROF_VERSION);
-    put_list(writer, "warnings", &report->warnings);
-    put_list(writer, "findings", &report->findings);
-    put_double(writer, "peak_tflops", report->peak_tflops > 0 ? report->peak_tflops : (double)NAN);
-    put_double(writer, "peak_gbs", report->peak_gbs > 0 ? report->peak_gbs : (double)NAN);
-    put_bool(writer, "peaks_are_given", report->peaks_are_given);
-    vp_json_key(writer, "configurations");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-e1-1"), KEY("version", VLMPROF_VERSION),
+        KEY_TEXTS("warnings", &report->warnings), KEY_TEXTS("findings", &report->findings),
+        KEY("peak_tflops", report->peak_tflops > 0 ? report->peak_tflops : (double)NAN),
+        KEY("peak_gbs", report->peak_gbs > 0 ? report->peak_gbs : (double)NAN),
+        KEY_BOOL("peaks_are_given", report->peaks_are_given), KEY_ARRAY("configurations"));
     for (size_t i = 0; i < report->results->count; i++) put_decomposition(writer, &report->items[i]);
-    vp_json_end_array(writer);
-    vp_json_key(writer, "curves");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("curves"));
     for (size_t i = 0; i < report->curves.count; i++) put_curve(writer, report, i);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
 }
 static void put_points(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
     vp_json_key(writer, "configurations");
@@ -281,15 +208,13 @@ static void put_points(vp_json_writer *writer, const struct report *report, cons
         const vp_bootstrap_point *point = &tradeoff->points[i];
         vp_json_begin_object(writer);
         put_setting_of(writer, &report->results->files[tradeoff->group->paired[i]]);
-        put_double(writer, "latency_ms", point->latency);
-        put_range(writer, "latency_interval", point->latency_low, point->latency_high);
-        put_double(writer, "accuracy", point->accuracy);
-        put_range(writer, "accuracy_interval", point->accuracy_low, point->accuracy_high);
-        put_double(writer, "membership", point->membership);
-        put_bool(writer, "on_front", is_listed(tradeoff->front, tradeoff->front_count, i));
-        put_bool(writer, "on_epsilon_front", is_listed(tradeoff->kept, tradeoff->kept_count, i));
-        put_int(writer, "equal_points", (int64_t)equal_points(tradeoff, i));
-        vp_json_end_object(writer);
+        PUT(writer, KEY("latency_ms", point->latency),
+            KEY_RANGE("latency_interval", point->latency_low, point->latency_high), KEY("accuracy", point->accuracy),
+            KEY_RANGE("accuracy_interval", point->accuracy_low, point->accuracy_high),
+            KEY("membership", point->membership),
+            KEY_BOOL("on_front", is_listed(tradeoff->front, tradeoff->front_count, i)),
+            KEY_BOOL("on_epsilon_front", is_listed(tradeoff->kept, tradeoff->kept_count, i)),
+            KEY("equal_points", (int64_t)equal_points(tradeoff, i)), END_OBJECT);
     }
     vp_json_end_array(writer);
 }
@@ -306,47 +231,51 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
             char name[160], level[48];
             vp_json_begin_object(writer);
             effect_name(tradeoff, report->results, effect, name);
-            put_text(writer, "kind", kinds[effect->kind]);
-            put_text(writer, "name", name);
-            put_text(writer, "knob", effect->knob_a < 0 ? NULL : KNOBS[tradeoff->knob_of[effect->knob_a]].axis_key);
-            put_text(writer, "level",
-                     effect->knob_a < 0 ? NULL
-                                        : report_level_text(tradeoff, report->results,
-                                                            tradeoff->knob_of[effect->knob_a], effect->level_a, level));
+            PUT(writer, KEY("kind", kinds[effect->kind]), KEY("name", name),
+                KEY("knob", effect->knob_a < 0 ? NULL : KNOBS[tradeoff->knob_of[effect->knob_a]].axis_key),
+                KEY("level", effect->knob_a < 0 ? NULL
+                                                : report_level_text(tradeoff, report->results,
+                                                                    tradeoff->knob_of[effect->knob_a],
+                                                                    effect->level_a, level)));
             if (effect->kind == VP_EFFECT_PAIR) {
-                put_text(writer, "second_knob", KNOBS[tradeoff->knob_of[effect->knob_b]].axis_key);
-                put_text(writer, "second_level",
-                         report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
-                                           effect->level_b, level));
+                PUT(writer, KEY("second_knob", KNOBS[tradeoff->knob_of[effect->knob_b]].axis_key),
+                    KEY("second_level", report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
+                                                          effect->level_b, level)));
             }
-            put_double(writer, "estimate", effect->estimate);
-            put_range(writer, "interval", effect->low, effect->high);
-            put_double(writer, "p", effect->p);
-            vp_json_end_object(writer);
+            PUT(writer, KEY("estimate", effect->estimate), KEY_RANGE("interval", effect->low, effect->high),
+                KEY("p", effect->p), END_OBJECT);
         }
         vp_json_end_array(writer);
     }
 }
-static void put_shares(vp_json_writer *writer, const struct tradeoff *tradeoff) {
-    vp_json_key(writer, "variance_shares");
-    vp_json_begin_array(writer);
-    for (int32_t row = 0, term = 0, knobs = tradeoff->knobs.knob_count;
-         tradeoff->order && row <= knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0); row++, term++) {
-        char name[80] = "left";
-        int32_t pair = row - knobs, first = 0;
-        if (pair < 0) snprintf(name, sizeof name, "%s", KNOBS[tradeoff->knob_of[row]].axis_key);
-        else if (tradeoff->order == 2 && pair < knobs * (knobs - 1) / 2) {
-            while (pair >= knobs - 1 - first) pair -= knobs - 1 - first++;
-            snprintf(name, sizeof name, "%s x %s", KNOBS[tradeoff->knob_of[first]].axis_key,
-                     KNOBS[tradeoff->knob_of[first + 1 + pair]].axis_key);
-        }
-        vp_json_begin_object(writer);
-        put_text(writer, "term", name);
-        put_double(writer, "latency", tradeoff->shares[0] ? tradeoff->shares[0][term] : (double)NAN);
-        put_double(writer, "accuracy", tradeoff->shares[1] ? tradeoff->shares[1][term] : (double)NAN);
-        vp_json_end_object(writer);
+struct share_row { char term[80], key[80]; double latency, accuracy; };
+static const struct table_column SHARES[] = {
+    {CELL(struct share_row, key), "term"}, {CELL(struct share_row, term), NULL, "term"},
+    {CELL(struct share_row, latency), "latency", "latency", .as = number_percent},
+    {CELL(struct share_row, accuracy), "accuracy", "accuracy", .as = number_percent}};
+struct table variance_shares(const struct tradeoff *tradeoff) {
+    const int32_t knobs = tradeoff->knobs.knob_count;
+    struct share_row *rows = zeroed((size_t)(knobs + 1) * (size_t)(knobs + 1), sizeof *rows);
+    size_t count = 0;
+    for (int32_t first = 0; tradeoff->order && first < knobs; first++) {
+        snprintf(rows[count].term, 80, "%s", KNOBS[tradeoff->knob_of[first]].axis);
+        snprintf(rows[count++].key, 80, "%s", KNOBS[tradeoff->knob_of[first]].axis_key);
     }
-    vp_json_end_array(writer);
+    for (int32_t first = 0; first < knobs && tradeoff->order == 2; first++)
+        for (int32_t second = first + 1; second < knobs; second++) {
+            const struct knob *one = &KNOBS[tradeoff->knob_of[first]], *other = &KNOBS[tradeoff->knob_of[second]];
+            snprintf(rows[count].term, 80, "%s x %s", one->axis, other->axis);
+            snprintf(rows[count++].key, 80, "%s x %s", one->axis_key, other->axis_key);
+        }
+    if (tradeoff->order) {
+        snprintf(rows[count].term, 80, "what is left");
+        snprintf(rows[count++].key, 80, "left");
+    }
+    for (size_t i = 0; i < count; i++) {
+        rows[i].latency = tradeoff->shares[0] ? tradeoff->shares[0][i] : (double)NAN;
+        rows[i].accuracy = tradeoff->shares[1] ? tradeoff->shares[1][i] : (double)NAN;
+    }
+    return (struct table)TABLE(SHARES, rows, count, NULL, 0);
 }
 static void put_knob_fronts(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
     vp_json_key(writer, "fronts_with_knob_held");
@@ -354,15 +283,11 @@ static void put_knob_fronts(vp_json_writer *writer, const struct report *report,
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];
         char level[48];
-        vp_json_begin_object(writer);
-        put_text(writer, "knob", KNOBS[front->knob].axis_key);
-        put_text(writer, "level", report_level_text(tradeoff, report->results, front->knob, front->level, level));
-        put_double(writer, "area", front->area);
-        vp_json_key(writer, "front"); /* places in configurations */
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("knob", KNOBS[front->knob].axis_key),
+            KEY("level", report_level_text(tradeoff, report->results, front->knob, front->level, level)),
+            KEY("area", front->area), /* places in configurations */ KEY_ARRAY("front"));
         for (size_t k = 0; k < front->count; k++) vp_json_int(writer, front->front[k]);
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
+        PUT(writer, END_ARRAY, END_OBJECT);
     }
     vp_json_end_array(writer);
 }
@@ -371,33 +296,27 @@ static void put_gains(vp_json_writer *writer, const struct tradeoff *tradeoff) {
     vp_json_begin_array(writer);
     for (size_t i = 0; i < tradeoff->gain_count; i++) {
         const struct knob_gain *gain = &tradeoff->gains[i];
-        vp_json_begin_object(writer);
-        put_int(writer, "from", (int64_t)gain->from);
-        put_int(writer, "to", (int64_t)gain->to);
-        put_text(writer, "knob", KNOBS[gain->knob].axis_key);
-        put_double(writer, "latency_ms", gain->gain.latency.mean);
-        put_range(writer, "latency_interval", gain->gain.latency.low, gain->gain.latency.high);
-        put_double(writer, "accuracy", gain->gain.accuracy.mean);
-        put_range(writer, "accuracy_interval", gain->gain.accuracy.low, gain->gain.accuracy.high);
-        put_double(writer, "accuracy_per_ms", gain->gain.gain);
-        put_range(writer, "accuracy_per_ms_interval", gain->gain.low, gain->gain.high);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("from", gain->from), KEY("to", gain->to),
+            KEY("knob", KNOBS[gain->knob].axis_key), KEY("latency_ms", gain->gain.latency.mean),
+            KEY_RANGE("latency_interval", gain->gain.latency.low, gain->gain.latency.high),
+            KEY("accuracy", gain->gain.accuracy.mean),
+            KEY_RANGE("accuracy_interval", gain->gain.accuracy.low, gain->gain.accuracy.high),
+            KEY("accuracy_per_ms", gain->gain.gain),
+            KEY_RANGE("accuracy_per_ms_interval", gain->gain.low, gain->gain.high), END_OBJECT);
     }
     vp_json_end_array(writer);
 }
 static void put_tradeoff(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
     const uint32_t *fronts[2];
     size_t counts[2];
-    vp_json_begin_object(writer);
-    put_text(writer, "dataset_name", report->results->files[tradeoff->group->first].task);
-    put_text(writer, "reason", tradeoff->reason[0] ? tradeoff->reason : NULL);
-    put_bool(writer, "corpus_metric", tradeoff->is_corpus);
-    put_int(writer, "num_samples", (int64_t)tradeoff->sample_count);
+    PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", report->results->files[tradeoff->group->first].dataset_name),
+        KEY("reason", tradeoff->reason[0] ? tradeoff->reason : NULL), KEY_BOOL("corpus_metric", tradeoff->is_corpus),
+        KEY("num_samples", tradeoff->sample_count));
     if (!tradeoff->reason[0]) {
         fronts[0] = tradeoff->front; fronts[1] = tradeoff->kept;
         counts[0] = tradeoff->front_count; counts[1] = tradeoff->kept_count;
-        put_double(writer, "epsilon_ms", tradeoff->epsilon_latency);
-        put_double(writer, "area", tradeoff->area);
+        PUT(writer, KEY("epsilon_ms", tradeoff->epsilon_latency), KEY("area", tradeoff->area));
+        struct table shares = variance_shares(tradeoff);
         put_points(writer, report, tradeoff);
         for (int which = 0; which < 2; which++) {
             vp_json_key(writer, which ? "epsilon_front" : "front"); /* places in configurations */
@@ -405,7 +324,8 @@ static void put_tradeoff(vp_json_writer *writer, const struct report *report, co
             for (size_t i = 0; i < counts[which]; i++) vp_json_int(writer, fronts[which][i]);
             vp_json_end_array(writer);
         }
-        put_shares(writer, tradeoff);
+        table_put(writer, "variance_shares", &shares);
+        free((void *)shares.rows);
         put_effects(writer, report, tradeoff);
         put_knob_fronts(writer, report, tradeoff);
         put_gains(writer, tradeoff);
@@ -413,18 +333,11 @@ static void put_tradeoff(vp_json_writer *writer, const struct report *report, co
     vp_json_end_object(writer);
 }
 void report_put_e2(vp_json_writer *writer, const struct report *report) {
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", "vlmprof-report-e2-1");
-    put_text(writer, "version", VLMPROF_VERSION);
-    put_list(writer, "warnings", &report->warnings);
-    put_text(writer, "latency", METRIC_KEYS[report->settings.axis]);
-    put_text(writer, "percentile", percentile_text(report->settings.percentile));
-    put_int(writer, "resamples", (int64_t)report->settings.resamples);
-    put_int(writer, "seed", report->settings.seed);
-    put_double(writer, "epsilon_accuracy", report->settings.epsilon_accuracy);
-    vp_json_key(writer, "datasets");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-e2-1"), KEY("version", VLMPROF_VERSION),
+        KEY_TEXTS("warnings", &report->warnings), KEY("latency", METRIC_KEYS[report->settings.axis]),
+        KEY("percentile", percentile_text(report->settings.percentile)), KEY("resamples", report->settings.resamples),
+        KEY("seed", report->settings.seed), KEY("epsilon_accuracy", report->settings.epsilon_accuracy),
+        KEY_ARRAY("datasets"));
     for (size_t i = 0; i < report->results->group_count; i++) put_tradeoff(writer, report, &report->tradeoffs[i]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
 }

@@ -3,7 +3,9 @@
 
 #include "base/memory.h"
 #include "base/metrics.h"
+#include "base/table.h"
 #include "report/front_drawing.h"
+#include "report/report_data.h"
 #include "report/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
@@ -54,56 +56,64 @@ static void write_summary(struct document *document, const struct report *report
                   results->count == 1 ? "" : "s");
     for (size_t i = 0; i < results->group_count; i++) {
         const struct result_file *first = &results->files[results->groups[i].first];
-        document_text(document, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task,
+        document_text(document, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->dataset_name,
                       results->groups[i].count, results->groups[i].count == 1 ? "" : "s",
-                      first->metric ? first->metric : "a metric that is not said");
+                      first->accuracy_metric ? first->accuracy_metric : "a metric that is not said");
     }
     if (are_all_served(results)) write_servers(document, results);
     else
         document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said",
-                  file->is_synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
+                  file->synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
                   file->device ? file->device : "device not said");
     free(weights);
     if (least == most) document_text(document, BLOCK_LINE, "%zu samples a configuration", most);
     else document_text(document, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
-    if (report->warnings.count) document_text(document, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < report->warnings.count; i++)
-        document_text(document, BLOCK_LINE, "%s", report->warnings.items[i]);
-    if (report->findings.count) document_text(document, BLOCK_HEADING, "Findings");
-    for (size_t i = 0; i < report->findings.count; i++)
-        document_text(document, BLOCK_LINE, "%s", report->findings.items[i]);
+    document_list(document, "Warnings", &report->warnings);
+    document_list(document, "Findings", &report->findings);
 }
 static void write_provenance(struct document *document, const struct report *report) {
     const struct result_file *file = &report->results->files[0];
-    if (!(file->runs_per_sample > 0) && !(file->measured_from && file->measured_to)) return;
+    if (!(file->num_runs_per_sample > 0) && !(file->measured_from && file->measured_to)) return;
     document_text(document, BLOCK_HEADING, "Provenance");
-    if (file->runs_per_sample > 0)
+    if (file->num_runs_per_sample > 0)
         document_text(document, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs",
-                      (long long)file->runs_per_sample, file->runs_per_sample == 1 ? "" : "s");
+                      (long long)file->num_runs_per_sample, file->num_runs_per_sample == 1 ? "" : "s");
     if (file->measured_from && file->measured_to)
         document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
                       file->measured_to, file->version ? file->version : "?", file->host ? file->host : "?");
 }
-/* Of servers: without the columns that only stages can fill. */
-static void write_served_latencies(struct document *document, const struct report *report) {
+static void cell_name(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const struct decomposition *times = (const struct decomposition *)row;
+    cell_set_text(cell, report_full_name((const struct results *)context, times->file, own));
+}
+enum { WITH_STAGES = 1 }; /* columns that only stages can fill */
+#define OF(member) CELL(struct decomposition, member)
+#define P50(metric) CELL_ESTIMATE(struct decomposition, p50[metric])
+static const struct table_column LATENCIES[] = {
+    {CELL_MADE(cell_name), NULL, "configuration"}, {P50(METRIC_TOTAL), NULL, "T_total"},
+    {OF(p95[METRIC_TOTAL]), NULL, "P95"}, {P50(METRIC_TTFT), NULL, "TTFT"},
+    {P50(METRIC_VISION), NULL, "vision", .in = WITH_STAGES},
+    {P50(METRIC_PREFILL), NULL, "prefill", .in = WITH_STAGES}, {P50(METRIC_DECODE), NULL, "decode"},
+    {P50(METRIC_PER_TOKEN), NULL, "TPOT"}, {OF(run_spread), NULL, "run spread %", .as = number_percent},
+    {OF(closure), NULL, "closure %", "%.2f", .scale = 100, .in = WITH_STAGES},
+    {OF(idle_share), NULL, "idle %", .as = number_percent, .in = WITH_STAGES}};
+
+static void write_latencies(struct document *document, const struct report *report) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
-    struct text_list *list;
+    const struct results *results = report->results;
+    const int is_served = are_all_served(results);
+    const struct table table = TABLE(LATENCIES, report->items, results->count, results, is_served ? 0 : WITH_STAGES);
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
-    list = document_table(document, "configuration|T_total|P95|TTFT|decode|TPOT|run spread %");
-    for (size_t i = 0; i < report->results->count; i++) {
-        const struct decomposition *decomposition = &report->items[i];
-        char name[160];
-        text_list_add(list, "%s", report_full_name(report->results, decomposition->file, name));
-        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_TOTAL]).text);
-        text_list_add(list, "%s", number_short(decomposition->p95[METRIC_TOTAL]).text);
-        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_TTFT]).text);
-        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_DECODE]).text);
-        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_PER_TOKEN]).text);
-        text_list_add(list, "%s", number_percent(decomposition->run_spread).text);
+    document_add_table(document, &table);
+    if (is_served) {
+        document_text(document, BLOCK_LINE, "configuration: image size, and what differs between the servers");
+        document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
+        served_terms_add(document, explained, sizeof explained / sizeof *explained);
+        return;
     }
-    document_text(document, BLOCK_LINE, "configuration: image size, and what differs between the servers");
-    document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
-    served_terms_add(document, explained, sizeof explained / sizeof *explained);
+    document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), decoder blocks that run (b)%s",
+                  results->files[0].told_apart >> KNOB_WEIGHTS & 1 ? ", weights" : "");
+    terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 /* What images cost by their twins, and which part of it grows with their tokens. */
 static void write_outside(struct document *document, const struct report *report) {
@@ -117,12 +127,10 @@ static void write_outside(struct document *document, const struct report *report
             list = document_table(
                 document, "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out");
         }
-        text_list_add(list, "%s", report_full_name(report->results, &report->results->files[i], name));
-        text_list_add(list, "%s", number_measured(outside->ms, outside->low, outside->high).text);
-        text_list_add(list, "%s", number_short(outside->image_ms).text);
-        text_list_add(list, "%s", number_short(outside->text_ms).text);
-        text_list_add(list, "%s", number_short(outside->floor_ms).text);
-        text_list_add(list, "%s", number_short(outside->server_ms).text);
+        CELLS(list, report_full_name(report->results, &report->results->files[i], name),
+            number_measured(outside->ms, outside->low, outside->high).text, number_short(outside->image_ms).text,
+            number_short(outside->text_ms).text, number_short(outside->floor_ms).text,
+            number_short(outside->server_ms).text);
         text_list_add(list, "%lld%s", (long long)outside->pairs, outside->adjusted ? " adjusted" : "");
         text_list_add(list, "%lld", (long long)outside->left_out);
     }
@@ -137,32 +145,6 @@ static void write_outside(struct document *document, const struct report *report
                       number_measured(curve->slope.value, curve->slope.low, curve->slope.high).text, curve->count,
                       number_formatted("%.3f", curve->r2).text);
     }
-}
-static void write_latencies(struct document *document, const struct report *report) {
-    struct text_list *list;
-    if (are_all_served(report->results)) {
-        write_served_latencies(document, report);
-        return;
-    }
-    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
-    list = document_table(
-        document, "configuration|T_total|P95|TTFT|vision|prefill|decode|TPOT|run spread %|closure %|idle %");
-    for (size_t i = 0; i < report->results->count; i++) {
-        static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
-        const struct decomposition *decomposition = &report->items[i];
-        char name[160];
-        text_list_add(list, "%s", report_full_name(report->results, decomposition->file, name));
-        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_TOTAL]).text);
-        text_list_add(list, "%s", number_short(decomposition->p95[METRIC_TOTAL]).text);
-        for (int column = 0; column < 5; column++)
-            text_list_add(list, "%s", number_of_estimate(decomposition->p50[metrics[column]]).text);
-        text_list_add(list, "%s", number_percent(decomposition->run_spread).text);
-        text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->closure).text);
-        text_list_add(list, "%s", number_percent(decomposition->idle_share).text);
-    }
-    document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), decoder blocks that run (b)%s",
-                  report->results->files[0].told_apart >> KNOB_WEIGHTS & 1 ? ", weights" : "");
-    terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 static void write_shares(struct document *document, const struct report *report) {
     struct text_buffer heads = {NULL, 0, 0};
@@ -274,17 +256,11 @@ static void write_roofline(struct document *document, const struct report *repor
             if (isfinite(cost->idle_share)) { idle += cost->idle_share; idle_count++; }
         }
         if (!(count > 0) || !(ms > 0)) continue;
-        text_list_add(list, "%s", vp_stage_name((vp_stage)stage));
-        text_list_add(list, "%s", number_short(flops / count / 1e9).text);
-        text_list_add(list, "%s", number_short(bytes / count / 1e6).text);
-        text_list_add(list, "%s", number_short(launches / count).text);
-        text_list_add(list, "%s", number_short(ms / count).text);
-        text_list_add(list, "%s", number_short(flops / ms / 1e9).text);
-        text_list_add(list, "%s", number_percent(flops / ms / 1e9 / report->peak_tflops).text);
-        text_list_add(list, "%s", number_short(bytes / ms / 1e6).text);
-        text_list_add(list, "%s", number_percent(bytes / ms / 1e6 / report->peak_gbs).text);
-        text_list_add(list, "%s", number_percent(idle / idle_count).text);
-        text_list_add(list, "%s", limits_text(report, stage, limits));
+        CELLS(list, vp_stage_name((vp_stage)stage), number_short(flops / count / 1e9).text,
+            number_short(bytes / count / 1e6).text, number_short(launches / count).text, number_short(ms / count).text,
+            number_short(flops / ms / 1e9).text, number_percent(flops / ms / 1e9 / report->peak_tflops).text,
+            number_short(bytes / ms / 1e6).text, number_percent(bytes / ms / 1e6 / report->peak_gbs).text,
+            number_percent(idle / idle_count).text, limits_text(report, stage, limits));
         is_above |= flops / ms / 1e9 > report->peak_tflops || bytes / ms / 1e6 > report->peak_gbs;
     }
     if (is_above) document_text(document, BLOCK_LINE, "%s", above_roof_text(report));
@@ -297,17 +273,12 @@ static void write_curves(struct document *document, const struct report *report,
         if (!list) {
             document_text(document, BLOCK_HEADING,
                           "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
-                          report->results->files[report->results->groups[group].first].task);
+                          report->results->files[report->results->groups[group].first].dataset_name);
             list = document_table(document, "latency|against|of|slope|unit|at 0, ms|R2|points");
         }
-        text_list_add(list, "%s", curve->y_name);
-        text_list_add(list, "%s", curve->x_name);
-        text_list_add(list, "%s", curve->label);
-        text_list_add(list, "%s", number_of_estimate(curve->slope).text);
-        text_list_add(list, "%s", curve->unit);
-        text_list_add(list, "%s", number_short(curve->intercept.value).text);
-        text_list_add(list, "%s", number_formatted("%.3f", curve->r2).text);
-        text_list_add(list, "%zu", curve->count);
+        CELLS(list, curve->y_name, curve->x_name, curve->label, number_of_estimate(curve->slope).text, curve->unit,
+            number_short(curve->intercept.value).text, number_formatted("%.3f", curve->r2).text,
+            number_whole(curve->count).text);
     }
     for (size_t i = 0; i < report->curves.count; i++) { /* medians: of vision, and of the largest language model */
         const struct curve *curve = &report->curves.items[i];
@@ -317,21 +288,23 @@ static void write_curves(struct document *document, const struct report *report,
         document_text(document, BLOCK_LINE, "medians of %s over %s (%s)", curve->y_name, curve->x_name, curve->label);
         list = document_table(document, "at|ms|points");
         for (size_t bin = 0; bin < curve->bin_count; bin++) {
-            text_list_add(list, "%s", number_plain(curve->bins[bin].x).text);
-            text_list_add(list, "%s", number_of_estimate(curve->bins[bin].p50).text);
-            text_list_add(list, "%zu", curve->bins[bin].count);
+            CELLS(list, number_plain(curve->bins[bin].x).text, number_of_estimate(curve->bins[bin].p50).text,
+                number_whole(curve->bins[bin].count).text);
         }
     }
+}
+static const char *config_text(const struct report *report, const struct tradeoff *tradeoff, size_t config,
+                               char out[80]) {
+    return setting_text(&report->results->files[tradeoff->group->paired[config]], out);
 }
 /* The cells of a configuration: its name, latency, accuracy and membership. */
 static void write_point(struct text_list *table, const struct report *report, const struct tradeoff *tradeoff,
                         size_t config) {
     const vp_bootstrap_point *point = &tradeoff->points[config];
     char name[80];
-    text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[config]], name));
-    text_list_add(table, "%s", number_of_estimate(point_latency(point)).text);
-    text_list_add(table, "%s", number_of_estimate(point_accuracy(point)).text);
-    text_list_add(table, "%s", number_percent(point->membership).text);
+    CELLS(table, config_text(report, tradeoff, config, name),
+        number_of_estimate(point_latency(point)).text, number_of_estimate(point_accuracy(point)).text,
+        number_percent(point->membership).text);
 }
 enum { SAMPLES_FEW = 30 }; /* below it a share of the draws is easily mistaken for a certainty */
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
@@ -339,14 +312,15 @@ static void write_front(struct document *document, const struct report *report, 
     struct text_list *table;
     char latency[64];
     document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common",
-                  percentile, axis, report->results->files[tradeoff->group->first].task, tradeoff->sample_count);
+                  percentile, axis, report->results->files[tradeoff->group->first].dataset_name,
+                  tradeoff->sample_count);
     if (tradeoff->is_corpus)
         document_text(
             document, BLOCK_LINE,
             "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals of "
             "accuracy, no memberships, no effects on it",
-            report->results->files[tradeoff->group->first].metric
-                ? report->results->files[tradeoff->group->first].metric
+            report->results->files[tradeoff->group->first].accuracy_metric
+                ? report->results->files[tradeoff->group->first].accuracy_metric
                 : "of these files");
     else
         document_text(
@@ -392,27 +366,11 @@ static void write_near_front(struct document *document, const struct report *rep
         write_point(table, report, tradeoff, i);
     }
 }
-static void write_share_row(struct text_list *table, const struct tradeoff *tradeoff, const char *name, int32_t term) {
-    text_list_add(table, "%s", name);
-    for (int which = 0; which < 2; which++)
-        text_list_add(table, "%s", tradeoff->shares[which] ? number_percent(tradeoff->shares[which][term]).text : "-");
-}
 static void write_effect_shares(struct document *document, const struct tradeoff *tradeoff) {
-    int32_t knobs = tradeoff->knobs.knob_count, term = knobs;
-    struct text_list *table;
+    struct table table = variance_shares(tradeoff);
     document_text(document, BLOCK_LINE, "shares of the variance between the configurations' means, %%");
-    table = document_table(document, "term|latency|accuracy");
-    for (int32_t first = 0; first < knobs; first++)
-        write_share_row(table, tradeoff, KNOBS[tradeoff->knob_of[first]].axis, first);
-    for (int32_t first = 0; first < knobs && tradeoff->order == 2; first++) {
-        for (int32_t second = first + 1; second < knobs; second++) {
-            char name[64];
-            snprintf(name, sizeof name, "%s x %s", KNOBS[tradeoff->knob_of[first]].axis,
-                     KNOBS[tradeoff->knob_of[second]].axis);
-            write_share_row(table, tradeoff, name, term++);
-        }
-    }
-    write_share_row(table, tradeoff, "what is left", term);
+    document_add_table(document, &table);
+    free((void *)table.rows);
 }
 static void write_effect(struct text_list *table, const vp_effect *effect, double scale) {
     text_list_add(table, "%s", effect ? number_estimate(scale, effect->estimate, effect->low, effect->high).text : "-");
@@ -427,7 +385,7 @@ static void write_effects(struct document *document, const struct report *report
         return;
     }
     document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy, %s [95 %% interval]",
-                  METRIC_KEYS[report->settings.axis], report->results->files[tradeoff->group->first].task);
+                  METRIC_KEYS[report->settings.axis], report->results->files[tradeoff->group->first].dataset_name);
     write_effect_shares(document, tradeoff);
     document_text(document, BLOCK_LINE, "main effects: a level's mean less the mean of all; %s mean %s %s%s%s",
                   is_energy ? "energy" : "latency",
@@ -513,15 +471,9 @@ static void write_knob_fronts(struct document *document, const struct report *re
         char level[48], fast[80], best[80];
         text_list_add(table, "%s %s", KNOBS[front->knob].axis,
                       report_level_text(tradeoff, report->results, front->knob, front->level, level));
-        text_list_add(table, "%zu", front->count);
-        text_list_add(table, "%s", number_percent(front->area / tradeoff->area).text);
-        text_list_add(
-            table, "%s",
-            front->count ? setting_text(&report->results->files[tradeoff->group->paired[front->front[0]]], fast) : "-");
-        text_list_add(table, "%s",
-                      front->count ? setting_text(
-                          &report->results->files[tradeoff->group->paired[front->front[front->count - 1]]], best)
-                                   : "-");
+        CELLS(table, number_whole(front->count).text, number_percent(front->area / tradeoff->area).text,
+              front->count ? config_text(report, tradeoff, front->front[0], fast) : "-",
+              front->count ? config_text(report, tradeoff, front->front[front->count - 1], best) : "-");
     }
 }
 static void write_gains(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
@@ -540,13 +492,9 @@ static void write_gains(struct document *document, const struct report *report, 
             level_index = tradeoff->levels[gain->to * (size_t)tradeoff->knobs.knob_count + (size_t)k];
             report_level_text(tradeoff, report->results, gain->knob, level_index, level);
         }
-        text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[gain->from]], from));
+        text_list_add(table, "%s", config_text(report, tradeoff, gain->from, from));
         text_list_add(table, "%s %s", KNOBS[gain->knob].axis, level);
-        text_list_add(
-            table, "%s",
-            number_estimate(1, gain->gain.latency.mean, gain->gain.latency.low, gain->gain.latency.high).text);
-        text_list_add(
-            table, "%s",
+        CELLS(table, number_estimate(1, gain->gain.latency.mean, gain->gain.latency.low, gain->gain.latency.high).text,
             number_estimate(100, gain->gain.accuracy.mean, gain->gain.accuracy.low, gain->gain.accuracy.high).text);
         if (isfinite(gain->gain.low) && isfinite(gain->gain.high))
             text_list_add(table, "%s", number_estimate(100, gain->gain.gain, gain->gain.low, gain->gain.high).text);
@@ -558,7 +506,8 @@ void report_text_write(struct document *document, const struct report *report) {
     for (size_t i = 0; i < report->results->group_count; i++) {
         const struct tradeoff *tradeoff = &report->tradeoffs[i];
         if (tradeoff->reason[0]) {
-            document_text(document, BLOCK_HEADING, "E2: %s", report->results->files[tradeoff->group->first].task);
+            document_text(document, BLOCK_HEADING, "E2: %s",
+                          report->results->files[tradeoff->group->first].dataset_name);
             document_text(document, BLOCK_LINE, "no front: %s", tradeoff->reason);
             continue;
         }

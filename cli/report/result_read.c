@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "base/noise.h"
+#include "results/fields.h"
 #include "vlmprof_config.h"
 #include "vlmprof_file.h"
 
@@ -18,10 +18,11 @@
 int stage_column(int stage, int detail) { return COLUMN_STAGE + detail * VP_STAGE_COUNT + stage; }
 
 static void result_file_free(struct result_file *file) {
-    char **texts[] = {&file->path,   &file->task,          &file->status,      &file->model,     &file->importance,
-                      &file->data,   &file->data_hash,     &file->metric,      &file->timing,    &file->device,
-                      &file->host,   &file->version,       &file->measured_from, &file->measured_to, &file->server,
-                      &file->variant, &file->variant_name, &file->architecture};
+    char **texts[] = {&file->path,   &file->importance, &file->device,       &file->host, &file->version,
+                      &file->server, &file->variant,    &file->variant_name};
+    fields_free(&RESULT, &file->head);
+    fields_free(&RESULT_ACCURACY, &file->scores);
+    fields_free(&RESULT_TIME, &file->times);
     knob_values_free(&file->knobs);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
@@ -189,33 +190,13 @@ static int read_outside_row(struct result_file *file, const vp_json *json, uint3
     return 0;
 }
 
-struct row_key { const char *name; int column; double least, most; };
-static const struct row_key ROW_KEYS[] = {
-    {"T_vision_total", METRIC_VISION, 0, MS_MOST},
-    {"T_LLM_prefill", METRIC_PREFILL, 0, MS_MOST},
-    {"T_LLM_decode", METRIC_DECODE, 0, MS_MOST},
-    {"T_total", METRIC_TOTAL, 0, MS_MOST},
-    {"T_decode_per_token", METRIC_PER_TOKEN, 0, MS_MOST},
-    {"TTFT", METRIC_TTFT, 0, MS_MOST},
-    {"unaccounted", METRIC_UNACCOUNTED, -MS_MOST, MS_MOST},
-    {"energy_j", METRIC_ENERGY, 0, 1e9},
-    {"energy_per_token_j", METRIC_TOKEN_ENERGY, 0, 1e9},
-    {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
-    {"actual_num_crops", COLUMN_VIEWS, 0, 1e6},
-    {"actual_vision_tokens", COLUMN_VISION_TOKENS, 0, 1e9},
-    {"input_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
-    {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
-    {"total_sequence_length", COLUMN_SEQUENCE, 0, 1e9},
-    {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, 1e9},
-    {"image_tokens_by_rule", COLUMN_TOKENS_BY_RULE, 0, 1e9},
-};
-
-enum { ROW_KEY_COUNT = sizeof ROW_KEYS / sizeof ROW_KEYS[0] };
-
 enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_IMAGE = -6, ROW_OUTSIDE = -7,
        ROW_OTHER = -8 };
 
-static int row_member(const vp_json *json, uint32_t key, const struct row_key **found) {
+/* What a member of a row is: its column, ROW_..., or ROW_OTHER. *range becomes the row of its field. */
+static int row_member(const vp_json *json, uint32_t key, const struct field **range) {
+    static const struct field positive = {.most = FIELD_MS_MAX}, any = {.least = -FIELD_MS_MAX, .most = FIELD_MS_MAX};
+    static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &SIZES, &SENT};
     static const struct {
         const char *name;
         int what;
@@ -226,13 +207,19 @@ static int row_member(const vp_json *json, uint32_t key, const struct row_key **
                   {"runs", ROW_RUNS},
                   {"sent_image", ROW_IMAGE},
                   {"T_image_outside", ROW_OUTSIDE}};
-    for (int i = 0; i < ROW_KEY_COUNT; i++)
-        if (key_is(json, key, ROW_KEYS[i].name, strlen(ROW_KEYS[i].name))) {
-            *found = &ROW_KEYS[i];
-            return ROW_KEYS[i].column;
-        }
+    for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        if (metric == METRIC_CLOSURE || !key_is(json, key, METRIC_KEYS[metric], strlen(METRIC_KEYS[metric]))) continue;
+        *range = metric == METRIC_UNACCOUNTED ? &any : &positive;
+        return metric;
+    }
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (key_is(json, key, others[i].name, strlen(others[i].name))) return others[i].what;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct field *row = tables[i]->rows; row < tables[i]->rows + tables[i]->count; row++)
+            if (row->column && key_is(json, key, row->key, strlen(row->key))) {
+                *range = row;
+                return row->column;
+            }
     return ROW_OTHER;
 }
 /* What the tower saw of an image of so many crops. Molmo's have a global view besides; where one crop is the image
@@ -274,8 +261,8 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
     /* a failed row may have left a number */
     for (int i = 0; i < COLUMN_COUNT; i++) if (file->columns[i]) file->columns[i][file->count] = (double)NAN;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
-        const struct row_key *known = NULL;
-        int what = row_member(json, key, &known);
+        const struct field *range = NULL;
+        int what = row_member(json, key, &range);
         double value;
         if (what == ROW_ID) {
             has_id = vp_json_to_int(json, key + 1, &file->ids[file->count]) == VP_OK && file->ids[file->count] >= 0;
@@ -287,10 +274,10 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         else if (what == ROW_OUTSIDE) { if (read_outside_row(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_RUNS) { if (read_runs(file, json, key + 1, row, capacity)) return EXIT_INPUT; }
         else if (what != ROW_OTHER) {
-            if (read_number(file, json, key + 1, row, known->name, known->least, known->most, &value))
+            if (read_number(file, json, key + 1, row, what < METRIC_STAGE ? METRIC_KEYS[what] : range->key,
+                            (double)range->least, (double)range->most, &value))
                 return EXIT_INPUT;
-            if (known->column != COLUMN_TEXT_TOKENS || isfinite(value))
-                result_put(file, rows, known->column, file->count, value);
+            if (what != COLUMN_TEXT_TOKENS || isfinite(value)) result_put(file, rows, what, file->count, value);
         }
     }
     if (!has_id) return result_fail(file, json, object, row, "sample_id", "is missing");
@@ -422,15 +409,11 @@ static int read_knobs(struct result_file *file, const vp_json *json) {
     return 0;
 }
 static void read_provenance(struct result_file *file, const vp_json *json) {
-    uint32_t from = vp_json_get(json, 0, "provenance"), config = vp_json_get(json, 0, "config"),
-             cost = vp_json_get(json, 0, "tool_cost");
-    uint32_t interval = vp_json_get(json, cost, "bare_difference_share_interval");
+    uint32_t from = vp_json_get(json, 0, "provenance"), config = vp_json_get(json, 0, "config");
     vp_model_config preset;
     file->device = result_text(json, from, "device");
     file->host = result_text(json, from, "host");
     file->version = result_text(json, from, "version");
-    file->measured_from = result_text(json, 0, "measured_from");
-    file->measured_to = result_text(json, 0, "measured_to");
     for (int knob = 0; knob < KNOB_COUNT; knob++) /* those of a sweep, and the weights of older files */
         if (KNOBS[knob].of == KNOB_OF_SWEEP || (knob == KNOB_WEIGHTS && !knob_is_set(&file->knobs, knob)))
             read_knob_text(file, json, config, knob);
@@ -439,11 +422,8 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     file->ignore_eos = vp_json_get(json, config, "ignore_eos") == VP_JSON_NONE
                            ? -1
                            : node_is(json, vp_json_get(json, config, "ignore_eos"), VP_JSON_TRUE);
-    file->cost_pairs = node_int(json, cost, "bare_pairs", 0);
-    file->cost_share = node_number(json, vp_json_get(json, cost, "bare_difference_share"));
-    file->cost_low = node_number(json, vp_json_at(json, interval, 0));
-    file->cost_high = node_number(json, vp_json_at(json, interval, 1));
-    if (file->expert_count < 0 && file->is_synthetic && file->model
+    fields_read(json, vp_json_get(json, 0, "tool_cost"), &TOOL_COST, &file->cost);
+    if (file->expert_count < 0 && file->synthetic && file->model
         && vp_model_config_preset(file->model, &preset) == VP_OK)
         file->expert_count = preset.expert_count;
 }
@@ -512,29 +492,38 @@ static int read_server(struct result_file *file, const vp_json *json) {
     return read_count(file, json, 0, "num_cached_runs", INT64_C(1) << 60, &file->cached_runs)
            || read_outside(file, json) ? EXIT_INPUT : 0;
 }
+/* Reads the members of the head that reports need; -1 and NULL where there are none. 0 or an exit code. */
+static int read_members(struct result_file *file, const vp_json *json, const struct fields *fields, void *to) {
+    for (const struct field *row = fields->rows; row < fields->rows + fields->count; row++) {
+        const uint32_t node = vp_json_get(json, 0, row->key);
+        char *at = (char *)to + row->offset, *text;
+        if (!row->is_read) continue;
+        if (row->type == FIELD_TEXT) {
+            text = result_text(json, 0, row->key);
+            memcpy(at, &text, sizeof text);
+        } else if (row->type == FIELD_TRUTH) *(int *)(void *)at = node_is(json, node, VP_JSON_TRUE);
+        else if (row->type == FIELD_INT) {
+            if (read_count(file, json, 0, row->key, row->most, (int64_t *)(void *)at)) return EXIT_INPUT;
+        } else if (node == VP_JSON_NONE) *(double *)(void *)at = (double)NAN;
+        else if (read_number(file, json, node, SIZE_MAX, row->key, (double)row->least, (double)row->most,
+                             (double *)(void *)at))
+            return EXIT_INPUT;
+    }
+    return 0;
+}
 static int read_head(struct result_file *file, const vp_json *json) {
     static const char *const stats[] = {"aggregate_stats", "latency_stats"};
     uint32_t node, shape = vp_json_get(json, 0, "model_shape");
     if (!node_is(json, shape, VP_JSON_OBJECT)) shape = VP_JSON_NONE;
     file->is_foreign = vp_json_get(json, 0, "schema") == VP_JSON_NONE;
-    file->task = result_text(json, 0, "dataset_name");
-    if (!file->task) file->task = task_of_path(file->path);
-    file->architecture = result_text(json, 0, "architecture");
-    file->status = result_text(json, 0, "status");
-    file->model = result_text(json, 0, "model");
-    file->data = result_text(json, 0, "data");
-    file->data_hash = result_text(json, 0, "data_hash");
-    file->metric = result_text(json, 0, "accuracy_metric");
-    file->timing = result_text(json, 0, "timing");
-    file->is_synthetic = node_is(json, vp_json_get(json, 0, "synthetic"), VP_JSON_TRUE);
+    if (read_members(file, json, &RESULT, &file->head) || read_members(file, json, &RESULT_ACCURACY, &file->scores)
+        || read_members(file, json, &RESULT_VISION, &file->sums)
+        || read_members(file, json, &RESULT_TIME, &file->times))
+        return EXIT_INPUT;
+    if (!file->dataset_name) file->dataset_name = task_of_path(file->path);
     if (read_knobs(file, json)
         || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
-        || read_count(file, json, shape == VP_JSON_NONE ? 0 : shape, "num_experts", 1000000, &file->expert_count)
-        || read_count(file, json, 0, "num_runs_per_sample", 1000000, &file->runs_per_sample)
-        || read_count(file, json, 0, "max_new_tokens", 1000000000, &file->max_new_tokens)
-        || read_count(file, json, 0, "num_missing", INT64_C(1) << 60, &file->missing_count)
-        || read_count(file, json, 0, "num_throttled_runs", INT64_C(1) << 60, &file->throttled_runs)
-        || read_count(file, json, 0, "num_outlier_runs", INT64_C(1) << 60, &file->outlier_runs))
+        || read_count(file, json, shape == VP_JSON_NONE ? 0 : shape, "num_experts", 1000000, &file->expert_count))
         return EXIT_INPUT;
     if (read_server(file, json)) return EXIT_INPUT;
     if (!file->is_served && shape != VP_JSON_NONE && vp_json_get(json, shape, "num_experts") != VP_JSON_NONE
@@ -548,10 +537,6 @@ static int read_head(struct result_file *file, const vp_json *json) {
                            "is missing or 0");
     for (int knob = 0; knob < KNOB_COUNT && file->is_served; knob++)
         if (KNOBS[knob].of == KNOB_OF_ENGINE) file->knobs.of[knob].is_set = 0;
-    node = vp_json_get(json, 0, "accuracy");
-    file->accuracy = (double)NAN;
-    if (node != VP_JSON_NONE && read_number(file, json, node, SIZE_MAX, "accuracy", -1e6, 1e6, &file->accuracy))
-        return EXIT_INPUT;
     for (int i = 0; i < 2; i++) { /* by one of its names; what it says is computed again from the rows */
         node = vp_json_get(json, 0, stats[i]);
         if (node != VP_JSON_NONE && !node_is(json, node, VP_JSON_OBJECT))
@@ -559,7 +544,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     }
     read_provenance(file, json);
     read_kernel_pass(file, json, vp_json_get(json, 0, "kernel_pass"));
-    read_noise(json, vp_json_get(json, 0, "noise"), &file->noise);
+    fields_read(json, vp_json_get(json, 0, "noise"), &NOISE, &file->noise);
     for (int knob = 0; knob < KNOB_COUNT; knob++)
         if (KNOBS[knob].list_key && read_knob_list(file, json, knob)) return EXIT_INPUT;
     return 0;
@@ -663,7 +648,7 @@ char *weights_text(const struct results *results) {
     return text.data;
 }
 int compare_settings(const struct result_file *left, const struct result_file *right) {
-    int order = strcmp(left->task, right->task);
+    int order = strcmp(left->dataset_name, right->dataset_name);
     for (int axis = 0; axis < KNOB_COUNT && !order; axis++)
         if (knob_is_axis(axis)) order = compare_axis(left, right, axis);
     return order;
@@ -866,8 +851,8 @@ static void choose_paired(struct results *results, struct result_group *group) {
         if (results->files[i].count && results->files[i].count * 2 >= most) group->paired[group->paired_count++] = i;
         else
             text_list_add(&results->notes, "%.60s %s: %zu of %zu samples are measured: left out of fronts and effects",
-                          results->files[i].task, setting_text(&results->files[i], name), results->files[i].count,
-                          most);
+                          results->files[i].dataset_name, setting_text(&results->files[i], name),
+                          results->files[i].count, most);
     }
 }
 /* The ids that some paired configuration has, ascending; malloc'ed. */
@@ -909,7 +894,7 @@ static void pair_group(struct results *results, struct result_group *group) {
     if (group->uncommon_count)
         text_list_add(&results->notes,
                       "%.60s: %zu of %zu samples are not measured in all configurations: left out of what is paired",
-                      results->files[group->first].task, group->uncommon_count, all_count);
+                      results->files[group->first].dataset_name, group->uncommon_count, all_count);
     free(seen);
 }
 static void group_results(struct results *results) {
@@ -926,7 +911,7 @@ static void group_results(struct results *results) {
     }
     results->count = kept;
     for (size_t i = 0; i < results->count; i++) {
-        if (!i || strcmp(results->files[i].task, results->files[i - 1].task)) {
+        if (!i || strcmp(results->files[i].dataset_name, results->files[i - 1].dataset_name)) {
             results->groups = resize(results->groups, results->group_count + 1, sizeof *results->groups);
             memset(&results->groups[results->group_count], 0, sizeof *results->groups);
             results->groups[results->group_count++].first = i;

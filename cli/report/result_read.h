@@ -4,27 +4,11 @@
 #include "base/console.h"
 #include "base/memory.h"
 #include "base/metrics.h"
+#include "results/fields.h"
 #include "results/knobs.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 #include "vlmprof_stages.h"
-
-/* The numbers of a sample, each with an array of its own: means over its runs; times are ms. The first are METRIC_*.
- * From COLUMN_STAGE on come the DETAIL_* of each stage, see stage_column. */
-enum {
-    COLUMN_ACCURACY = METRIC_STAGE,
-    COLUMN_VIEWS,
-    COLUMN_VISION_TOKENS,
-    COLUMN_TEXT_TOKENS,
-    COLUMN_SEQUENCE,
-    COLUMN_OUTPUT_TOKENS,
-    COLUMN_TOKENS_BY_RULE, /* of servers: what --family counts for the image; */
-    COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was; */
-    COLUMN_IMAGE_OUTSIDE,  /* what its twins say that it costs, ms; and by how many tokens it lengthens the prompt */
-    COLUMN_IMAGE_TOKENS,
-    COLUMN_STAGE,
-    COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
-};
 
 int stage_column(int stage, int detail); /* VP_STAGE_*, DETAIL_*: a column */
 
@@ -36,7 +20,12 @@ enum { FILE_RESULT, FILE_OTHER_JSON, FILE_OWN_REPORT, FILE_NOT_JSON };
 struct result_file {
     char *path;
     int is_foreign;                  /* truth: of the experiments, without a "schema" */
-    char *task;
+    /* what the head says, by its keys */
+    union { struct result_head head; struct { RESULT_ROWS(FIELD_MEMBER, 0) }; };
+    union { struct result_accuracy scores; struct { RESULT_ACCURACY_ROWS(FIELD_MEMBER, 0) }; };
+    union { struct result_vision sums; struct { RESULT_VISION_ROWS(FIELD_MEMBER, 0) }; };
+    union { struct result_time times; struct { RESULT_TIME_ROWS(FIELD_MEMBER, 0) }; };
+    struct tool_cost cost;           /* of stage times: staged less bare, as a share of T_total */
     struct knob_values knobs;
     uint32_t told_apart;             /* knobs whose values differ among the files that were read with it, as bits */
     int64_t total_blocks, expert_count;
@@ -49,15 +38,10 @@ struct result_file {
         int64_t pairs, adjusted, left_out;
     } outside;
     int64_t cached_runs;             /* whose prompt the server read from a cache; -1: not said */
-    char *status, *model, *architecture, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version,
-        *measured_from, *measured_to;
-    int is_synthetic;
-    int64_t seed, runs_per_sample, max_new_tokens, ignore_eos;
+    char *importance, *device, *host, *version;
+    int64_t seed, ignore_eos;
     vp_noise_summary noise;          /* what else the machine did; of older files nothing is known */
-    int64_t failed_count, missing_count, throttled_runs, outlier_runs;
-    double accuracy;                 /* of the file: a metric of a whole corpus has no other; NaN: none */
-    int64_t cost_pairs;
-    double cost_share, cost_low, cost_high; /* of stage times: staged less bare, as a share of T_total */
+    int64_t failed_count;
     /* sums over the shapes whose kernels were timed; NaN: none */
     double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT];
     double part_ms[VP_STAGE_COUNT][VP_PART_COUNT]; /* kernel_ms by part; a stage without any: not known */
@@ -96,7 +80,7 @@ double result_at(const struct result_file *file, int column, size_t row);
 /* The row of a sample, or file->count. */
 size_t result_row(const struct result_file *file, int64_t id);
 
-#define MS_MOST 1e12 /* thirty years: sums and squares of such values are still finite */
+#define MS_MOST ((double)FIELD_MS_MAX)
 
 /* A text member of an object, malloc'ed; NULL: there is none. */
 char *result_text(const vp_json *json, uint32_t object, const char *key);

@@ -2,6 +2,7 @@
 #include "report/server_law.h"
 
 #include "base/console.h"
+#include "report/measurements.h"
 #include "vlmprof_analysis.h"
 
 #include <math.h>
@@ -9,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const LAW_NAMES[LAW_PARTS] = {"TTFT", "TPOT", "E2E"};
-const char *const LAW_KEYS[LAW_PARTS] = {"TTFT", "T_decode_per_token", "T_total"};
+static const char *const LAW_NAMES[LAW_PARTS] = {"TTFT", "TPOT", "E2E"};
+static const char *const LAW_KEYS[LAW_PARTS] = {"TTFT", "T_decode_per_token", "T_total"};
 static const char *const KIND_KEYS[LAW_KINDS] = {"law", "mean"};
 static const char *const LAW_SPLIT_KEYS[LAW_SPLITS] = {"in_sample", "leave_one_configuration_out",
                                                        "leave_prompt_lengths_out"};
@@ -19,17 +20,15 @@ static const char *const LAW_SPLIT_NAMES[LAW_SPLITS] = {"in sample", "configurat
 static const char *const SOURCE_KEYS[LAW_SOURCES] = {"usage", "rule", "prompt"};
 static const char *const SOURCE_NAMES[LAW_SOURCES] = {"as the server counts them", "by the rule of --family",
                                                       "not known"};
-const struct column LAW_REQUEST[LAW_NUMBERS] = {{"image_tokens", offsetof(struct law_request, image_tokens)},
-                                                {"text_tokens", offsetof(struct law_request, text_tokens)},
-                                                {"prompt_tokens", offsetof(struct law_request, prompt_tokens)},
-                                                {"image_bytes", offsetof(struct law_request, image_bytes)},
-                                                {"output_tokens", offsetof(struct law_request, output_tokens)}};
-
-double law_number(const struct law_request *request, int which) {
-    double value;
-    memcpy(&value, (const char *)request + LAW_REQUEST[which].offset, sizeof value);
-    return value;
-}
+#define REQUEST(member) {#member, offsetof(struct law_request, member)}
+static const struct column LAW_REQUEST[LAW_NUMBERS] = {REQUEST(image_tokens), REQUEST(text_tokens),
+                                                       REQUEST(prompt_tokens), REQUEST(image_bytes),
+                                                       REQUEST(output_tokens)};
+static const char *law_key(int part) { return LAW_KEYS[part]; }
+static const char *law_name(int part) { return LAW_NAMES[part]; }
+const struct model_form LAW_FORM = {
+    "law", "part", "model", " of E2E", LAW_PARTS, law_key, law_name, LAW_KINDS, LAW_SPLITS,
+    KIND_KEYS, LAW_SPLIT_KEYS, LAW_SPLIT_NAMES, LAW_REQUEST, 0, sizeof(struct law_request)};
 
 /* ---- rows */
 enum { PROMPT_BINS = 5 };
@@ -97,15 +96,11 @@ static void add_row(struct law_rows *rows, size_t capacity, const struct result_
     if (isfinite(noise)) { rows->noise += noise; rows->noise_count++; }
     rows->count++;
 }
-static int by_value(const void *left_item, const void *right_item) {
-    const double left = *(const double *)left_item, right = *(const double *)right_item;
-    return left < right ? -1 : left > right;
-}
 /* Fifths of the rows by the tokens of their prompts; equal lengths stay together. */
 static void find_bins(struct law_rows *rows) {
     double *sorted = resize(NULL, rows->count, sizeof *sorted);
     for (size_t i = 0; i < rows->count; i++) sorted[i] = rows->requests[i].prompt_tokens;
-    qsort(sorted, rows->count, sizeof *sorted, by_value);
+    vp_sort_double(sorted, rows->count);
     for (size_t i = 0; i < rows->count; i++) {
         rows->bins[i] = 0;
         for (size_t bin = 1; bin < PROMPT_BINS; bin++)
@@ -275,26 +270,6 @@ static void predict_rows(const struct server_law *law, const struct law_rows *ro
                 out[i] = total_of(predicted[i], predicted[rows->count + i], rows->requests[i].output_tokens);
     }
 }
-/* The limits of measured / predicted of rows that were held out. */
-static void find_limits(struct server_law *law, const struct law_rows *rows, const double *predicted) {
-    double *pairs = resize(NULL, rows->count, 3 * sizeof *pairs);
-    for (int part = 0; part < LAW_PARTS; part++) {
-        size_t count = 0;
-        for (size_t i = 0; i < rows->count; i++) {
-            const double made = predicted[(size_t)part * rows->count + i],
-                         measured = rows->measured[(size_t)part * rows->count + i];
-            if (!(made > 0) || !isfinite(measured)) continue;
-            pairs[count] = measured;
-            pairs[rows->count + count++] = made;
-        }
-        if (!count
-            || vp_latency_limits_compute(pairs, pairs + rows->count, count, MODEL_LEVEL, pairs + 2 * rows->count,
-                                         &law->limits[part])
-                   != VP_OK)
-            memset(&law->limits[part], 0, sizeof law->limits[part]);
-    }
-    free(pairs);
-}
 static void evaluate(struct server_law *law, const struct law_rows *rows, size_t group_count) {
     double *predicted = resize(NULL, rows->count, LAW_PARTS * sizeof *predicted);
     for (int kind = 0; kind < LAW_KINDS; kind++)
@@ -305,7 +280,9 @@ static void evaluate(struct server_law *law, const struct law_rows *rows, size_t
                 part_errors_of(rows->measured + (size_t)part * rows->count, predicted + (size_t)part * rows->count,
                                rows->count, split == LAW_PROMPT_OUT ? rows->bins : rows->configs, groups,
                                &law->errors[kind][split][part]);
-            if (kind == LAW_KIND && split == law->limits_split) find_limits(law, rows, predicted);
+            for (int part = 0; part < LAW_PARTS && kind == LAW_KIND && split == law->limits_split; part++)
+                part_limits_of(rows->measured + (size_t)part * rows->count, predicted + (size_t)part * rows->count,
+                               rows->count, 0, &law->limits[part]);
         }
     law->noise = rows->noise_count ? rows->noise / (double)rows->noise_count : (double)NAN;
     free(predicted);
@@ -339,22 +316,6 @@ static int are_bytes_apart(struct server_law *law, const struct law_rows *rows) 
     free(predicted);
     line_data_free(&data);
     return is_apart;
-}
-static void find_ranges(struct server_law *law, const struct law_rows *rows) {
-    double *values = resize(NULL, rows->count, sizeof *values);
-    for (int which = 0; which < LAW_NUMBERS; which++) {
-        size_t count = 0;
-        for (size_t i = 0; i < rows->count; i++)
-            if (isfinite(law_number(&rows->requests[i], which)))
-                values[count++] = law_number(&rows->requests[i], which);
-        law->ranges[which].least = law->ranges[which].median = law->ranges[which].most = (double)NAN;
-        if (!count) continue;
-        qsort(values, count, sizeof *values, by_value);
-        law->ranges[which].least = values[0];
-        law->ranges[which].median = values[(count - 1) / 2];
-        law->ranges[which].most = values[count - 1];
-    }
-    free(values);
 }
 static void warn_of_line(struct server_law *law, int line) {
     const char *const *names;
@@ -428,7 +389,7 @@ static int fit_law(const struct results *results, const struct result_file *firs
         law->configs = (int64_t)rows.config_count;
         /* of two configurations one alone says little of the other */
         law->limits_split = rows.config_count > 2 ? LAW_CONFIG_OUT : LAW_PROMPT_OUT;
-        find_ranges(law, &rows);
+        ranges_find(&LAW_FORM, LAW_NUMBERS, rows.requests, rows.count, law->ranges);
         evaluate(law, &rows, results->count);
         warn_of_law(law, &rows);
     }
@@ -457,10 +418,10 @@ void server_laws_free(struct server_laws *laws) {
 }
 
 /* ---- predictions */
-void law_predict(const struct server_law *law, const struct law_request *request, struct law_prediction *prediction) {
+void law_predict(const struct server_law *law, const struct law_request *request, struct prediction *prediction) {
     double stretch = 1, steps = request->output_tokens - 1;
     double *value = prediction->value, *low = prediction->low, *high = prediction->high;
-    memset(prediction->is_limited, 0, sizeof prediction->is_limited);
+    memset(prediction, 0, sizeof *prediction);
     for (int line = 0; line < LAW_LINES; line++) {
         double x[LAW_COLUMNS];
         vp_linear_range range;
@@ -488,20 +449,9 @@ void law_predict(const struct server_law *law, const struct law_request *request
 void law_warn(const struct server_law *law, const struct law_request *requests, size_t count,
               struct text_list *warnings) {
     for (int which = 0; which < LAW_NUMBERS; which++) {
-        const struct law_range *range = &law->ranges[which];
-        size_t outside = 0;
-        double value = 0;
         if (which == LAW_IMAGE_BYTES && !law->has_bytes) continue;
         if ((which == LAW_IMAGE_TOKENS || which == LAW_TEXT_TOKENS) && law->source == LAW_OF_PROMPT) continue;
-        for (size_t i = 0; i < count; i++) {
-            const double at = law_number(&requests[i], which);
-            if ((at < range->least || at > range->most) && !outside++) value = at;
-        }
-        if (outside)
-            text_list_add(warnings,
-                          "extrapolation: %s %.0f is outside of %.0f..%.0f, the data of the law (%zu of %zu "
-                          "requests)",
-                          LAW_REQUEST[which].name, value, range->least, range->most, outside, count);
+        range_warn(&LAW_FORM, which, &law->ranges[which], requests, count, warnings);
     }
     for (int line = 0; line < LAW_LINES; line++)
         if (!law->fitted[line])
@@ -509,95 +459,31 @@ void law_warn(const struct server_law *law, const struct law_request *requests, 
 }
 
 /* ---- as JSON */
-static void put_ranges(vp_json_writer *writer, const struct server_law *law) {
-    vp_json_key(writer, "ranges");
-    vp_json_begin_object(writer);
-    for (int which = 0; which < LAW_NUMBERS; which++) {
-        const struct law_range *range = &law->ranges[which];
-        vp_json_key(writer, LAW_REQUEST[which].name);
-        if (!isfinite(range->least)) { vp_json_null(writer); continue; }
-        vp_json_begin_object(writer);
-        put_double(writer, "least", range->least);
-        put_double(writer, "median", range->median);
-        put_double(writer, "most", range->most);
-        vp_json_end_object(writer);
-    }
-    vp_json_end_object(writer);
-}
-static void put_law_evaluation(vp_json_writer *writer, const struct server_law *law) {
-    vp_json_key(writer, "evaluation");
-    vp_json_begin_object(writer);
-    for (int kind = 0; kind < LAW_KINDS; kind++) {
-        vp_json_key(writer, KIND_KEYS[kind]);
-        vp_json_begin_object(writer);
-        for (int split = 0; split < LAW_SPLITS; split++) {
-            vp_json_key(writer, LAW_SPLIT_KEYS[split]);
-            vp_json_begin_object(writer);
-            for (int part = 0; part < LAW_PARTS; part++) {
-                vp_json_key(writer, LAW_KEYS[part]);
-                put_part_errors(writer, &law->errors[kind][split][part]);
-            }
-            vp_json_end_object(writer);
-        }
-        vp_json_end_object(writer);
-    }
-    put_double(writer, "run_noise_mape_percent", 100 * law->noise);
-    vp_json_end_object(writer);
-}
 static void put_law(vp_json_writer *writer, const struct server_law *law) {
-    vp_json_begin_object(writer);
-    put_text(writer, "endpoint", law->endpoint);
-    put_text(writer, "endpoint_model", law->model);
-    put_list(writer, "warnings", &law->warnings);
-    put_int(writer, "rows", law->rows);
-    put_int(writer, "configurations", law->configs);
-    put_text(writer, "image_tokens_of", SOURCE_KEYS[law->source]);
-    put_bool(writer, "has_image_bytes", law->has_bytes);
-    put_ranges(writer, law);
-    vp_json_key(writer, "lines");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("endpoint", law->endpoint), KEY("endpoint_model", law->model),
+        KEY_TEXTS("warnings", &law->warnings), KEY("rows", law->rows), KEY("configurations", law->configs),
+        KEY("image_tokens_of", SOURCE_KEYS[law->source]), KEY_BOOL("has_image_bytes", law->has_bytes));
+    ranges_put(writer, &LAW_FORM, LAW_NUMBERS, law->ranges);
+    PUT(writer, KEY_OBJECT("lines"));
     for (int line = 0; line < LAW_LINES; line++) {
         const char *const *names;
         line_names(law, line, &names);
-        vp_json_key(writer, LAW_KEYS[line]);
-        if (!law->fitted[line]) { vp_json_null(writer); continue; }
-        vp_json_begin_object(writer);
+        if (!law->fitted[line]) { PUT(writer, KEY_NULL(LAW_KEYS[line])); continue; }
+        PUT(writer, KEY_OBJECT(LAW_KEYS[line]));
         model_put_linear(writer, &law->line[line], names);
-        vp_json_end_object(writer);
+        PUT(writer, END_OBJECT);
     }
-    vp_json_end_object(writer);
-    put_text(writer, "held_out", LAW_SPLIT_KEYS[law->limits_split]);
-    vp_json_key(writer, "held_out_ratios");
-    vp_json_begin_object(writer);
-    for (int part = 0; part < LAW_PARTS; part++) model_put_limits(writer, LAW_KEYS[part], &law->limits[part]);
-    vp_json_end_object(writer);
-    put_law_evaluation(writer, law);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT, KEY("held_out", LAW_SPLIT_KEYS[law->limits_split]));
+    limits_put(writer, &LAW_FORM, law->limits);
+    PUT(writer, KEY_OBJECT("evaluation"));
+    errors_put(writer, &LAW_FORM, law->errors[0][0]);
+    PUT(writer, KEY("run_noise_mape_percent", 100 * law->noise), END_OBJECT, END_OBJECT);
 }
 void server_laws_put(vp_json_writer *writer, const struct server_laws *laws) {
-    put_text(writer, "schema", SERVER_LAWS_SCHEMA);
-    put_text(writer, "version", VLMPROF_VERSION);
-    put_double(writer, "level", MODEL_LEVEL);
-    put_text(writer, "location", ESTIMATE_LOCATION);
-    vp_json_key(writer, "laws");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY("schema", SERVER_LAWS_SCHEMA), KEY("version", VLMPROF_VERSION), KEY("level", (double)MODEL_LEVEL),
+        KEY("location", ESTIMATE_LOCATION), KEY_ARRAY("laws"));
     for (size_t i = 0; i < laws->count; i++) put_law(writer, &laws->items[i]);
-    vp_json_end_array(writer);
-}
-static void read_law_ranges(struct model_reader *reader, uint32_t object, struct server_law *law) {
-    for (int which = 0; which < LAW_NUMBERS && !reader->code; which++) {
-        struct law_range *range = &law->ranges[which];
-        uint32_t node = vp_json_get(&reader->parsed.json, object, LAW_REQUEST[which].name);
-        snprintf(reader->where, sizeof reader->where, "ranges");
-        range->least = range->median = range->most = (double)NAN;
-        if (node_is(&reader->parsed.json, node, VP_JSON_NULL)) continue;
-        node = model_member(reader, object, LAW_REQUEST[which].name, VP_JSON_OBJECT);
-        snprintf(reader->where, sizeof reader->where, "ranges.%s", LAW_REQUEST[which].name);
-        if (reader->code) return;
-        range->least = model_number(reader, node, "least", 0, 1e12);
-        range->median = model_number(reader, node, "median", range->least, 1e12);
-        range->most = model_number(reader, node, "most", range->median, 1e12);
-    }
+    PUT(writer, END_ARRAY);
 }
 static void read_lines(struct model_reader *reader, uint32_t lines, struct server_law *law) {
     for (int line = 0; line < LAW_LINES && !reader->code; line++) {
@@ -636,10 +522,9 @@ static void read_law(struct model_reader *reader, uint32_t object, struct server
     ranges = model_member(reader, object, "ranges", VP_JSON_OBJECT);
     lines = model_member(reader, object, "lines", VP_JSON_OBJECT);
     ratios = model_member(reader, object, "held_out_ratios", VP_JSON_OBJECT);
-    if (!reader->code) read_law_ranges(reader, ranges, law);
+    ranges_read(reader, ranges, &LAW_FORM, LAW_NUMBERS, law->ranges);
     if (!reader->code) read_lines(reader, lines, law);
-    for (int part = 0; part < LAW_PARTS && !reader->code; part++)
-        model_read_limits(reader, ratios, "held_out_ratios", LAW_KEYS[part], &law->limits[part]);
+    limits_read(reader, ratios, &LAW_FORM, law->limits);
 }
 int server_laws_read(struct model_reader *reader, struct server_laws *laws) {
     uint32_t list, item;
@@ -657,23 +542,6 @@ int server_laws_read(struct model_reader *reader, struct server_laws *laws) {
 }
 
 /* ---- in words */
-static void describe_line(struct text_list *table, const struct server_law *law, int line) {
-    const char *const *names;
-    const vp_linear *fit = &law->line[line];
-    line_names(law, line, &names);
-    for (int column = 0; column < fit->columns; column++) {
-        double low = (double)NAN, high = (double)NAN;
-        char unit[64];
-        vp_linear_coefficient(fit, column, MODEL_LEVEL, &low, &high);
-        text_list_add(table, "%s", LAW_NAMES[line]);
-        text_list_add(table, "%s", names[column]);
-        text_list_add(table, "%.4g", fit->coefficient[column]);
-        if (fit->state[column] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
-        else text_list_add(table, "-");
-        text_list_add(table, "%s", unit_text(names[column], unit));
-        text_list_add(table, "%s", LINEAR_STATE_KEYS[fit->state[column]]);
-    }
-}
 static void describe_law(struct document *document, const struct server_law *law) {
     struct text_list *table;
     document_list(document, "Warnings", &law->warnings);
@@ -689,16 +557,13 @@ static void describe_law(struct document *document, const struct server_law *law
                       "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% "
                       "on average; no MAPE of E2E can be below that",
                       100 * law->noise);
-    for (int part = 0; part < LAW_PARTS; part++) {
-        document_text(document, BLOCK_HEADING, "Errors of %s", LAW_NAMES[part]);
-        table = document_table(document, "model|rows predicted|" ERROR_COLUMNS);
-        for (int kind = 0; kind < LAW_KINDS; kind++)
-            for (int split = 0; split < LAW_SPLITS; split++)
-                error_row(table, split ? "" : KIND_KEYS[kind], LAW_SPLIT_NAMES[split], &law->errors[kind][split][part]);
+    errors_describe(document, &LAW_FORM, law->errors[0][0]);
+    table = coefficients_table(document, &LAW_FORM, "");
+    for (int line = 0; line < LAW_LINES; line++) {
+        const char *const *names;
+        line_names(law, line, &names);
+        if (law->fitted[line]) coefficients_add(table, LAW_NAMES[line], &law->line[line], names);
     }
-    document_text(document, BLOCK_HEADING, "Coefficients (95 %% intervals)");
-    table = document_table(document, "part|feature|coefficient|interval|unit|state");
-    for (int line = 0; line < LAW_LINES; line++) if (law->fitted[line]) describe_line(table, law, line);
 }
 void server_laws_describe(struct document *document, const struct server_laws *laws) {
     for (size_t i = 0; i < laws->count; i++) describe_law(document, &laws->items[i]);

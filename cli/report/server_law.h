@@ -5,19 +5,12 @@
  * of its own; image sizes and members of the request act through the tokens alone. */
 #ifndef VLMPROF_CLI_SERVER_LAW_H
 #define VLMPROF_CLI_SERVER_LAW_H
-#include "base/document.h"
-#include "base/json.h"
-#include "base/memory.h"
-#include "report/estimator.h"
-#include "report/model_file.h"
-#include "report/result_read.h"
+#include "report/latency_model.h"
 
 #define SERVER_LAWS_SCHEMA "vlmprof-estimator-server-1"
 
 /* The first two have a line of their own, E2E is made of them. */
 enum { LAW_TTFT, LAW_PER_TOKEN, LAW_LINES, LAW_TOTAL = LAW_LINES, LAW_PARTS };
-extern const char *const LAW_NAMES[LAW_PARTS]; /* for readers */
-extern const char *const LAW_KEYS[LAW_PARTS];  /* for programs */
 
 enum { LAW_COLUMNS = 4 };
 enum { LAW_KIND, LAW_MEAN, LAW_KINDS };        /* the law, and the baseline: the mean of the rows */
@@ -30,10 +23,7 @@ struct law_request {
     double image_tokens, text_tokens, prompt_tokens, image_bytes, output_tokens;
 }; /* NaN: not known */
 enum { LAW_IMAGE_TOKENS, LAW_TEXT_TOKENS, LAW_PROMPT_TOKENS, LAW_IMAGE_BYTES, LAW_OUTPUT_TOKENS, LAW_NUMBERS };
-extern const struct column LAW_REQUEST[LAW_NUMBERS];
-double law_number(const struct law_request *request, int which);
-
-struct law_range { double least, median, most; }; /* of the data; NaN: not known */
+extern const struct model_form LAW_FORM;
 
 struct server_law {
     char *endpoint, *model;
@@ -44,7 +34,7 @@ struct server_law {
     vp_linear line[LAW_LINES];
     vp_latency_limits limits[LAW_PARTS];      /* of held-out ratios; count 0: too few, Student's intervals */
     int limits_split;                         /* LAW_CONFIG_OUT or LAW_PROMPT_OUT: what was held out */
-    struct law_range ranges[LAW_NUMBERS];
+    struct number_range ranges[LAW_NUMBERS];
     struct part_errors errors[LAW_KINDS][LAW_SPLITS][LAW_PARTS]; /* only after law_fit */
     double noise;                             /* as in struct evaluation */
     struct text_list warnings;
@@ -68,10 +58,8 @@ void server_laws_describe(struct document *document, const struct server_laws *l
 /* Reads what server_laws_put wrote. 0 or an exit code after a message; frees nothing in both cases. */
 int server_laws_read(struct model_reader *reader, struct server_laws *laws);
 
-struct law_prediction { double value[LAW_PARTS], low[LAW_PARTS], high[LAW_PARTS]; int is_limited[LAW_PARTS]; };
-
 /* NaN where the law does not have the part, or where there is no interval. */
-void law_predict(const struct server_law *law, const struct law_request *request, struct law_prediction *prediction);
+void law_predict(const struct server_law *law, const struct law_request *request, struct prediction *prediction);
 
 /* Warns of what lies outside of the data of the law. */
 void law_warn(const struct server_law *law, const struct law_request *requests, size_t count,

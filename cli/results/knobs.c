@@ -42,6 +42,9 @@ void knob_copy_servers(struct knob_values *values, const struct knob_values *fro
 int knob_is_set(const struct knob_values *values, int knob) { return values->of[knob].is_set; }
 const char *knob_text(const struct knob_values *values, int knob) { return values->of[knob].text; }
 int64_t knob_number(const struct knob_values *values, int knob) { return values->of[knob].number; }
+int64_t number_of_knob(const struct knob_values *values, int knob) {
+    return knob_is_set(values, knob) ? knob_number(values, knob) : -1;
+}
 int knobs_are_served(const struct knob_values *values) { return knob_is_set(values, KNOB_ENDPOINT); }
 int knobs_are_dense(const struct knob_values *values) {
     return knob_is_set(values, KNOB_TOP_K) && !knob_number(values, KNOB_TOP_K);

@@ -1,6 +1,6 @@
 /* knobs.h: what a configuration is made of, one row for each knob.
  * A sweep varies these, journals and result files name them, reports compare their values, `best` prints their options:
- * all of them loop over the rows below. A new knob is its row here and its apply function in request/input.c. */
+ * all of them loop over the rows below. A new knob is its row here and its apply function in measure/input.c. */
 #ifndef VLMPROF_CLI_RESULTS_KNOBS_H
 #define VLMPROF_CLI_RESULTS_KNOBS_H
 #include "base/json.h"
@@ -129,6 +129,7 @@ void knob_copy_servers(struct knob_values *values, const struct knob_values *fro
 int knob_is_set(const struct knob_values *values, int knob);
 const char *knob_text(const struct knob_values *values, int knob); /* NULL: not set */
 int64_t knob_number(const struct knob_values *values, int knob);   /* 0: not set */
+int64_t number_of_knob(const struct knob_values *values, int knob); /* -1: not set */
 int knobs_are_served(const struct knob_values *values);            /* truth: of a server */
 int knobs_are_dense(const struct knob_values *values);             /* truth: of a model without experts */
 const vp_tier *knob_tier(const struct knob_values *values);        /* NULL: no tier, or an unknown one */

@@ -147,9 +147,7 @@ static void put_caption_row(vp_json_writer *writer, const struct captions *capti
     }
     if (row->cleaned) put_text(writer, "pred_cleaned", row->cleaned);
     if (metric == RULE_CAPTIONS && row->has_words) {
-        put_text(writer, "candidate_tokenised", captions->texts[row->first].text);
-        vp_json_key(writer, "references_tokenised");
-        vp_json_begin_array(writer);
+        PUT(writer, KEY("candidate_tokenised", captions->texts[row->first].text), KEY_ARRAY("references_tokenised"));
         for (size_t i = 1; i <= row->reference_count; i++) json_lossy(writer, captions->texts[row->first + i].text);
         vp_json_end_array(writer);
     }
@@ -162,10 +160,9 @@ static void put_caption_corpus(vp_json_writer *writer, const struct captions *ca
     vp_json_key(writer, "corpus");
     vp_json_begin_object(writer);
     put_caption_scores(writer, scored->scored_count ? &scored->corpus : NULL);
-    put_double(writer, "score", scored->scored_count ? caption_number(metric, &scored->corpus) : (double)NAN);
-    put_int(writer, "images", (int64_t)scored->scored_count);
-    put_text(writer, "tokenizer", captions->tokenised_count ? "built-in tokenizer" : NULL);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("score", scored->scored_count ? caption_number(metric, &scored->corpus) : (double)NAN),
+        KEY("images", scored->scored_count), KEY("tokenizer", captions->tokenised_count ? "built-in tokenizer" : NULL),
+        END_OBJECT);
 }
 /* The summary of a corpus: with --json as a line on stdout, and always on stderr. `name` is the set's, or NULL. Returns
  * 0 or an exit code. */
@@ -178,12 +175,9 @@ static int caption_summary(const struct captions *captions, const struct caption
         vp_json_writer writer;
         int code;
         summary_begin(&writer, &line);
-        put_text(&writer, "metric", metric_name);
-        put_text(&writer, "name", name);
-        put_int(&writer, "rows", (int64_t)captions->row_count);
-        put_int(&writer, "scored", (int64_t)scored->scored_count);
-        put_int(&writer, "unscored", (int64_t)(captions->row_count - scored->scored_count));
-        put_double(&writer, "score", scored->scored_count ? caption_number(metric, scores) : (double)NAN);
+        PUT(&writer, KEY("metric", metric_name), KEY("name", name), KEY("rows", captions->row_count),
+            KEY("scored", scored->scored_count), KEY("unscored", (int64_t)(captions->row_count - scored->scored_count)),
+            KEY("score", scored->scored_count ? caption_number(metric, scores) : (double)NAN));
         code = summary_end(&writer, &line, source);
         free(line.data);
         if (code) return code;

@@ -150,9 +150,8 @@ static void details_ai2d(vp_json_writer *writer, struct scoring *scoring, const 
     int letters = node_is(json, vp_json_get(json, 0, "abc_label"), VP_JSON_TRUE);
     int clear = node_is(json, vp_json_get(json, 0, "has_transparent_box"), VP_JSON_TRUE);
     details_vqa_eval(writer, scoring, json, outcome);
-    put_double(writer, "score_transparent", letters && !clear ? (double)NAN : outcome->score);
-    put_double(writer, "score_opaque", letters && clear ? (double)NAN : outcome->score);
-    put_double(writer, "score_mc", outcome->score);
+    PUT(writer, KEY("score_transparent", letters && !clear ? (double)NAN : outcome->score),
+        KEY("score_opaque", letters && clear ? (double)NAN : outcome->score), KEY("score_mc", outcome->score));
 }
 static void details_real_world(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
                                vp_score_outcome *outcome) {
@@ -170,8 +169,7 @@ static void details_mmmu_choice(vp_json_writer *writer, struct scoring *scoring,
     char letter[2] = {(char)('A' + (outcome->option_index < 0 ? 0 : outcome->option_index)), 0};
     (void)scoring;
     (void)json;
-    put_bool(writer, "unparsed", outcome->is_unparsed);
-    put_text(writer, "parsed", outcome->option_index < 0 ? NULL : letter);
+    PUT(writer, KEY_BOOL("unparsed", outcome->is_unparsed), KEY("parsed", outcome->option_index < 0 ? NULL : letter));
 }
 static void details_mmmu_open(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
                               vp_score_outcome *outcome) {
@@ -181,9 +179,7 @@ static void details_mmmu_open(vp_json_writer *writer, struct scoring *scoring, c
     vp_json_key(writer, "parsed_strings");
     vp_json_begin_array(writer);
     for (size_t i = 0; i < answer.strings.count; i++) json_lossy(writer, answer.strings.texts[i]);
-    vp_json_end_array(writer);
-    vp_json_key(writer, "parsed_numbers");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("parsed_numbers"));
     for (size_t i = 0; i < answer.number_count; i++) {
         if (isfinite(answer.numbers[i])) vp_json_double(writer, answer.numbers[i]);
         else vp_json_string(writer, isnan(answer.numbers[i]) ? "nan" : answer.numbers[i] < 0 ? "-inf" : "inf");
@@ -361,13 +357,10 @@ int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char 
 
 void summary_begin(vp_json_writer *writer, struct text_buffer *line) {
     vp_json_writer_init_sink(writer, text_sink, line, 0);
-    vp_json_begin_object(writer);
-    vp_json_key(writer, "summary");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY_OBJECT("summary"));
 }
 int summary_end(vp_json_writer *writer, struct text_buffer *line, const char *source) {
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT, END_OBJECT);
     return score_put_line(writer, line, source);
 }
 

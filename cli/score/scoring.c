@@ -195,13 +195,9 @@ void tally_print(const struct tally *tally, const char *metric) {
 void tally_put(vp_json_writer *writer, const struct tally *tally, const char *metric) {
     double low = 0, high = 0;
     int has_interval = tally_has_interval(tally, &low, &high);
-    put_text(writer, "metric", metric);
-    put_int(writer, "rows", tally->row_count);
-    put_int(writer, "scored", tally->scored_count);
-    put_int(writer, "unscored", tally->unscored_count);
-    put_int(writer, "unparsed", tally->unparsed_count);
-    put_int(writer, "empty", tally->empty_count);
-    put_double(writer, "mean", tally->scored_count ? tally->mean : (double)NAN);
-    put_double(writer, "standard_error", tally_error(tally));
+    PUT(writer, KEY("metric", metric), KEY("rows", tally->row_count), KEY("scored", tally->scored_count),
+        KEY("unscored", tally->unscored_count), KEY("unparsed", tally->unparsed_count),
+        KEY("empty", tally->empty_count), KEY("mean", tally->scored_count ? tally->mean : (double)NAN),
+        KEY("standard_error", tally_error(tally)));
     put_interval(writer, "interval", has_interval, low, high);
 }

@@ -1,12 +1,15 @@
 /* ask.c: a question about a picture to a server, and its answer as a timed pass. */
 #include "server/ask.h"
 
+#include "base/console.h"
 #include "base/json.h"
 #include "base/memory.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,
                     vp_error *error) {
@@ -54,7 +57,8 @@ static char *taken(char **text) {
     *text = NULL;
     return moved;
 }
-void ask_result(vp_exchange *exchange, struct pass_result *run) {
+/* Makes a finished exchange a timed pass. Its texts move to *run. */
+static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     vp_chat_reply *reply = &exchange->reply;
     struct served *served = zeroed(1, sizeof *served);
     const int64_t start = exchange->start_ns;
@@ -87,6 +91,50 @@ void ask_result(vp_exchange *exchange, struct pass_result *run) {
                            ? (int32_t)reply->usage.completion_tokens
                            : 0;
     run->ended_by_eos = served->finish_reason && !strcmp(served->finish_reason, "stop");
+}
+int ask_check(const struct endpoint *endpoint, const struct question *question) {
+    vp_exchange exchange;
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_result result = ask_begin(endpoint, question, &exchange, &error);
+    ask_free(&exchange);
+    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--request_knob", result, &error);
+}
+uint64_t ask_mark(void) {
+    static int64_t turn;
+    return hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()), turn++);
+}
+int ask_once(struct endpoint *endpoint, const struct question *question, struct pass_result *run,
+             struct sent_request *sent, char *reason, size_t capacity) {
+    struct question asked = *question;
+    struct picture marked;
+    vp_exchange exchange;
+    vp_error error = {VP_OK, -1, "", ""};
+    char salt[40];
+    vp_result result;
+    int code;
+    memset(&marked, 0, sizeof marked);
+    if (asked.unique) {
+        picture_marked(asked.unique, ask_mark(), &marked);
+        asked.picture = &marked;
+    }
+    snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)ask_mark());
+    if (asked.no_cache) asked.cache_salt = salt;
+    result = ask_begin(endpoint, &asked, &exchange, &error);
+    picture_free(&marked);
+    if (result != VP_OK) {
+        error_line(reason, capacity, result, &error);
+        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
+    } else code = endpoint_try(endpoint, &exchange, reason, capacity);
+    if (!code) {
+        ask_result(&exchange, run);
+        endpoint_hide_key(endpoint, run->answer);
+        endpoint_hide_key(endpoint, run->served->reasoning);
+        endpoint_hide_key(endpoint, run->served->timings);
+        endpoint_hide_key(endpoint, run->served->model);
+    }
+    *sent = (struct sent_request){exchange.http_status, exchange.attempts};
+    ask_free(&exchange);
+    return code;
 }
 int64_t text_tokens_of(const vp_chat_usage *usage) {
     return usage->prompt_tokens >= 0 && usage->image_tokens >= 0 ? usage->prompt_tokens - usage->image_tokens : -1;

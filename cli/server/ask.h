@@ -11,10 +11,11 @@
 
 struct question {
     const struct picture *picture; /* NULL: text only */
+    const vp_image *unique; /* each request gets its own picture, of these pixels (picture_marked); NULL: `picture` */
     const char *text;
     int32_t max_tokens;
     int ignore_eos, no_cache, no_stream; /* truths */
-    const char *cache_salt;   /* NULL: none */
+    const char *cache_salt;   /* NULL: none; ask_once gives each request one with no_cache */
     const vp_chat_knob *knobs; size_t knob_count;
 };
 
@@ -24,8 +25,19 @@ vp_result ask_begin(const struct endpoint *endpoint, const struct question *ques
                     vp_error *error);
 void ask_free(vp_exchange *exchange);
 
-/* Makes a finished exchange a timed pass. Its texts move to *run, which runs_free frees. */
-void ask_result(vp_exchange *exchange, struct pass_result *run);
+/* Builds such a body and throws it away, before anything is sent. Returns 0, or an exit code after a complaint where
+ * the body does not take a knob. */
+int ask_check(const struct endpoint *endpoint, const struct question *question);
+
+/* No two numbers are alike, in this process or another. */
+uint64_t ask_mark(void);
+
+/* Sends one request and times it; the body is built before its clock starts. Returns 0 with *run filled, which
+ * runs_free frees, EXIT_INTERRUPTED, or an exit code with a line in `reason`; *sent is set in any case. The server's
+ * texts in *run do not show the key. */
+struct sent_request { int http_status; int32_t attempts; };
+int ask_once(struct endpoint *endpoint, const struct question *question, struct pass_result *run,
+             struct sent_request *sent, char *reason, size_t capacity);
 
 /* Tokens of the prompt that are text: without those of the image, where both are known; -1: not known. */
 int64_t text_tokens_of(const vp_chat_usage *usage);

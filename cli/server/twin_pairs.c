@@ -6,13 +6,11 @@
 #include "base/console.h"
 #include "base/memory.h"
 #include "server/ask.h"
-#include "server/picture.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Only the first token counts. OpenAI's responses refuse fewer than 16; 2 are enough elsewhere, and where the first one
  * is a part of a character the second may complete it. */
@@ -20,11 +18,6 @@ enum { TOKENS = 2, TOKENS_OF_RESPONSES = 16 };
 
 enum twin_method twin_method_of(const struct options *options) {
     return strcmp(text_of(options, "twins_method"), "adjusted") ? TWINS_EXACT : TWINS_ADJUSTED;
-}
-/* No two are alike, in this process or another. */
-static uint64_t new_mark(void) {
-    static int64_t turn;
-    return hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()), turn++);
 }
 /* What a request gave. */
 struct told { double ttft_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
@@ -44,36 +37,17 @@ static struct told told_by(const struct pass_result *run) {
 static int ask(const struct twin_plan *plan, const char *text, struct told *told, char *reason, size_t capacity) {
     struct pass_result *run = runs_make(1, 0);
     struct question question;
-    struct picture marked;
-    vp_exchange exchange;
-    vp_error error = {VP_OK, -1, "", ""};
-    char salt[40];
-    vp_result result;
+    struct sent_request sent;
     int code;
     memset(&question, 0, sizeof question);
-    memset(&marked, 0, sizeof marked);
-    if (!text) {
-        picture_marked(plan->image, new_mark(), &marked);
-        question.picture = &marked;
-    }
+    if (!text) question.unique = plan->image;
     question.text = text ? text : plan->text;
     question.max_tokens = plan->endpoint->api == VP_CHAT_RESPONSES ? TOKENS_OF_RESPONSES : TOKENS;
     question.no_cache = plan->no_cache;
-    snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)new_mark());
-    question.cache_salt = plan->no_cache ? salt : NULL;
     question.knobs = plan->knobs;
     question.knob_count = text ? plan->text_knob_count : plan->knob_count;
-    result = ask_begin(plan->endpoint, &question, &exchange, &error);
-    picture_free(&marked);
-    if (result != VP_OK) {
-        error_line(reason, capacity, result, &error);
-        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
-    } else code = endpoint_try(plan->endpoint, &exchange, reason, capacity);
-    if (!code) {
-        ask_result(&exchange, run);
-        *told = told_by(run);
-    }
-    ask_free(&exchange);
+    code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
+    if (!code) *told = told_by(run);
     runs_free(run, 1);
     if (!code && told->tokens < 0) {
         snprintf(reason, capacity, "the server does not say how many tokens a prompt has: twins need that");
@@ -87,7 +61,7 @@ static int ask(const struct twin_plan *plan, const char *text, struct told *told
 }
 static int ask_filler(const struct twin_plan *plan, const struct twin_text *filler, struct told *told, char *reason,
                       size_t capacity) {
-    char *text = twin_text(filler->filler, filler->repeats, new_mark());
+    char *text = twin_text(filler->filler, filler->repeats, ask_mark());
     const int code = ask(plan, text, told, reason, capacity);
     free(text);
     return code;

@@ -109,58 +109,11 @@ void twin_forget(struct twin_memory *memory) {
     memset(memory, 0, sizeof *memory);
 }
 
-/* ---- a pair as JSON */
-static const struct { const char *key; size_t offset; } PAIR_TIMES[] = {
-    {"image_ms", offsetof(struct twin_pair, image_ms)},
-    {"text_ms", offsetof(struct twin_pair, text_ms)},
-    {"floor_ms", offsetof(struct twin_pair, floor_ms)},
-    {"upload_ms", offsetof(struct twin_pair, upload_ms)},
-    {"image_prompt_ms", offsetof(struct twin_pair, image_prompt_ms)},
-    {"text_prompt_ms", offsetof(struct twin_pair, text_prompt_ms)}};
-static const struct { const char *key; size_t offset; int64_t least; } PAIR_COUNTS[] = {
-    {"image_tokens", offsetof(struct twin_pair, image_tokens), 0},
-    {"text_tokens", offsetof(struct twin_pair, text_tokens), 0},
-    {"floor_tokens", offsetof(struct twin_pair, floor_tokens), 0},
-    {"image_cached", offsetof(struct twin_pair, image_cached), -1},
-    {"text_cached", offsetof(struct twin_pair, text_cached), -1}};
-enum { TIMES = sizeof PAIR_TIMES / sizeof *PAIR_TIMES, COUNTS = sizeof PAIR_COUNTS / sizeof *PAIR_COUNTS };
 static const double MS_LIMIT = 1e12;
 
 static void put_count(vp_json_writer *writer, const char *key, int64_t count) {
     if (count < 0) put_null(writer, key); else put_int(writer, key, count);
 }
-void twin_pair_put(vp_json_writer *writer, const struct twin_pair *pair) {
-    vp_json_begin_object(writer);
-    for (int i = 0; i < TIMES; i++)
-        put_double(writer, PAIR_TIMES[i].key,
-                   *(const double *)(const void *)((const char *)pair + PAIR_TIMES[i].offset));
-    for (int i = 0; i < COUNTS; i++)
-        put_count(writer, PAIR_COUNTS[i].key,
-                  *(const int64_t *)(const void *)((const char *)pair + PAIR_COUNTS[i].offset));
-    put_bool(writer, "image_first", pair->image_first);
-    vp_json_end_object(writer);
-}
-int twin_pair_read(const vp_json *json, uint32_t object, struct twin_pair *pair) {
-    const uint32_t first = vp_json_get(json, object, "image_first");
-    if (!node_is(json, object, VP_JSON_OBJECT) || json->nodes[object].count != TIMES + COUNTS + 1) return 0;
-    for (int i = 0; i < TIMES; i++) {
-        const uint32_t node = vp_json_get(json, object, PAIR_TIMES[i].key);
-        const double ms = node_number(json, node);
-        if (!node_is(json, node, VP_JSON_NULL) && !(ms >= 0 && ms <= MS_LIMIT)) return 0;
-        memcpy((char *)pair + PAIR_TIMES[i].offset, &ms, sizeof ms);
-    }
-    for (int i = 0; i < COUNTS; i++) {
-        const uint32_t node = vp_json_get(json, object, PAIR_COUNTS[i].key);
-        int64_t count = -1;
-        if (!(node_is(json, node, VP_JSON_NULL) && PAIR_COUNTS[i].least < 0)
-            && (vp_json_to_int(json, node, &count) != VP_OK || count < 0 || count > INT32_MAX))
-            return 0;
-        memcpy((char *)pair + PAIR_COUNTS[i].offset, &count, sizeof count);
-    }
-    pair->image_first = node_is(json, first, VP_JSON_TRUE);
-    return pair->image_first || node_is(json, first, VP_JSON_FALSE);
-}
-
 /* ---- what pairs say */
 static int is_cached(int64_t cached, int64_t tokens) { return cached > 0 && cached * 2 >= tokens; }
 /* Counts why a pair is left out; returns truth when it stays. */
@@ -225,30 +178,17 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
     return result;
 }
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens) {
-    vp_json_key(writer, "T_image_outside");
-    vp_json_begin_object(writer);
-    put_double(writer, "ms", result->difference.median);
-    put_double(writer, "low", result->difference.low);
-    put_double(writer, "high", result->difference.high);
-    put_double(writer, "level", result->difference.level);
-    put_text(writer, "method", result->adjusted ? "adjusted" : "exact");
-    put_int(writer, "pairs", result->pairs);
-    put_int(writer, "pairs_adjusted", result->adjusted);
-    put_int(writer, "pairs_cached", result->cached);
-    put_int(writer, "pairs_unequal", result->unequal);
-    put_int(writer, "pairs_silent", result->silent);
-    put_double(writer, "TTFT_image", result->image_ms);
-    put_double(writer, "TTFT_text", result->text_ms);
-    put_double(writer, "floor_ms", result->floor_ms);
-    put_double(writer, "upload_ms", result->upload_ms);
-    put_double(writer, "ms_per_token", result->ms_per_token);
+    PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", result->difference.median), KEY("low", result->difference.low),
+        KEY("high", result->difference.high), KEY("level", result->difference.level),
+        KEY("method", result->adjusted ? "adjusted" : "exact"), KEY("pairs", result->pairs),
+        KEY("pairs_adjusted", result->adjusted), KEY("pairs_cached", result->cached),
+        KEY("pairs_unequal", result->unequal), KEY("pairs_silent", result->silent), KEY("TTFT_image", result->image_ms),
+        KEY("TTFT_text", result->text_ms), KEY("floor_ms", result->floor_ms), KEY("upload_ms", result->upload_ms),
+        KEY("ms_per_token", result->ms_per_token));
     vp_json_key(writer, "server_prompt_ms"); /* by the server's own clock */
     if (isfinite(result->prompt_difference_ms)) {
-        vp_json_begin_object(writer);
-        put_double(writer, "image", result->image_prompt_ms);
-        put_double(writer, "text", result->text_prompt_ms);
-        put_double(writer, "difference", result->prompt_difference_ms);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("image", result->image_prompt_ms), KEY("text", result->text_prompt_ms),
+            KEY("difference", result->prompt_difference_ms), END_OBJECT);
     } else vp_json_null(writer);
     put_count(writer, "prompt_tokens", prompt_tokens);
     put_count(writer, "image_tokens", image_tokens);

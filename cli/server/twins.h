@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/metrics.h"
+#include "results/fields.h"
 #include <stdint.h>
 
 /* ---- the text: a mark that no cache knows, then a filler, repeated until the prompt has as many tokens as wanted */
@@ -38,19 +39,7 @@ const struct twin_text *twin_recall(const struct twin_memory *memory, int64_t wa
 void twin_remember(struct twin_memory *memory, const struct twin_text *text);
 void twin_forget(struct twin_memory *memory);
 
-/* ---- pairs */
-struct twin_pair {
-    double image_ms, text_ms, floor_ms; /* TTFT; floor: of a request of a few tokens. NaN: no piece of text came */
-    double upload_ms;                   /* first to last byte of the image's request; NaN: not known */
-    double image_prompt_ms, text_prompt_ms; /* of the prompt by the server's own clock; NaN: it does not say */
-    int64_t image_tokens, text_tokens, floor_tokens; /* prompt tokens, as the server counts them */
-    int64_t image_cached, text_cached;  /* of them from a cache; -1: it does not say */
-    int image_first;                    /* truth */
-};
-/* The pair as an object; its numbers back. Returns 0 for an object that is no pair. */
-void twin_pair_put(vp_json_writer *writer, const struct twin_pair *pair);
-int twin_pair_read(const vp_json *json, uint32_t object, struct twin_pair *pair);
-
+/* ---- pairs (struct twin_pair) */
 enum twin_method { TWINS_EXACT, TWINS_ADJUSTED };
 #define TWIN_METHODS "exact adjusted"
 struct twin_result {

@@ -102,19 +102,14 @@ void index_free(struct journal_index *index) {
         struct index_set *set = &index->sets[i];
         for (size_t k = 0; k < set->count; k++) { free(set->entries[k]->last); free(set->entries[k]); }
         free((void *)set->entries);
-        free(set->task);
-        free(set->path);
-        free(set->metric);
-        free(set->hash);
+        fields_free(&DATA, &set->data);
     }
     for (int32_t i = 0; i < index->configuration_count; i++) {
         free(index->configurations[i].file_name);
         knob_values_free(&index->configurations[i].knobs);
     }
-    free(index->model);
-    free(index->timing);
+    fields_free(&HEAD, &index->head);
     free(index->model_shape);
-    free(index->architecture);
     free(index->server);
     free(index->files);
     free(index->sets);
@@ -182,15 +177,8 @@ static void index_take_sets(struct journal_index *index, const vp_json *json, ui
     uint32_t node = data + 1;
     index->set_count = (int32_t)json->nodes[data].count;
     index->sets = zeroed((size_t)index->set_count, sizeof *index->sets);
-    for (int32_t i = 0; i < index->set_count; i++, node = json->nodes[node].end) {
-        struct index_set *set = &index->sets[i];
-        set->task = node_text(json, vp_json_get(json, node, "task"));
-        set->path = node_text(json, vp_json_get(json, node, "path"));
-        set->metric = node_text(json, vp_json_get(json, node, "metric"));
-        set->hash = node_text(json, vp_json_get(json, node, "content_hash"));
-        set->new_tokens = node_int(json, node, "max_new_tokens", 0);
-        set->sample_count = node_int(json, node, "num_samples", 0);
-    }
+    for (int32_t i = 0; i < index->set_count; i++, node = json->nodes[node].end)
+        fields_read(json, node, &DATA, &index->sets[i].data);
 }
 /* An object as JSON on one line, malloc'ed; NULL: there is none. */
 static char *object_text(const vp_json *json, uint32_t node) {
@@ -228,13 +216,7 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
 /* What the first head of all journals says of the whole sweep. */
 static void index_begin(struct journal_index *index, const vp_json *json, const char *plan) {
     snprintf(index->plan, sizeof index->plan, "%s", plan);
-    index->model = node_text(json, vp_json_get(json, 0, "model"));
-    index->timing = node_text(json, vp_json_get(json, 0, "timing"));
-    index->synthetic = node_is(json, vp_json_get(json, 0, "synthetic"), VP_JSON_TRUE);
-    index->ignore_eos = node_is(json, vp_json_get(json, 0, "ignore_eos"), VP_JSON_TRUE);
-    index->run_count = node_int(json, 0, "num_runs_per_sample", 0);
-    index->total_blocks = node_int(json, 0, "num_total_blocks", 0);
-    index->bare_every = node_int(json, 0, "bare_every", 0);
+    fields_read(json, 0, &HEAD, &index->head);
     index->server = object_text(json, vp_json_get(json, 0, "server"));
     index_take_sets(index, json, vp_json_get(json, 0, "data"));
 }
@@ -257,7 +239,7 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
                         "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
                         "or delete it with its results",
                         file->path);
-    if (!index->architecture) index->architecture = node_text(json, vp_json_get(json, 0, "architecture"));
+    if (!index->head.architecture) index->head.architecture = node_text(json, vp_json_get(json, 0, "architecture"));
     if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may say what an older one did not */
         index->model_shape = copy_text(json->text + json->nodes[shape].start, json->nodes[shape].bytes);
     file->rank = node_int(json, 0, "rank", 0);
@@ -352,16 +334,17 @@ static int index_has_taken_noise(struct journal_index *index, int32_t file_index
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
     struct index_block *block;
-    int64_t from = node_int(json, vp_json_get(json, 0, "noise"), "from", at);
-    if (from > at || (file->block_count && from < file->blocks[file->block_count - 1].at)) return 0;
+    struct noise_line line;
+    fields_read(json, vp_json_get(json, 0, "noise"), &NOISE_LINE, &line);
+    if (line.from > at || (file->block_count && line.from < file->blocks[file->block_count - 1].at)) return 0;
     if (file->block_count == file->block_capacity) {
         file->block_capacity = file->block_capacity * 2 + 16;
         file->blocks = resize(file->blocks, file->block_capacity, sizeof *file->blocks);
     }
     block = &file->blocks[file->block_count++];
-    block->from = from;
+    block->from = line.from;
     block->at = at;
-    read_noise_block(json, vp_json_get(json, 0, "noise"), &block->noise);
+    block->noise = line.noise;
     return 1;
 }
 /* Truth: the journal has timed the kernels of this shape already. */
@@ -496,7 +479,7 @@ int index_sort(struct journal_index *index) {
             if (set->entries[k]->id == set->entries[k - 1]->id)
                 return complain(EXIT_USAGE, "%s and %s both hold sample %lld of %s: they are no parts of one sweep",
                                 index->files[set->entries[k - 1]->file].path, index->files[set->entries[k]->file].path,
-                                (long long)set->entries[k]->id, set->task);
+                                (long long)set->entries[k]->id, set->data.task);
     }
     return 0;
 }

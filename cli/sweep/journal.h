@@ -6,6 +6,7 @@
 #define VLMPROF_CLI_JOURNAL_H
 #include "base/json.h"
 #include "base/memory.h"
+#include "results/fields.h"
 #include "results/knobs.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
@@ -45,8 +46,7 @@ struct index_entry {
 
 /* A data set. */
 struct index_set {
-    char *task, *path, *metric, *hash;
-    int64_t new_tokens, sample_count;
+    struct data_line data;
     struct index_entry **entries; size_t count, capacity;
     size_t first; /* the first entry of the journal that is being read */
     int32_t configuration_count;
@@ -81,11 +81,9 @@ struct index_file {
 
 struct journal_index {
     char plan[24]; /* the plan's fingerprint; "": the first head says it */
-    char *model, *architecture, *model_shape; /* model_shape: a JSON object; NULL: no head says it */
+    struct head_line head;     /* the first one; architecture: of the first that says it */
+    char *model_shape;         /* a JSON object; NULL: no head says it */
     char *server;              /* a JSON object; NULL: the engine was measured */
-    int64_t run_count, total_blocks, bare_every;
-    int synthetic, ignore_eos;
-    char *timing;
     struct index_file *files; int32_t file_count;
     struct index_set *sets; int32_t set_count;
     struct index_configuration *configurations; int32_t configuration_count;

@@ -3,7 +3,7 @@
  * sweep writes is damaged as a whole. */
 #ifndef VLMPROF_CLI_JOURNAL_LINE_H
 #define VLMPROF_CLI_JOURNAL_LINE_H
-#include "vlmprof.h"
+#include "results/fields.h"
 
 typedef enum line_kind {
     LINE_DAMAGED, LINE_HEAD, LINE_SESSION, LINE_SAMPLE, LINE_RUN, LINE_BARE, LINE_DONE, LINE_FAILED, LINE_KERNELS,
@@ -11,9 +11,7 @@ typedef enum line_kind {
 } line_kind;
 
 #define JOURNAL_SCHEMA "vlmprof-journal-2"
-#define LINE_NS_MAX INT64_C(500000000000000) /* of a run: six days; sums over a point's runs do not overflow */
-/* runs of a point; bytes of a plan's fingerprint */
-enum { LINE_RUNS_MAX = 10000, LINE_PLAN_BYTES_MAX = 23 };
+enum { LINE_PLAN_BYTES_MAX = 23 };     /* of a plan's fingerprint */
 
 line_kind journal_line_kind(const vp_json *json);
 

@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "dataset/dataset.h"
-#include "request/input.h"
-#include "request/provenance.h"
-#include "request/request.h"
+#include "measure/input.h"
+#include "measure/provenance.h"
+#include "measure/engine.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_analysis.h"
@@ -448,14 +448,10 @@ static void put_plan_data(vp_json_writer *writer, const struct plan *plan) {
         const struct dataset *dataset = &plan->sets[set];
         int64_t unusable = 0;
         for (size_t i = 0; i < dataset->count; i++) unusable += dataset->samples[i].reason > 0;
-        vp_json_begin_object(writer);
-        put_text(writer, "dataset_name", dataset->task);
-        put_text(writer, "path", dataset->path);
-        put_int(writer, "num_samples", (int64_t)dataset->count);
-        put_int(writer, "num_unusable_images", unusable);
-        put_text(writer, "accuracy_metric", vp_score_metric_of(dataset->metric)->name);
-        put_int(writer, "max_new_tokens", dataset->new_tokens);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", dataset->task), KEY("path", dataset->path),
+            KEY("num_samples", dataset->count), KEY("num_unusable_images", unusable),
+            KEY("accuracy_metric", vp_score_metric_of(dataset->metric)->name),
+            KEY("max_new_tokens", dataset->new_tokens), END_OBJECT);
     }
     vp_json_end_array(writer);
 }
@@ -463,29 +459,23 @@ static void put_plan_configuration(vp_json_writer *writer, const struct outlook 
     const struct configuration *configuration = &outlook->plan->configurations[index];
     const struct forecast *forecast = &outlook->configurations[index];
     double layouts = forecast->layouts ? (double)forecast->layouts : (double)NAN;
-    vp_json_begin_object(writer);
-    put_text(writer, "file_name", configuration->file_name);
-    put_text(writer, "dataset_name", configuration->set->task);
+    PUT(writer, KEY_OBJECT(NULL), KEY("file_name", configuration->file_name),
+        KEY("dataset_name", configuration->set->task));
     knob_put_plan(writer, &configuration->knobs);
-    put_int(writer, "num_samples", (int64_t)configuration->set->count);
-    put_int(writer, "num_failing", forecast->failing);
-    put_double(writer, "selected_crops_mean", outlook->model ? (double)forecast->crops / layouts : (double)NAN);
-    put_double(writer, "actual_vision_tokens_mean", (double)forecast->vision_tokens / layouts);
-    if (outlook->model) put_int(writer, "total_sequence_length_max", forecast->longest);
-    else put_null(writer, "total_sequence_length_max");
-    put_double(writer, "T_total_estimate",
-               forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN);
-    put_double(writer, "T_total_measured", forecast->runs_measured ? configuration_ms(outlook, index) : (double)NAN);
-    put_int(writer, "num_runs_measured", forecast->runs_measured);
-    put_int(writer, "num_runs_left", configuration_runs_left(outlook, index));
-    vp_json_end_object(writer);
+    PUT(writer, KEY("num_samples", configuration->set->count), KEY("num_failing", forecast->failing),
+        KEY("selected_crops_mean", outlook->model ? (double)forecast->crops / layouts : (double)NAN),
+        KEY("actual_vision_tokens_mean", (double)forecast->vision_tokens / layouts),
+        KEY_KNOWN("total_sequence_length_max", outlook->model, forecast->longest),
+        KEY("T_total_estimate", forecast->count && forecast->ns > 0
+                                    ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN),
+        KEY("T_total_measured", forecast->runs_measured ? configuration_ms(outlook, index) : (double)NAN),
+        KEY("num_runs_measured", forecast->runs_measured),
+        KEY("num_runs_left", configuration_runs_left(outlook, index)), END_OBJECT);
 }
 static void put_calibration(vp_json_writer *writer, const struct rates *rates) {
-    vp_json_begin_object(writer);
-    put_text(writer, "weights", rates->weights);
-    put_text(writer, "reason", rates->reason[0] ? rates->reason : NULL);
-    put_text(writer, "device", rates->device[0] ? rates->device : NULL);
-    put_double(writer, "seconds", rates->seconds);
+    PUT(writer, KEY_OBJECT(NULL), KEY("weights", rates->weights),
+        KEY("reason", rates->reason[0] ? rates->reason : NULL), KEY("device", rates->device[0] ? rates->device : NULL),
+        KEY("seconds", rates->seconds));
     for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
         char key[48];
         int compute = is_compute_stage(i);
@@ -493,28 +483,23 @@ static void put_calibration(vp_json_writer *writer, const struct rates *rates) {
         snprintf(key, sizeof key, "%s_%s_per_s", vp_stage_name((vp_stage)i), compute ? "flops" : "bytes");
         put_double(writer, key, rate > 0 ? rate : (double)NAN);
     }
-    put_double(writer, "view_ms", rates->view_ns / 1e6);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("view_ms", rates->view_ns / 1e6), END_OBJECT);
 }
 static int print_plan_json(const struct outlook *outlook) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-plan-1");
-    put_text(&writer, "model", outlook->model ? outlook->model->name : NULL);
-    put_bool(&writer, "synthetic", outlook->model && outlook->model->synthetic);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-plan-1"),
+        KEY("model", outlook->model ? outlook->model->name : NULL),
+        KEY_BOOL("synthetic", outlook->model && outlook->model->synthetic));
     put_plan_data(&writer, outlook->plan);
     vp_json_key(&writer, "configurations");
     vp_json_begin_array(&writer);
     for (size_t i = 0; i < outlook->plan->configuration_count; i++) put_plan_configuration(&writer, outlook, i);
-    vp_json_end_array(&writer);
-    put_int(&writer, "num_points", (int64_t)outlook->plan->point_count);
-    put_int(&writer, "num_runs_per_sample", outlook->plan->run_count);
-    put_int(&writer, "num_runs_measured", outlook->runs_measured);
-    put_int(&writer, "num_runs_left", outlook->runs_left);
-    put_double(&writer, "expected_seconds", outlook->seconds);
-    put_text(&writer, "expected_from", time_source(outlook));
-    put_double(&writer, "engine_bytes", all_bytes(outlook) ? (double)all_bytes(outlook) : (double)NAN);
+    PUT(&writer, END_ARRAY, KEY("num_points", outlook->plan->point_count),
+        KEY("num_runs_per_sample", outlook->plan->run_count), KEY("num_runs_measured", outlook->runs_measured),
+        KEY("num_runs_left", outlook->runs_left), KEY("expected_seconds", outlook->seconds),
+        KEY("expected_from", time_source(outlook)),
+        KEY("engine_bytes", all_bytes(outlook) ? (double)all_bytes(outlook) : (double)NAN));
     vp_json_key(&writer, "calibration"); /* of the first weights */
     put_calibration(&writer, outlook->rates);
     if (outlook->rate_count > 1) {
@@ -523,22 +508,14 @@ static int print_plan_json(const struct outlook *outlook) {
         for (size_t i = 0; i < outlook->rate_count; i++) put_calibration(&writer, &outlook->rates[i]);
         vp_json_end_array(&writer);
     }
-    vp_json_key(&writer, "resolution");
-    vp_json_begin_object(&writer);
-    put_int(&writer, "num_samples", (int64_t)outlook->fewest);
-    put_double(&writer, "discordance", PLAN_DISCORDANCE);
-    put_double(&writer, "accuracy", outlook->resolution.accuracy);
-    put_double(&writer, "T_total_variation", outlook->variation);
-    put_double(&writer, "T_total_mean", outlook->resolution.mean);
-    put_double(&writer, "T_total_p50", outlook->resolution.p50);
-    vp_json_end_object(&writer);
-    put_bool(&writer, "too_few_samples", outlook->fewest < PLAN_SAMPLES_ENOUGH);
-    put_text(&writer, "note", outlook->note[0] ? outlook->note : NULL);
+    PUT(&writer, KEY_OBJECT("resolution"), KEY("num_samples", outlook->fewest), KEY("discordance", PLAN_DISCORDANCE),
+        KEY("accuracy", outlook->resolution.accuracy), KEY("T_total_variation", outlook->variation),
+        KEY("T_total_mean", outlook->resolution.mean), KEY("T_total_p50", outlook->resolution.p50), END_OBJECT,
+        KEY_BOOL("too_few_samples", outlook->fewest < PLAN_SAMPLES_ENOUGH),
+        KEY("note", outlook->note[0] ? outlook->note : NULL));
     put_config(&writer, outlook->options);
     vp_json_end_object(&writer);
-    return vp_json_finish(&writer) == VP_OK && putchar('\n') != EOF && !fflush(stdout)
-               ? 0
-               : output_failed();
+    return json_end(&writer);
 }
 
 /* A cell of the grid: "-" where the number is not known. */

@@ -97,7 +97,7 @@ static int64_t missing_points(const struct journal_index *index) {
     int64_t missing = 0;
     for (int32_t i = 0; i < index->configuration_count; i++)
         if (index->configurations[i].is_wanted)
-            missing += index->sets[index->configurations[i].set].sample_count - index->configurations[i].closed;
+            missing += index->sets[index->configurations[i].set].data.num_samples - index->configurations[i].closed;
     return missing;
 }
 int ranks_merge(struct journal_index *index, const char *folder, int partial, struct summaries *results) {

@@ -3,7 +3,6 @@
 
 #include "base/console.h"
 #include "base/memory.h"
-#include "sweep/served_line.h"
 #include "vlmprof_score.h"
 
 #include <math.h>
@@ -11,106 +10,58 @@
 #include <string.h>
 
 /* ---- a point as its journal has it */
-static void twins_clear(struct measured_twins *twins) {
-    free(twins->reason);
-    free(twins->pairs);
-}
-/* Keeps the room of the parsed sizes. */
 static void measured_clear(struct measured *measured) {
-    struct parsed kept = measured->sizes;
     for (int32_t i = 0; i < measured->count; i++) free(measured->marks[i].telemetry);
     runs_free(measured->runs, measured->count);
     sample_free(&measured->sample);
-    free(measured->sizes_text);
     free(measured->marks);
     free(measured->failed);
     free(measured->stop);
-    twins_clear(&measured->twins);
+    fields_free(&SIZES, &measured->sizes);
+    fields_free(&SERVED_SIZES, &measured->served_sizes);
+    fields_free(&TWINS_OBJECT, &measured->twins);
     memset(measured, 0, sizeof *measured);
-    measured->sizes = kept;
 }
-void measured_free(struct measured *measured) {
-    measured_clear(measured);
-    free(measured->sizes.nodes);
-    measured->sizes.nodes = NULL;
-}
+void measured_free(struct measured *measured) { measured_clear(measured); }
 /* The text of a node as it stands in the journal; NULL when there is none. */
 static char *raw_text(const vp_json *json, uint32_t node) {
     return node == VP_JSON_NONE ? NULL
                                 : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
 }
+enum twin_method method_of_twins(const struct twins_object *twins) {
+    return twins->method && !strcmp(twins->method, "adjusted") ? TWINS_ADJUSTED : TWINS_EXACT;
+}
 
-/* {"vit": [wall ns, device ns, launches, flops, bytes], ...}: the stages that ran */
-static void read_stages(const vp_json *json, uint32_t object, vp_stage_times *times) {
-    if (!node_is(json, object, VP_JSON_OBJECT)) return;
-    for (int i = 0; i < VP_STAGE_COUNT; i++) {
-        int64_t *to[5];
-        uint32_t list = vp_json_get(json, object, vp_stage_name((vp_stage)i)), item = list + 1;
-        if (!node_is(json, list, VP_JSON_ARRAY) || json->nodes[list].count != 5) continue;
-        to[0] = &times->wall_ns[i];
-        to[1] = &times->device_ns[i];
-        to[2] = &times->launches[i];
-        to[3] = &times->flops[i];
-        to[4] = &times->bytes[i];
-        times->ran[i] = 1;
-        for (int k = 0; k < 5; k++, item = json->nodes[item].end)
-            if (vp_json_to_int(json, item, to[k]) != VP_OK) times->ran[i] = 0;
-    }
-}
-/* The tokens of a run of the engine and the time of each step. Returns 0, or EXIT_OUTPUT without them. */
-static int read_tokens(const vp_json *json, struct pass_result *run) {
-    uint32_t tokens = vp_json_get(json, 0, "tokens"), steps = vp_json_get(json, 0, "step_ns"), item;
-    int64_t value = 0;
-    if (!node_is(json, tokens, VP_JSON_ARRAY) || !node_is(json, steps, VP_JSON_ARRAY)) return EXIT_OUTPUT;
-    run->token_count = (int32_t)json->nodes[tokens].count;
-    run->ended_by_eos = node_is(json, vp_json_get(json, 0, "ended_by_eos"), VP_JSON_TRUE);
-    run->tokens = zeroed((size_t)run->token_count + 1, sizeof *run->tokens);
-    run->step_ns = zeroed((size_t)run->token_count + 1, sizeof *run->step_ns);
-    item = tokens + 1;
-    for (int32_t i = 0; i < run->token_count; i++, item = json->nodes[item].end)
-        if (vp_json_to_int(json, item, &value) == VP_OK) run->tokens[i] = (int32_t)value;
-    item = steps + 1;
-    for (int32_t i = 0; i < run->token_count && (uint32_t)i < json->nodes[steps].count;
-         i++, item = json->nodes[item].end)
-        if (vp_json_to_int(json, item, &value) == VP_OK) run->step_ns[i] = value;
-    read_stages(json, vp_json_get(json, 0, "stages"), &run->times);
-    return 0;
-}
-/* Reads a run's line. Returns 0, or EXIT_OUTPUT when it is none; *run is to be freed in both cases. */
-static int read_run(const vp_json *json, struct pass_result *run) {
-    uint32_t answer = vp_json_get(json, 0, "answer"), served = vp_json_get(json, 0, "served");
-    memset(run, 0, sizeof *run);
-    if (!node_is(json, answer, VP_JSON_STRING)) return EXIT_OUTPUT;
-    run->total_ns = node_int(json, 0, "total_ns", 0);
-    run->energy_j = node_number(json, vp_json_get(json, 0, "energy_j"));
-    run->energy_resolution_j = node_number(json, vp_json_get(json, 0, "energy_resolution_j"));
-    run->has_energy = isfinite(run->energy_j) && isfinite(run->energy_resolution_j);
-    run->answer = zeroed((size_t)json->nodes[answer].bytes + 1, 1); /* unescaping never lengthens */
-    if (vp_json_text(json, answer, run->answer, (size_t)json->nodes[answer].bytes + 1, &run->answer_bytes) != VP_OK)
-        run->answer_bytes = 0;
-    if (node_is(json, served, VP_JSON_OBJECT)) {
-        run->served = served_read(json, served);
+/* What follows from a run's line. Returns 0, or EXIT_OUTPUT when it is none. */
+static int finish_run(struct pass_result *run) {
+    run->has_energy = !run->served && isfinite(run->energy_j) && isfinite(run->energy_resolution_j);
+    if (run->served) {
+        run->served->uploaded_ns = -1;
         if (run->served->usage.completion_tokens > 0) run->token_count = (int32_t)run->served->usage.completion_tokens;
         run->ended_by_eos = run->served->finish_reason && !strcmp(run->served->finish_reason, "stop");
-    } else if (read_tokens(json, run)) return EXIT_OUTPUT;
+    } else if (!run->tokens) return EXIT_OUTPUT;
     return run->total_ns > 0 ? 0 : EXIT_OUTPUT;
 }
-/* Adds the run of a line. Returns 0, or EXIT_INPUT when it is no run's line. */
+/* Adds the run of a line. Returns 0, or EXIT_OUTPUT when it is no run's line. */
 static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
-    const struct run_mark mark = {
-        .is_throttled = node_is(json, vp_json_get(json, 0, "throttled"), VP_JSON_TRUE),
-        .session = node_int(json, 0, "session", -1),
-        .unix_s = node_int(json, 0, "unix_s", 0),
-        .telemetry = raw_text(json, vp_json_get(json, 0, "telemetry")),
-        .at = at};
+    const int is_served = has_value(json, 0, "served");
+    struct run_line line;
+    fields_read(json, 0, is_served ? &SERVED_RUN : &RUN, &line);
     if (measured->count == measured->capacity) {
         measured->capacity = measured->capacity * 2 + 8;
         measured->runs = resize(measured->runs, (size_t)measured->capacity, sizeof *measured->runs);
         measured->marks = resize(measured->marks, (size_t)measured->capacity, sizeof *measured->marks);
     }
-    measured->marks[measured->count] = mark;
-    measured->stamps = node_int(json, 0, "stamps", 0);
-    return read_run(json, &measured->runs[measured->count++]);
+    if (line.pass.step_ns && line.step_count < line.pass.token_count) { /* no step was timed, or none is the last */
+        line.pass.step_ns = resize(line.pass.step_ns, (size_t)line.pass.token_count + 1, sizeof *line.pass.step_ns);
+        for (int32_t i = line.step_count; i <= line.pass.token_count; i++) line.pass.step_ns[i] = 0;
+    }
+    measured->marks[measured->count] = (struct run_mark){.is_throttled = line.throttled, .session = line.session,
+        .unix_s = line.unix_s, .telemetry = (char *)(size_t)line.telemetry, .at = at};
+    measured->stamps = line.stamps;
+    measured->runs[measured->count] = line.pass;
+    free((char *)(size_t)line.config);
+    return finish_run(&measured->runs[measured->count++]);
 }
 /* The journal leads from the last run to the first. */
 static void reverse_runs(struct measured *measured) {
@@ -123,33 +74,20 @@ static void reverse_runs(struct measured *measured) {
         measured->marks[k] = mark;
     }
 }
-/* Reads the twins of a point, which journal_line.c has checked. */
-static void take_twins(const vp_json *json, uint32_t object, struct measured_twins *twins) {
-    const uint32_t pairs = vp_json_get(json, object, "pairs");
-    twins->are_there = 1;
-    twins->reason = node_text(json, vp_json_get(json, object, "reason"));
-    twins->method = TWINS_EXACT;
-    if (vp_json_equals(json, vp_json_get(json, object, "method"), "adjusted")) twins->method = TWINS_ADJUSTED;
-    twins->prompt_tokens = node_int(json, object, "prompt_tokens", 0);
-    twins->image_tokens = node_int(json, object, "image_tokens", 0);
-    if (!node_is(json, pairs, VP_JSON_ARRAY)) return;
-    twins->pairs = zeroed((size_t)json->nodes[pairs].count + 1, sizeof *twins->pairs);
-    for (uint32_t i = pairs + 1; i < json->nodes[pairs].end; i = json->nodes[i].end)
-        twins->count += twin_pair_read(json, i, &twins->pairs[twins->count]);
-}
 /* Takes over one line of a point: a run, a pair without and with stage times, twins, or the line that closes the
  * point. Returns 0, or EXIT_INPUT when it is none of these or cannot be read. */
 static int take_line(struct measured *measured, const vp_json *json, int64_t at) {
-    uint32_t bare = vp_json_get(json, 0, "bare"), twins = vp_json_get(json, 0, "twins");
+    uint32_t bare = vp_json_get(json, 0, "bare"), twins = vp_json_get(json, 0, "twins"),
+             sizes = vp_json_get(json, 0, "sizes");
     if (twins != VP_JSON_NONE) {
-        twins_clear(&measured->twins);
-        take_twins(json, twins, &measured->twins);
+        fields_free(&TWINS_OBJECT, &measured->twins);
+        fields_read(json, twins, &TWINS_OBJECT, &measured->twins);
+        measured->has_twins = 1;
         return 0;
     }
     if (vp_json_get(json, 0, "run") != VP_JSON_NONE) return add_run(measured, json, at);
     if (bare != VP_JSON_NONE) {
-        measured->bare_ns = node_int(json, bare, "bare_total_ns", 0);
-        measured->staged_ns = node_int(json, bare, "staged_total_ns", 0);
+        fields_read(json, bare, &BARE_PAIR, &measured->bare);
         return 0;
     }
     if (vp_json_get(json, 0, "done") == VP_JSON_NONE && vp_json_get(json, 0, "failed") == VP_JSON_NONE)
@@ -157,7 +95,9 @@ static int take_line(struct measured *measured, const vp_json *json, int64_t at)
     measured->failed = node_text(json, vp_json_get(json, 0, "failed"));
     measured->stop = node_text(json, vp_json_get(json, 0, "stop"));
     measured->retries = node_int(json, 0, "retries", 0);
-    measured->sizes_text = raw_text(json, vp_json_get(json, 0, "sizes"));
+    measured->has_sizes = node_is(json, sizes, VP_JSON_OBJECT);
+    if (vp_json_get(json, sizes, "sent_image") == VP_JSON_NONE) fields_read(json, sizes, &SIZES, &measured->sizes);
+    else fields_read(json, sizes, &SERVED_SIZES, &measured->served_sizes);
     return 0;
 }
 /* Reads the lines of a point, from the last one back. */
@@ -184,9 +124,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     measured_clear(measured);
     if ((code = read_lines(index, entry->file, index_point(entry, configuration).at, measured)) != 0)
         return code;
-    if (!measured->sizes_text
-        || parse_json(&measured->sizes, measured->sizes_text, strlen(measured->sizes_text), NULL) != VP_OK
-        || !node_is(&measured->sizes.json, 0, VP_JSON_OBJECT))
+    if (!measured->has_sizes)
         return complain(EXIT_INPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
                         (long long)entry->id);
     if ((code = index_read_line(index, entry->file, entry->line_at)) != 0) return code;
@@ -216,8 +154,8 @@ struct point measured_point(const struct journal_index *index, const struct inde
     point.runs = measured->runs;
     point.run_count = measured->failed ? 0 : measured->count;
     point.reason = measured->failed;
-    point.ignore_eos = index->ignore_eos;
-    if (vp_score_metric_find(index->sets[configuration->set].metric, &point.metric) != VP_OK)
+    point.ignore_eos = index->head.ignore_eos;
+    if (vp_score_metric_find(index->sets[configuration->set].data.metric, &point.metric) != VP_OK)
         point.metric = VP_SCORE_VQA_SEED;
     return point;
 }
@@ -239,7 +177,8 @@ void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
     free(gathered->sessions);
     free(gathered->has_block);
-    twins_clear(&gathered->twins);
+    free(gathered->twins.reason);
+    free(gathered->twins.pairs);
 }
 /* A number that is not finite is none. */
 static void list_add(struct number_list *list, double value) {
@@ -259,12 +198,12 @@ size_t gathered_session(const struct gathered *gathered, int32_t file, int64_t a
 }
 
 /* ---- a point into the lists */
+static double count_of(int64_t count) { return count < 0 ? (double)NAN : (double)count; }
 /* Of a server only the target is known, and the image tokens where it counts them. */
 static void gather_served(struct gathered *gathered, const struct measured *measured) {
-    const vp_json *json = &measured->sizes.json;
     const vp_chat_usage *usage = measured->count && !measured->failed ? &measured->runs[0].served->usage : NULL;
-    double target = node_number(json, vp_json_get(json, 0, "target_vision_tokens")),
-           actual = usage && usage->image_tokens >= 0 ? (double)usage->image_tokens : (double)NAN;
+    double target = count_of(measured->served_sizes.target_vision_tokens),
+           actual = usage ? count_of(usage->image_tokens) : (double)NAN;
     list_add(&gathered->lists[LIST_TARGET], target);
     list_add(&gathered->lists[LIST_ACTUAL], actual);
     list_add(&gathered->lists[LIST_DIFF], target - actual);
@@ -275,27 +214,26 @@ static void gather_served(struct gathered *gathered, const struct measured *meas
                 gathered->lacks[metric] = served_lacks(&measured->runs[i], metric);
     }
 }
-static void gather_layout(struct gathered *gathered, const vp_json *json) {
-    double target = node_number(json, vp_json_get(json, 0, "target_vision_tokens")),
-           actual = node_number(json, vp_json_get(json, 0, "actual_vision_tokens"));
-    uint32_t tiling = vp_json_get(json, 0, "actual_tiling"), size = vp_json_get(json, 0, "theoretical_image_size");
+static void gather_layout(struct gathered *gathered, const struct sizes *sizes) {
+    double target = count_of(sizes->target_vision_tokens), actual = count_of(sizes->actual_vision_tokens);
+    const struct field_pair tiling = sizes->actual_tiling, canvas = sizes->theoretical_image_size;
     list_add(&gathered->lists[LIST_TARGET], target);
     list_add(&gathered->lists[LIST_ACTUAL], actual);
     list_add(&gathered->lists[LIST_DIFF], target - actual);
-    list_add(&gathered->lists[LIST_CROPS], node_number(json, vp_json_get(json, 0, "actual_num_crops")));
-    if (!node_is(json, tiling, VP_JSON_ARRAY) || !node_is(json, size, VP_JSON_ARRAY)) return;
-    list_add(&gathered->lists[LIST_TILING],
-             node_number(json, vp_json_at(json, tiling, 0)) * 65536 + node_number(json, vp_json_at(json, tiling, 1)));
-    list_add(&gathered->lists[LIST_HEIGHT], node_number(json, vp_json_at(json, size, 0)));
-    list_add(&gathered->lists[LIST_WIDTH], node_number(json, vp_json_at(json, size, 1)));
-    list_add(&gathered->lists[LIST_TOKENS], node_number(json, vp_json_get(json, 0, "theoretical_vision_tokens")));
+    list_add(&gathered->lists[LIST_CROPS], count_of(sizes->actual_num_crops));
+    if (tiling.first < 0 || canvas.first < 0) return;
+    list_add(&gathered->lists[LIST_TILING], (double)(tiling.first * 65536 + tiling.second));
+    list_add(&gathered->lists[LIST_HEIGHT], (double)canvas.first);
+    list_add(&gathered->lists[LIST_WIDTH], (double)canvas.second);
+    list_add(&gathered->lists[LIST_TOKENS], count_of(sizes->theoretical_vision_tokens));
 }
 /* The pairs of all points together. */
-static void gather_twins(struct gathered *gathered, const struct measured_twins *twins) {
-    struct measured_twins *all = &gathered->twins;
-    if (!twins->are_there) return;
+static void gather_twins(struct gathered *gathered, const struct measured *measured) {
+    const struct twins_object *twins = &measured->twins;
+    struct gathered_twins *all = &gathered->twins;
+    if (!measured->has_twins) return;
     all->are_there = 1;
-    all->method = twins->method;
+    all->method = method_of_twins(twins);
     if (twins->reason && !all->reason) all->reason = copy_text(twins->reason, strlen(twins->reason));
     if (!twins->count) return;
     all->pairs = resize(all->pairs, (size_t)all->count + (size_t)twins->count, sizeof *all->pairs);
@@ -419,17 +357,17 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
     list_add(&gathered->lists[LIST_OUTPUT_RATE], measured_output_rate(measured));
     if (measured->runs[0].served) return; /* nothing of the tool stands in its times */
     list_add(&gathered->lists[LIST_STAMPS], (double)measured->stamps);
-    if (measured->bare_ns <= 0 || measured->staged_ns <= 0) return;
-    list_add(&gathered->lists[LIST_BARE], (double)measured->bare_ns / 1e6);
-    list_add(&gathered->lists[LIST_STAGED], (double)measured->staged_ns / 1e6);
+    if (measured->bare.bare_ns <= 0 || measured->bare.staged_ns <= 0) return;
+    list_add(&gathered->lists[LIST_BARE], (double)measured->bare.bare_ns / 1e6);
+    list_add(&gathered->lists[LIST_STAGED], (double)measured->bare.staged_ns / 1e6);
 }
 static void gather_point(struct gathered *gathered, const struct point *point, const struct measured *measured,
                          int32_t file) {
     vp_score_outcome outcome;
     struct scoring scoring;
     double accuracy;
-    if (point->is_served) gather_twins(gathered, &measured->twins);
-    if (point->is_served) gather_served(gathered, measured); else gather_layout(gathered, &measured->sizes.json);
+    if (point->is_served) gather_twins(gathered, measured);
+    if (point->is_served) gather_served(gathered, measured); else gather_layout(gathered, &measured->sizes);
     if (measured->failed) gathered->failed_count++; else gathered->ok_count++;
     gathered->retry_count += measured->retries;
     for (int i = 0; measured->stop && i <= VP_STOP_LAST_; i++)
@@ -482,7 +420,7 @@ int gather_configuration(struct journal_index *index, const struct index_configu
         if (point.run_count) gather_blocks(gathered, index, &measured, set->entries[i]->file);
     }
     gather_spreads(gathered);
-    gathered->missing_count = set->sample_count - gathered->ok_count - gathered->failed_count;
+    gathered->missing_count = set->data.num_samples - gathered->ok_count - gathered->failed_count;
     measured_free(&measured);
     return code;
 }

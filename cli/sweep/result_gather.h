@@ -5,7 +5,8 @@
 #define VLMPROF_CLI_RESULT_GATHER_H
 #include "base/json.h"
 #include "base/metrics.h"
-#include "request/record.h"
+#include "measure/record.h"
+#include "results/fields.h"
 #include "score/scoring.h"
 #include "server/twins.h"
 #include "sweep/journal.h"
@@ -25,22 +26,19 @@ struct run_mark {
 /* A closed point as its journal has it. */
 struct measured {
     struct sample sample; /* id, prompt; record: the sample's metadata */
-    struct parsed sizes; char *sizes_text; /* what follows from the point's layout, as JSON */
+    struct sizes sizes; struct served_sizes served_sizes; /* of the point's layout, or of what a server got */
     struct pass_result *runs; struct run_mark *marks; int32_t count, capacity; /* in the order they ran */
     int64_t stamps, retries; /* clock reads of one request; attempts beyond the first one of each run */
     char *failed, *stop; /* why it failed; what ended its runs; one of both, the other NULL */
-    int64_t bare_ns, staged_ns; /* a pair of runs without and with stage times; 0: there is none */
-    struct measured_twins {
-        int are_there;          /* truth: they were asked for */
-        char *reason;           /* why there are no pairs, or fewer; NULL: there are all */
-        enum twin_method method;
-        int64_t prompt_tokens, image_tokens; /* below 1 and below 0: not known */
-        struct twin_pair *pairs; int32_t count;
-    } twins; /* of a server */
+    struct bare_pair bare; /* a pair of runs without and with stage times; all 0: there is none */
+    int has_sizes, has_twins; /* truths; twins: a server was asked for them */
+    struct twins_object twins;
 };
 
 /* Truth: the point has its last line, as measured or as failed. */
 int is_closed_point(const struct index_entry *entry, const struct index_configuration *configuration);
+
+enum twin_method method_of_twins(const struct twins_object *twins);
 
 /* Reads a closed point with all its lines into *measured, which was zeroed before its first use and whose old point is
  * lost. Returns 0 or an exit code. The caller calls measured_free in the end. */
@@ -48,7 +46,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
                   const struct index_entry *entry, struct measured *measured);
 void measured_free(struct measured *measured);
 
-/* The same point as request/record.h describes it; it refers to `measured`. */
+/* The same point as measure/record.h describes it; it refers to `measured`. */
 struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
                             const struct measured *measured);
 
@@ -98,7 +96,12 @@ struct gathered {
     struct used_session *sessions; size_t session_count; /* in the order of their first points */
     int64_t first_s, last_s; /* when the first and the last run ended; 0: none ran */
     struct tally tally;      /* of the accuracies */
-    struct measured_twins twins; /* those of all points; tokens are not set */
+    struct gathered_twins {
+        int are_there;          /* truth: they were asked for */
+        char *reason;           /* why there are no pairs, or fewer; NULL: there are all */
+        enum twin_method method;
+        struct twin_pair *pairs; int32_t count;
+    } twins;                 /* those of all points */
     vp_noise_summary noise;  /* of the blocks that its runs belong to */
     uint8_t *has_block;      /* [blocks of all journals]: 1 for those that are in `noise` */
     struct neighbour neighbours[NEIGHBOURS]; int32_t neighbour_count; /* the newest first */

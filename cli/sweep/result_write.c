@@ -1,6 +1,6 @@
 /* result_write.c: journals to one result file for each configuration.
  * Neither the data set, the model nor the engine is needed. What the files contain is gathered in
- * sweep/result_gather.c; samples/result.schema.json describes their keys. */
+ * sweep/result_gather.c; results/fields.h has their keys. */
 #include "sweep/result_write.h"
 
 #include "base/console.h"
@@ -9,7 +9,8 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/noise.h"
-#include "request/record.h"
+#include "measure/record.h"
+#include "results/fields.h"
 #include "score/scoring.h"
 #include "sweep/result_gather.h"
 #include "vlmprof_analysis.h"
@@ -157,13 +158,10 @@ static double most_frequent(const double *sorted, size_t count) {
     return sorted[best];
 }
 
-/* selected_crops_*, *_vision_tokens_*, theoretical_* */
-static void put_vision(vp_json_writer *writer, const struct index_configuration *configuration,
-                       const struct gathered *gathered) {
+/* {"crops": rows that have so many, ...} */
+static void put_crops(vp_json_writer *writer, const struct gathered *gathered) {
     double *sorted = NULL;
     vp_statistics statistics;
-    put_double(writer, "selected_crops_mean", list_mean(&gathered->lists[LIST_CROPS]));
-    put_double(writer, "selected_crops_std", list_std(&gathered->lists[LIST_CROPS]));
     vp_json_key(writer, "selected_crops_distribution");
     vp_json_begin_object(writer);
     if (list_has_statistics(&gathered->lists[LIST_CROPS], &statistics, &sorted)) {
@@ -178,28 +176,39 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     }
     vp_json_end_object(writer);
     free(sorted);
-    put_double(writer, "target_vision_tokens_mean", list_mean(&gathered->lists[LIST_TARGET]));
-    put_double(writer, "target_vision_tokens_std", list_std(&gathered->lists[LIST_TARGET]));
-    put_double(writer, "actual_vision_tokens_mean", list_mean(&gathered->lists[LIST_ACTUAL]));
-    put_double(writer, "actual_vision_tokens_std", list_std(&gathered->lists[LIST_ACTUAL]));
-    vp_json_key(writer, "max_crops");
-    if (configuration->knobs.max_crops) vp_json_int(writer, configuration->knobs.max_crops); else vp_json_null(writer);
-    if (list_has_statistics(&gathered->lists[LIST_TILING], &statistics, &sorted)) {
-        int32_t code = (int32_t)most_frequent(sorted, statistics.count), rows = code / 65536, cols = code % 65536;
+}
+/* The most frequent tiling, with the canvas and the tokens of a row that has it. Truth: there is one. */
+struct usual { struct field_pair tiling, canvas; int64_t tokens; };
+static int has_usual(const struct gathered *gathered, struct usual *usual) {
+    double *sorted = NULL;
+    vp_statistics statistics;
+    const int good = list_has_statistics(&gathered->lists[LIST_TILING], &statistics, &sorted);
+    if (good) {
+        const int32_t code = (int32_t)most_frequent(sorted, statistics.count);
         size_t example = 0;
         while ((int32_t)gathered->lists[LIST_TILING].values[example] != code) example++;
-        put_int(writer, "theoretical_num_crops", (int64_t)rows * cols);
-        put_pair(writer, "theoretical_tiling", rows, cols);
-        put_pair(writer, "theoretical_image_size", (int64_t)gathered->lists[LIST_HEIGHT].values[example],
-                 (int64_t)gathered->lists[LIST_WIDTH].values[example]);
-        put_int(writer, "theoretical_vision_tokens", (int64_t)gathered->lists[LIST_TOKENS].values[example]);
-    } else {
-        put_null(writer, "theoretical_num_crops");
-        put_null(writer, "theoretical_tiling");
-        put_null(writer, "theoretical_image_size");
-        put_null(writer, "theoretical_vision_tokens");
+        usual->tiling.first = code / 65536;
+        usual->tiling.second = code % 65536;
+        usual->canvas.first = (int64_t)gathered->lists[LIST_HEIGHT].values[example];
+        usual->canvas.second = (int64_t)gathered->lists[LIST_WIDTH].values[example];
+        usual->tokens = (int64_t)gathered->lists[LIST_TOKENS].values[example];
     }
     free(sorted);
+    return good;
+}
+/* Crops, tokens, how many runs. */
+static void put_vision(vp_json_writer *writer, const struct index_configuration *configuration,
+                       const struct gathered *gathered) {
+    const struct field_pair no_pair = {-1, -1};
+    struct usual found, *usual = has_usual(gathered, &found) ? &found : NULL;
+    struct result_vision vision;
+    RESULT_VISION_ROWS(FIELD_FILL, &vision)
+    put_crops(writer, gathered);
+    fields_put(writer, &RESULT_VISION, &vision);
+    vp_json_key(writer, "stops"); /* what ended the runs of how many points */
+    vp_json_begin_object(writer);
+    for (int i = 1; i <= VP_STOP_LAST_; i++) put_int(writer, vp_stop_name(i), gathered->stops[i]);
+    vp_json_end_object(writer);
 }
 
 /* The mean of scores with its 95 % interval; every metric of a sweep scores 0..1. NaN: there are none. */
@@ -216,14 +225,12 @@ static vp_estimate list_accuracy(const struct number_list *scores) {
     free(scratch);
     return accuracy;
 }
-/* standard error and interval of the mean; how many answers are out of the ordinary */
-static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *gathered) {
-    const vp_estimate accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]);
-    put_double(writer, "accuracy_standard_error", tally_error(&gathered->tally));
-    put_range(writer, "accuracy_interval", accuracy.low, accuracy.high); /* 95 % */
-    put_int(writer, "num_unparsed", gathered->unparsed_count);
-    put_int(writer, "num_truncated", gathered->truncated_count);
-    put_int(writer, "num_empty", gathered->empty_count);
+static void put_accuracy(vp_json_writer *writer, const struct index_set *set, const struct gathered *gathered) {
+    const vp_estimate estimate = list_accuracy(&gathered->lists[LIST_ACCURACY]);
+    const struct field_range accuracy = {estimate.low, estimate.high};
+    struct result_accuracy result;
+    RESULT_ACCURACY_ROWS(FIELD_FILL, &result)
+    fields_put(writer, &RESULT_ACCURACY, &result);
 }
 
 /* ---- a row */
@@ -231,41 +238,41 @@ static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *g
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
 /* "T_image_outside" of some pairs; null without any. */
-static void put_outside(vp_json_writer *writer, const struct measured_twins *twins, int64_t prompt_tokens,
-                        int64_t image_tokens) {
-    const struct twin_result result = twins_result(twins->pairs, twins->count, twins->method);
-    if (twins->count) twins_put(writer, &result, prompt_tokens, image_tokens);
+static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count,
+                        enum twin_method method, int64_t prompt_tokens, int64_t image_tokens) {
+    const struct twin_result result = twins_result(pairs, count, method);
+    if (count) twins_put(writer, &result, prompt_tokens, image_tokens);
     else put_null(writer, "T_image_outside");
 }
-/* The spread of the totals of the point's runs. */
-static void put_total_spread(vp_json_writer *writer, const struct measured *measured) {
+/* The median of the totals of the point's runs, with its interval. */
+static vp_estimate total_spread(const struct measured *measured) {
     double *totals = resize(NULL, (size_t)measured->count, sizeof *totals), low = 0, high = 0;
     double *sorted = resize(NULL, (size_t)measured->count, sizeof *sorted);
+    vp_estimate spread = estimate_none();
     vp_statistics statistics;
-    int known;
     for (int32_t i = 0; i < measured->count; i++) totals[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
-    known = has_runs(measured)
-            && vp_statistics_compute(totals, (size_t)measured->count, sorted, &statistics) == VP_OK;
-    put_double(writer, "T_total_p50", known ? statistics.p50 : (double)NAN);
-    known = known && vp_statistics_percentile_interval(sorted, (size_t)measured->count, 50, 0.95, &low, &high) == VP_OK;
-    put_interval(writer, "T_total_p50_interval", known, low, high);
+    if (has_runs(measured)
+        && vp_statistics_compute(totals, (size_t)measured->count, sorted, &statistics) == VP_OK) {
+        spread.value = statistics.p50;
+        if (vp_statistics_percentile_interval(sorted, (size_t)measured->count, 50, 0.95, &low, &high) == VP_OK) {
+            spread.low = low;
+            spread.high = high;
+        }
+    }
     free(totals);
     free(sorted);
+    return spread;
 }
-/* "slow_first_run", and "run_flags": six lists with a value of each run. */
+/* "run_flags": six lists with a value of each run. is_outlier: NULL: too few runs to tell. */
 static void put_run_flags(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
-                          int32_t file) {
-    uint8_t *is_outlier = zeroed((size_t)measured->count, 1);
+                          int32_t file, const uint8_t *is_outlier) {
     int32_t count = has_runs(measured) ? measured->count : 0;
-    vp_outliers outliers;
-    int known = can_find_outliers(measured, is_outlier, &outliers);
-    if (known) put_bool(writer, "slow_first_run", outliers.slow_first);
-    else put_null(writer, "slow_first_run");
     vp_json_key(writer, "run_flags");
     vp_json_begin_object(writer);
-    vp_json_key(writer, "outlier"); /* null: too few runs to tell */
+    vp_json_key(writer, "outlier");
     vp_json_begin_array(writer);
-    for (int32_t i = 0; i < count; i++) if (known) vp_json_bool(writer, is_outlier[i]); else vp_json_null(writer);
+    for (int32_t i = 0; i < count; i++)
+        if (is_outlier) vp_json_bool(writer, is_outlier[i]); else vp_json_null(writer);
     vp_json_end_array(writer);
     vp_json_key(writer, "throttled");
     vp_json_begin_array(writer);
@@ -292,58 +299,44 @@ static void put_run_flags(vp_json_writer *writer, const struct measured *measure
         vp_json_end_array(writer);
     }
     vp_json_end_object(writer);
-    free(is_outlier);
 }
+static double ms_of(int64_t ns) { return ns > 0 ? (double)ns / 1e6 : (double)NAN; }
 /* How the point was measured: its runs, what each is marked with, what measuring cost. */
 static void put_measurement(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
                             int32_t file) {
-    int ran = has_runs(measured);
-    put_text(writer, "stop", measured->stop);
-    put_int(writer, "num_runs", ran ? measured->count : 0);
-    put_total_spread(writer, measured);
-    put_double(writer, TERMS[TERM_DECODE_RATE].key, ran ? measured_decode_rate(measured) : (double)NAN);
-    put_double(writer, TERMS[TERM_OUTPUT_RATE].key, ran ? measured_output_rate(measured) : (double)NAN);
-    put_run_flags(writer, measured, gathered, file);
-    put_int(writer, "stamps", measured->stamps);
-    put_double(writer, "T_total_bare", measured->bare_ns > 0 ? (double)measured->bare_ns / 1e6 : (double)NAN);
-    put_double(writer, "T_total_staged", measured->staged_ns > 0 ? (double)measured->staged_ns / 1e6 : (double)NAN);
-    put_int(writer, "num_retries", measured->retries);
-}
-/* The members of an object, into the open one. */
-static void put_members(vp_json_writer *writer, const vp_json *json) {
-    for (uint32_t i = 1, member = 0; member < json->nodes[0].count; member++, i = json->nodes[i + 1].end) {
-        char *key = node_text(json, i);
-        if (key) vp_json_key(writer, key);
-        if (key) json_node(writer, json, i + 1);
-        free(key);
-    }
+    const int ran = has_runs(measured);
+    const vp_estimate spread = total_spread(measured);
+    uint8_t *is_outlier = zeroed((size_t)measured->count, 1);
+    vp_outliers outliers;
+    const int known = can_find_outliers(measured, is_outlier, &outliers), slow_first = known ? outliers.slow_first : -1;
+    struct measured_row row;
+    struct measured_cost cost;
+    MEASURED_ROWS(FIELD_FILL, &row)
+    MEASURED_COST_ROWS(FIELD_FILL, &cost)
+    fields_put(writer, &MEASURED, &row);
+    put_run_flags(writer, measured, gathered, file, known ? is_outlier : NULL);
+    fields_put(writer, &MEASURED_COST, &cost);
+    free(is_outlier);
 }
 /* "twins": the pairs of a point; null: nobody asked for them. "T_image_outside": what they say; null without pairs. */
-static void put_twins(vp_json_writer *writer, const struct measured_twins *twins) {
-    vp_json_key(writer, "twins");
-    if (twins->are_there) {
-        vp_json_begin_object(writer);
-        put_text(writer, "reason", twins->reason);
-        vp_json_key(writer, "pairs");
-        vp_json_begin_array(writer);
-        for (int32_t i = 0; i < twins->count; i++) twin_pair_put(writer, &twins->pairs[i]);
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
-    } else vp_json_null(writer);
-    put_outside(writer, twins, twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
+static void put_twins(vp_json_writer *writer, const struct measured *measured) {
+    const struct twins_object *twins = &measured->twins;
+    if (measured->has_twins) fields_put_object(writer, "twins", &RESULT_TWINS, twins); else put_null(writer, "twins");
+    put_outside(writer, twins->pairs, twins->count, method_of_twins(twins),
+                twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
 }
-/* One of per_sample_results. samples/result.schema.json describes its keys: change both together. */
+/* One of per_sample_results. */
 static void put_row(vp_json_writer *writer, const struct point *point, const struct measured *measured,
                     const struct gathered *gathered, int32_t file) {
     vp_score_outcome outcome;
     struct scoring scoring;
+    struct row_head head;
     score_point(point, &scoring, &outcome);
     vp_json_begin_object(writer);
-    put_int(writer, "sample_id", point->sample->id);
-    put_text(writer, "status", point->reason ? "failed" : "ok");
-    put_text(writer, "reason", point->reason);
-    if (point->is_served) put_served_layout(writer, point, &measured->sizes.json);
-    else put_members(writer, &measured->sizes.json);
+    ROW_HEAD_ROWS(FIELD_FILL, &head)
+    fields_put(writer, &ROW_HEAD, &head);
+    if (point->is_served) put_served_layout(writer, point, &measured->served_sizes);
+    else fields_put(writer, &SIZES, &measured->sizes);
     put_point_tokens(writer, point);
     put_point_answer(writer, point, &outcome);
     vp_json_key(writer, "metadata");
@@ -351,21 +344,18 @@ static void put_row(vp_json_writer *writer, const struct point *point, const str
     put_point_times(writer, point);
     put_measurement(writer, measured, gathered, file);
     if (point->is_served) {
-        put_served_point(writer, point, &measured->sizes.json);
-        put_twins(writer, &measured->twins);
+        put_served_point(writer, point, &measured->served_sizes);
+        put_twins(writer, measured);
     }
     vp_json_end_object(writer);
     scoring_free(&scoring);
 }
 
 /* ---- the head of a file */
-static void put_date(vp_json_writer *writer, const char *key, int64_t unix_s) {
-    char text[40];
+static const char *date_of(int64_t unix_s, char out[40]) {
     time_t seconds = (time_t)unix_s;
     struct tm utc;
-    put_text(writer, key,
-             unix_s && gmtime_r(&seconds, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) ? text
-                                                                                                           : NULL);
+    return unix_s && gmtime_r(&seconds, &utc) && strftime(out, 40, "%Y-%m-%dT%H:%M:%SZ", &utc) ? out : NULL;
 }
 /* Truth: the line is read again, into index->scratch. If it cannot be, the writer fails, and put_result returns the
  * code: a file that only lacks something would pass for a whole one. */
@@ -374,9 +364,10 @@ static int has_read_line(vp_json_writer *writer, struct journal_index *index, in
     return writer->result == VP_OK;
 }
 static void put_sessions(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
-    put_date(writer, "measured_from", gathered->first_s);
-    put_date(writer, "measured_to", gathered->last_s);
-    put_int(writer, "sessions", (int64_t)gathered->session_count);
+    char from[40], to[40];
+    struct result_time times;
+    RESULT_TIME_ROWS(FIELD_FILL, &times)
+    fields_put(writer, &RESULT_TIME, &times);
     for (int all = 0; all < 2; all++) { /* the latest one, with its cold first request; all */
         size_t i = all || !gathered->session_count ? 0 : gathered->session_count - 1;
         vp_json_key(writer, all ? "session_list" : "provenance");
@@ -394,12 +385,18 @@ static void put_sessions(vp_json_writer *writer, struct journal_index *index, co
         if (all) vp_json_end_array(writer);
     }
 }
+static struct field_range ends_of(vp_estimate estimate) {
+    const struct field_range range = {estimate.low, estimate.high};
+    return range;
+}
 /* The tool's own cost: stamps times the cost of one, and pairs of runs without and with them in random order. */
 static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
     const struct number_list *bare = &gathered->lists[LIST_BARE], *staged = &gathered->lists[LIST_STAGED];
     double *scratch = resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN,
            stamps = list_mean(&gathered->lists[LIST_STAMPS]);
-    vp_paired difference;
+    const vp_estimate none = estimate_none();
+    vp_paired difference = {.mean = none, .relative_mean = none, .relative_median = none};
+    struct tool_cost cost;
     int paired = bare->count == staged->count && bare->count
                  && vp_statistics_paired(bare->values, staged->values, bare->count, scratch, &difference) == VP_OK;
     if (gathered->session_count && gathered->sessions[gathered->session_count - 1].at >= 0
@@ -408,22 +405,8 @@ static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, c
         stamp_ns = node_number(
             &index->scratch.json,
             vp_json_get(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "session"), "stamp_cost_ns"));
-    vp_json_key(writer, "tool_cost");
-    vp_json_begin_object(writer);
-    put_double(writer, "stamps_per_request", stamps);
-    put_double(writer, "stamp_cost_ns", stamp_ns);
-    put_double(writer, "stamps_share",
-               stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6));
-    put_int(writer, "bare_pairs", paired ? (int64_t)difference.count : 0);
-    put_double(writer, "bare_difference_ms", paired ? difference.mean.value : (double)NAN); /* staged - bare */
-    put_interval(writer, "bare_difference_ms_interval", paired, difference.mean.low, difference.mean.high);
-    put_double(writer, "bare_difference_share", paired ? difference.relative_mean.value : (double)NAN);
-    put_interval(writer, "bare_difference_share_interval", paired, difference.relative_mean.low,
-                 difference.relative_mean.high);
-    put_double(writer, "bare_difference_share_median", paired ? difference.relative_median.value : (double)NAN);
-    put_interval(writer, "bare_difference_share_median_interval", paired, difference.relative_median.low,
-                 difference.relative_median.high);
-    vp_json_end_object(writer);
+    TOOL_COST_ROWS(FIELD_FILL, &cost)
+    fields_put_object(writer, "tool_cost", &TOOL_COST, &cost);
     free(scratch);
 }
 static void put_kernel_pass(vp_json_writer *writer, struct journal_index *index,
@@ -437,16 +420,6 @@ static void put_kernel_pass(vp_json_writer *writer, struct journal_index *index,
         json_node(writer, &index->scratch.json, vp_json_get(&index->scratch.json, 0, "kernels"));
     }
     vp_json_end_array(writer);
-}
-static void put_run_counts(vp_json_writer *writer, const struct gathered *gathered) {
-    put_int(writer, "num_runs", gathered->run_count);
-    put_int(writer, "num_outlier_runs", gathered->outlier_count);
-    put_int(writer, "num_throttled_runs", gathered->throttled_count);
-    put_int(writer, "num_retries", gathered->retry_count);
-    vp_json_key(writer, "stops"); /* what ended the runs of how many points */
-    vp_json_begin_object(writer);
-    for (int i = 1; i <= VP_STOP_LAST_; i++) put_int(writer, vp_stop_name(i), gathered->stops[i]);
-    vp_json_end_object(writer);
 }
 /* A member of the head's "server". */
 static void put_of_server(vp_json_writer *writer, const char *key, const vp_json *server) {
@@ -498,7 +471,7 @@ static void put_tier_range(vp_json_writer *writer, const vp_tier *tier) {
 }
 /* The model's blocks and shape; of a server nobody knows them. */
 static void put_model_shape(vp_json_writer *writer, const struct journal_index *index, int is_known) {
-    if (is_known) put_int(writer, "num_total_blocks", index->total_blocks);
+    if (is_known) put_int(writer, "num_total_blocks", index->head.num_total_blocks);
     else put_null(writer, "num_total_blocks");
     vp_json_key(writer, "model_shape");
     if (is_known && index->model_shape) vp_json_raw(writer, index->model_shape, strlen(index->model_shape));
@@ -515,44 +488,21 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     }
     if (is_server) put_server(writer, index);
 }
-/* The members before the rows. samples/result.schema.json describes the keys: change both together. "plan", "status"
- * and "num_failed" stand first: the next sweep reads only the first bytes of the file to know it (result_check). */
+/* The members before the rows. "plan", "status" and "num_failed" are first: the next sweep reads only the first bytes
+ * of the file to know it (result_check). */
 static void put_result_head(vp_json_writer *writer, struct journal_index *index,
                             const struct index_configuration *configuration, const struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
     const int is_server = knobs_are_served(&configuration->knobs);
-    put_text(writer, "schema", "vlmprof-sweep-2");
-    put_text(writer, "plan", index->plan);
-    put_text(writer, "status",
-             gathered->missing_count  ? "partial"
-             : gathered->failed_count ? "complete with failures"
-                                      : "complete");
-    put_int(writer, "num_failed", gathered->failed_count);
-    put_int(writer, "num_ok", gathered->ok_count);
-    put_int(writer, "num_missing", gathered->missing_count);
-    put_int(writer, "num_samples", set->sample_count);
-    put_int(writer, "num_runs_per_sample", index->run_count);
-    put_text(writer, "timing", index->timing);
-    put_bool(writer, "synthetic", index->synthetic);
-    put_text(writer, "model", is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->model);
-    put_text(writer, "architecture", index->architecture);
-    put_text(writer, "dataset_name", set->task);
-    put_text(writer, "data", set->path);
-    put_text(writer, "data_hash", set->hash);
-    put_int(writer, "max_new_tokens", set->new_tokens);
+    struct result_head head;
+    RESULT_ROWS(FIELD_FILL, &head)
+    fields_put(writer, &RESULT, &head);
     put_setting(writer, index, &configuration->knobs);
-    put_double(writer, "accuracy", list_mean(&gathered->lists[LIST_ACCURACY]));
-    put_double(writer, "accuracy_std", list_std(&gathered->lists[LIST_ACCURACY]));
-    put_text(writer, "accuracy_metric", set->metric);
-    put_int(writer, "accuracy_count", (int64_t)gathered->lists[LIST_ACCURACY].count);
-    put_text(writer, "accuracy_reason",
-             gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with");
-    put_accuracy_spread(writer, gathered);
+    put_accuracy(writer, set, gathered);
     put_vision(writer, configuration, gathered);
-    put_run_counts(writer, gathered);
     if (is_server) {
         put_int(writer, "num_cached_runs", gathered->cached_count);
-        put_outside(writer, &gathered->twins, -1, -1);
+        put_outside(writer, gathered->twins.pairs, gathered->twins.count, gathered->twins.method, -1, -1);
         put_null_reasons_of(writer, gathered);
     }
     put_sessions(writer, index, gathered);

@@ -3,7 +3,7 @@
 #include "sweep/served_point.h"
 
 #include "base/console.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/picture.h"
@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: fewer than 16 are refused by some servers */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
@@ -22,7 +21,8 @@ static const char WARM_UP_TEXT[] = "Describe what you see.";
 struct sent_picture {
     int32_t width_px, height_px; /* that it was made for; 0: the file as it is */
     struct picture picture;
-    vp_image pixels;             /* with --unique_image and --twins: what each request's own image is made of */
+    vp_image resized;            /* with --unique_image and --twins, where it is resized */
+    const vp_image *pixels;      /* with both: what each request's own image is made of */
     char *reason;                /* why there is none; NULL: there is one */
     struct sent_picture *next;
 };
@@ -31,7 +31,6 @@ struct served_sweep {
     struct twin_memory *texts;  /* [variants] */
     struct sent_picture *pictures;
     vp_image image;             /* of the sample; without pixels until an image must be made of it */
-    uint64_t turn;              /* requests so far: no two are alike with --unique_image and --no_cache */
     int no_cache, unique_image; /* truths */
 };
 
@@ -58,15 +57,12 @@ static int check_body(const struct sweep *sweep, size_t variant) {
     const uint8_t rgb[3] = {0, 0, 0};
     struct picture picture;
     struct question question;
-    vp_exchange exchange;
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
+    int code;
     picture_of_pixels(rgb, 1, 1, &picture);
     question = question_of(sweep, variant, &picture, WARM_UP_TEXT, 1);
-    result = ask_begin(&sweep->served->endpoints[variant], &question, &exchange, &error);
-    ask_free(&exchange);
+    code = ask_check(&sweep->served->endpoints[variant], &question);
     picture_free(&picture);
-    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--request_knob", result, &error);
+    return code;
 }
 int served_open(struct sweep *sweep) {
     const struct variants *variants = &sweep->plan.variants;
@@ -95,7 +91,7 @@ void served_end(struct sweep *sweep) {
     while (served->pictures) {
         struct sent_picture *next = served->pictures->next;
         picture_free(&served->pictures->picture);
-        if (served->pictures->pixels.rgb) vp_image_free(&served->pictures->pixels);
+        if (served->pictures->resized.rgb) vp_image_free(&served->pictures->resized);
         free(served->pictures->reason);
         free(served->pictures);
         served->pictures = next;
@@ -143,25 +139,13 @@ void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     vp_json_end_object(writer);
 }
 void served_put_sizes(vp_json_writer *writer, const struct open_point *point) {
-    const struct configuration *configuration = point->configuration;
     const struct sent_picture *sent = point->sent && !point->sent->reason ? point->sent : NULL;
-    vp_json_key(writer, "sizes");
-    vp_json_begin_object(writer);
-    knob_put(writer, KNOB_TIER, &configuration->knobs);
-    knob_put(writer, KNOB_TOKENS, &configuration->knobs);
-    vp_json_key(writer, "sent_image");
-    if (sent) {
-        vp_json_begin_object(writer);
-        put_int(writer, "width_px", sent->picture.width_px);
-        put_int(writer, "height_px", sent->picture.height_px);
-        put_int(writer, "bytes", (int64_t)sent->picture.byte_count);
-        put_text(writer, "media_type", sent->picture.media_type);
-        put_bool(writer, "is_resized", sent->width_px > 0);
-        vp_json_end_object(writer);
-    } else vp_json_null(writer);
-    if (point->tokens_by_rule >= 0) put_int(writer, "image_tokens_by_rule", point->tokens_by_rule);
-    else put_null(writer, "image_tokens_by_rule");
-    vp_json_end_object(writer);
+    struct sent_image image;
+    struct served_sizes sizes;
+    if (sent) { SENT_IMAGE_ROWS(FIELD_FILL, &image) }
+    SERVED_SIZES_ROWS(FIELD_FILL, FIELD_SKIP, &sizes)
+    sizes.sent_image = sent ? &image : NULL;
+    fields_put_object(writer, "sizes", &SERVED_SIZES, &sizes);
 }
 /* What a server says of itself, as JSON on one line; null where it says nothing, or too much. */
 static void put_words(vp_json_writer *writer, const char *key, struct endpoint *endpoint, const char *path) {
@@ -238,15 +222,15 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
 }
 
 /* ---- the images of a sample */
-/* Makes an image of a size. Returns 0, or EXIT_DEVICE when memory is out; sent->reason says why there is none. */
+/* Makes an image of a size, of the file's pixels, which are decoded at most once for a sample. Returns 0, or
+ * EXIT_DEVICE when memory is out; sent->reason says why there is none. */
 static int make_picture(struct sweep *sweep, const struct sample *sample, struct sent_picture *sent) {
     struct served_sweep *served = sweep->served;
-    const int is_pixels = sent->width_px > 0 || served->unique_image;
+    const int is_resized = sent->width_px > 0, is_file = !is_resized && !served->unique_image;
     const int keeps_pixels = served->unique_image || is_given(sweep->options, "twins");
     char reason[LINE_BYTES] = "";
     int code = 0;
-    if (is_pixels && !served->image.rgb) code = sample_image(sample, &served->image, reason, sizeof reason);
-    if (!code && !is_pixels) {
+    if (is_file) {
         code = picture_of_file(sample->image_path, &sent->picture, reason, sizeof reason);
         if (!code && (sent->picture.width_px != sample->width_px || sent->picture.height_px != sample->height_px)) {
             snprintf(reason, sizeof reason, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was "
@@ -255,14 +239,18 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
                      sample->height_px);
             code = EXIT_INPUT;
         }
-        if (!code && keeps_pixels) code = sample_image(sample, &sent->pixels, reason, sizeof reason);
-    } else if (!code)
-        code = picture_resized(&served->image, sent->width_px ? sent->width_px : served->image.width_px,
-                               sent->width_px ? sent->height_px : served->image.height_px, &sent->pixels,
-                               &sent->picture, reason, sizeof reason);
-    if (sent->pixels.rgb && !keeps_pixels) {
-        vp_image_free(&sent->pixels);
-        sent->pixels.rgb = NULL;
+    }
+    if (!code && (keeps_pixels || !is_file) && !served->image.rgb)
+        code = sample_image(sample, &served->image, reason, sizeof reason);
+    if (!code && is_resized)
+        code = picture_resized(&served->image, sent->width_px, sent->height_px, &sent->resized, &sent->picture, reason,
+                               sizeof reason);
+    else if (!code && !is_file)
+        picture_of_pixels(served->image.rgb, served->image.width_px, served->image.height_px, &sent->picture);
+    sent->pixels = is_resized ? &sent->resized : &served->image;
+    if (sent->resized.rgb && !keeps_pixels) {
+        vp_image_free(&sent->resized);
+        sent->resized.rgb = NULL;
     }
     if (code == EXIT_DEVICE) return complain(EXIT_DEVICE, "%s", reason);
     if (code) sent->reason = copy_text(reason, strlen(reason));
@@ -303,41 +291,6 @@ int served_begin(struct sweep *sweep, struct open_point *point, const struct sam
 }
 
 /* ---- one request */
-/* Asks the server of a variant once. *status becomes the HTTP status, *attempts how often it was sent. Returns 0 with
- * *run filled, EXIT_INTERRUPTED, or an exit code with a line in `reason`. */
-struct asked { int status; int32_t attempts; };
-static int ask_once(struct sweep *sweep, size_t variant, struct question *question, struct pass_result *run,
-                    struct asked *asked, char *reason, size_t capacity) {
-    struct endpoint *endpoint = &sweep->served->endpoints[variant];
-    const uint64_t once = hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()),
-                                      (int64_t)sweep->served->turn++);
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_exchange exchange;
-    char salt[32];
-    vp_result result;
-    int code;
-    snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)once);
-    if (question->no_cache) question->cache_salt = salt;
-    memset(asked, 0, sizeof *asked);
-    result = ask_begin(endpoint, question, &exchange, &error);
-    if (result != VP_OK) {
-        error_line(reason, capacity, result, &error);
-        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
-    } else {
-        code = endpoint_try(endpoint, &exchange, reason, capacity);
-        asked->status = exchange.http_status;
-        asked->attempts = exchange.attempts;
-    }
-    if (!code) {
-        ask_result(&exchange, run);
-        endpoint_hide_key(endpoint, run->answer);
-        endpoint_hide_key(endpoint, run->served->reasoning);
-        endpoint_hide_key(endpoint, run->served->timings);
-        endpoint_hide_key(endpoint, run->served->model);
-    }
-    ask_free(&exchange);
-    return code;
-}
 /* Truth: the server understood the request and does not take it: another attempt would end the same. */
 static int is_refused(int status) { return status == 400 || status == 413 || status == 422; }
 
@@ -370,10 +323,10 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
     for (size_t i = 0; i < variants->count && !code; i++) {
         struct question question = question_of(sweep, i, point->sent ? &picture : NULL, WARM_UP_TEXT, WARM_UP_TOKENS);
         char reason[LINE_BYTES];
-        struct asked asked;
+        struct sent_request sent;
         show_progress("warm-up of %s at %s", variants->items[i].model, variants->items[i].endpoint);
-        code = ask_once(sweep, i, &question, &first[i], &asked, reason, sizeof reason);
-        if (code && code != EXIT_INTERRUPTED && is_refused(asked.status)) {
+        code = ask_once(&sweep->served->endpoints[i], &question, &first[i], &sent, reason, sizeof reason);
+        if (code && code != EXIT_INTERRUPTED && is_refused(sent.http_status)) {
             drop_variant(sweep, i, reason);
             code = 0;
         } else if (code && code != EXIT_INTERRUPTED)
@@ -387,9 +340,8 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
 int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
                size_t capacity, int *is_device) {
     const size_t variant = variant_index(sweep, point->configuration);
-    struct picture marked;
     struct question question;
-    struct asked asked;
+    struct sent_request sent;
     int32_t retries = 0;
     int code = 0;
     *is_device = 0;
@@ -399,29 +351,22 @@ int served_run(struct sweep *sweep, struct open_point *point, const struct sampl
         snprintf(reason, capacity, "%s", point->configuration->dropped);
         return 0;
     }
-    memset(&marked, 0, sizeof marked);
     question = question_of(sweep, variant, point->sent ? &point->sent->picture : NULL, sample->prompt,
                            point->configuration->set->new_tokens);
     question.ignore_eos = sweep->plan.ignore_eos;
+    if (sweep->served->unique_image && point->sent) question.unique = point->sent->pixels;
     for (;;) {
         runs_free(sweep->run, 1);
         sweep->run = runs_make(1, 1);
-        if (sweep->served->unique_image && point->sent) {
-            picture_free(&marked);
-            picture_marked(&point->sent->pixels, hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()),
-                           &marked);
-            question.picture = &marked;
-        }
-        code = ask_once(sweep, variant, &question, sweep->run, &asked, reason, capacity);
-        if (asked.attempts > 1) retries += asked.attempts - 1;
+        code = ask_once(&sweep->served->endpoints[variant], &question, sweep->run, &sent, reason, capacity);
+        if (sent.attempts > 1) retries += sent.attempts - 1;
         /* the client has tried again what had not begun; what broke off is tried again here */
-        if (code != EXIT_DEVICE || asked.status != 200 || retries >= sweep->max_retries) break;
+        if (code != EXIT_DEVICE || sent.http_status != 200 || retries >= sweep->max_retries) break;
         retries++;
     }
-    picture_free(&marked);
     point->retries += retries;
     if (!code) reason[0] = 0;
-    *is_device = code == EXIT_DEVICE && !is_refused(asked.status);
+    *is_device = code == EXIT_DEVICE && !is_refused(sent.http_status);
     return code == EXIT_INTERRUPTED ? code : 0;
 }
 
@@ -436,7 +381,7 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     struct twin_plan plan;
     memset(&plan, 0, sizeof plan);
     plan.endpoint = &sweep->served->endpoints[variant];
-    plan.image = &point->sent->pixels;
+    plan.image = point->sent->pixels;
     plan.text = sample->prompt;
     plan.knobs = asked->knobs;
     plan.knob_count = asked->knob_count;

@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "dataset/plan.h"
 #include "model/model.h"
-#include "request/request.h"
+#include "measure/engine.h"
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 #include "vlmprof.h"

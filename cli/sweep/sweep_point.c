@@ -4,12 +4,12 @@
 #include "base/console.h"
 #include "base/noise.h"
 #include "dataset/dataset.h"
-#include "request/input.h"
-#include "request/provenance.h"
-#include "request/record.h"
+#include "measure/input.h"
+#include "measure/provenance.h"
+#include "measure/record.h"
+#include "profile/profile.h"
+#include "results/fields.h"
 #include "sweep/journal_line.h"
-#include "sweep/profile.h"
-#include "sweep/served_line.h"
 #include "sweep/served_point.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
@@ -43,58 +43,35 @@ int is_same_grid(const struct sweep *sweep) {
 }
 static void put_head_configuration(vp_json_writer *writer, const struct sweep *sweep,
                                    const struct configuration *configuration) {
+    struct configuration_line line;
+    CONFIGURATION_ROWS(FIELD_FILL, &line)
     vp_json_begin_object(writer);
-    put_text(writer, "file_name", configuration->file_name);
-    put_int(writer, "set", (int64_t)(configuration->set - sweep->plan.sets));
+    fields_put(writer, &CONFIGURATION, &line);
     knob_put_journal(writer, &configuration->knobs);
     vp_json_end_object(writer);
 }
 static void put_head_dataset(vp_json_writer *writer, const struct dataset *dataset) {
+    struct data_line line;
     char hash[24];
-    vp_json_begin_object(writer);
-    put_text(writer, "task", dataset->task);
-    put_text(writer, "path", dataset->path);
-    put_text(writer, "metric", vp_score_metric_of(dataset->metric)->name);
-    put_int(writer, "max_new_tokens", dataset->new_tokens);
-    put_int(writer, "num_samples", (int64_t)dataset->count);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)dataset->hash);
-    put_text(writer, "content_hash", hash);
+    DATA_ROWS(FIELD_FILL, &line)
+    vp_json_begin_object(writer);
+    fields_put(writer, &DATA, &line);
     vp_json_end_object(writer);
 }
 /* The model's shape: what a latency model of the results must know of it (`fit`: num_experts), and what tells two
  * models of one name apart. */
 static void put_model_shape(vp_json_writer *writer, const vp_model_config *config) {
-    vp_json_key(writer, "model_shape");
-    vp_json_begin_object(writer);
-    put_int(writer, "num_experts", config->expert_count);
-    put_int(writer, "top_k", config->top_k);
-    put_int(writer, "d_model", config->d_model);
-    put_int(writer, "n_heads", config->head_count);
-    put_int(writer, "n_layers", config->block_count);
-    put_int(writer, "expert_dim", config->expert_dim);
-    put_int(writer, "vocab_size", config->vocab_size);
-    put_int(writer, "vit_width", config->vit_width);
-    put_int(writer, "vit_layers", config->vit_block_count);
-    vp_json_end_object(writer);
+    struct model_shape shape;
+    MODEL_SHAPE_ROWS(FIELD_FILL, &shape)
+    fields_put_object(writer, "model_shape", &MODEL_SHAPE, &shape);
 }
 int write_head(struct sweep *sweep) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    put_text(writer, "schema", JOURNAL_SCHEMA);
-    put_text(writer, "plan", sweep->index.plan);
-    put_int(writer, "rank", sweep->rank.rank);
-    put_int(writer, "world_size", sweep->rank.world_size);
-    put_text(writer, "model", sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name);
-    put_bool(writer, "synthetic", sweep->model.synthetic);
-    put_text(writer, "timing", sweep->served ? "off" : text_of(sweep->options, "timing"));
-    put_bool(writer, "ignore_eos", sweep->plan.ignore_eos);
-    put_int(writer, "num_runs_per_sample", sweep->plan.run_count);
-    put_int(writer, "num_total_blocks", sweep->model.config.block_count);
-    put_int(writer, "bare_every", sweep->bare_every);
-    if (sweep->served) served_put_head(writer, sweep);
-    else {
-        put_text(writer, "architecture", vp_architecture_name(sweep->model.config.architecture));
-        put_model_shape(writer, &sweep->model.config);
-    }
+    struct head_line line;
+    HEAD_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    fields_put(writer, &HEAD, &line);
+    if (sweep->served) served_put_head(writer, sweep); else put_model_shape(writer, &sweep->model.config);
     vp_json_key(writer, "options");
     put_options(writer, sweep->options);
     vp_json_key(writer, "data");
@@ -135,22 +112,13 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
 }
 static int write_sample(struct sweep *sweep, size_t set, const struct sample *sample) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    put_int(writer, "sample", sample->id);
-    put_int(writer, "set", (int64_t)set);
-    put_text(writer, "prompt", sample->prompt);
-    if (sweep->served) put_null(writer, "input_text_tokens"); /* only the server's tokenizer knows */
-    else put_int(writer, "input_text_tokens", sample->text_count);
+    struct sample_line line;
+    SAMPLE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    fields_put(writer, &SAMPLE, &line);
     put_metadata(writer, &sweep->scratch, sample);
     return journal_line_append(&sweep->journal);
 }
-/* The beginning of a point's line; `last` becomes this line's place once it is written. */
-static vp_json_writer *point_begin(struct sweep *sweep, const struct open_point *point, const struct sample *sample) {
-    vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    put_text(writer, "config", point->configuration->file_name);
-    put_int(writer, "sample_id", sample->id);
-    put_int(writer, "prev", point->last);
-    return writer;
-}
+/* Writes a point's line, which becomes its last one. */
 static int point_append(struct sweep *sweep, struct open_point *point) {
     int64_t at;
     struct text_buffer line;
@@ -166,92 +134,57 @@ static int point_append(struct sweep *sweep, struct open_point *point) {
     if ((code = journal_append(&sweep->journal, line.data, line.bytes)) == 0) point->last = at;
     return code;
 }
-static void put_stages(vp_json_writer *writer, const vp_stage_times *times) {
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
-    for (int i = 0; i < VP_STAGE_COUNT; i++) {
-        if (!times->ran[i]) continue;
-        vp_json_key(writer, vp_stage_name((vp_stage)i));
-        vp_json_begin_array(writer);
-        vp_json_int(writer, times->wall_ns[i]);
-        vp_json_int(writer, times->device_ns[i]);
-        vp_json_int(writer, times->launches[i]);
-        vp_json_int(writer, times->flops[i]);
-        vp_json_int(writer, times->bytes[i]);
-        vp_json_end_array(writer);
-    }
-    vp_json_end_object(writer);
+static int point_write(struct sweep *sweep, struct open_point *point, const struct fields *fields, const void *line) {
+    fields_put(journal_line_begin(&sweep->journal), fields, line);
+    return point_append(sweep, point);
+}
+/* The last reading as JSON; NULL: there is none. */
+static const char *telemetry_text(const struct sweep *sweep, struct text_buffer *text) {
+    vp_json_writer writer;
+    if (!sweep->has_telemetry) return NULL;
+    vp_json_writer_init_sink(&writer, text_sink, text, 0);
+    put_telemetry(&writer, &sweep->telemetry);
+    return vp_json_finish(&writer) == VP_OK ? text->data : NULL;
 }
 static int write_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                      const struct pass_result *run) {
-    vp_json_writer *writer = point_begin(sweep, point, sample);
-    put_int(writer, "run", point->runs);
-    put_int(writer, "session", sweep->engine->session_at);
-    put_int(writer, "unix_s", (int64_t)time(NULL));
-    put_int(writer, "total_ns", run->total_ns);
-    put_answer(writer, "answer", run);
-    if (run->served) {
-        served_put(writer, run->served);
-        return point_append(sweep, point);
-    }
-    put_int(writer, "stamps", sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS);
-    put_stages(writer, &run->times);
-    vp_json_key(writer, "step_ns");
-    vp_json_begin_array(writer);
-    for (int32_t i = 0; !sweep->timing_off && i + 1 < run->token_count; i++) vp_json_int(writer, run->step_ns[i]);
-    vp_json_end_array(writer);
-    put_ints(writer, "tokens", run->tokens, run->token_count);
-    put_bool(writer, "ended_by_eos", run->ended_by_eos);
-    put_bool(writer, "throttled", sweep->is_throttled);
-    vp_json_key(writer, "telemetry");
-    if (sweep->has_telemetry) put_telemetry(writer, &sweep->telemetry); else vp_json_null(writer);
-    if (run->has_energy) {
-        put_double(writer, "energy_j", run->energy_j);
-        put_double(writer, "energy_resolution_j", run->energy_resolution_j);
-    }
-    return point_append(sweep, point);
+    struct text_buffer text = {NULL, 0, 0};
+    const char *telemetry = telemetry_text(sweep, &text);
+    struct run_line line;
+    int code;
+    line.pass = *run;
+    line.step_count = !sweep->timing_off && run->token_count > 1 ? run->token_count - 1 : 0;
+    if (!run->has_energy) line.pass.energy_j = line.pass.energy_resolution_j = (double)NAN;
+    RUN_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    code = point_write(sweep, point, run->served ? &SERVED_RUN : &RUN, &line);
+    free(text.data);
+    return code;
 }
-/* A run without stage times and one with them. */
-struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
 static int write_bare(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                       const struct bare_pair *pair) {
-    vp_json_writer *writer = point_begin(sweep, point, sample);
-    vp_json_key(writer, "bare");
-    vp_json_begin_object(writer);
-    put_int(writer, "bare_total_ns", pair->bare_ns);
-    put_int(writer, "staged_total_ns", pair->staged_ns);
-    put_bool(writer, "bare_first", pair->bare_first);
-    vp_json_end_object(writer);
-    put_int(writer, "session", sweep->engine->session_at);
-    return point_append(sweep, point);
+    struct bare_line line;
+    line.pair = *pair;
+    BARE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    return point_write(sweep, point, &BARE, &line);
 }
 /* The twins of a point, or why there are none. */
 static int write_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                        const struct twins *twins, const char *reason) {
-    vp_json_writer *writer = point_begin(sweep, point, sample);
-    vp_json_key(writer, "twins");
-    vp_json_begin_object(writer);
-    put_text(writer, "method", text_of(sweep->options, "twins_method"));
-    put_text(writer, "reason", reason[0] ? reason : NULL);
-    put_int(writer, "prompt_tokens", twins->prompt_tokens);
-    put_int(writer, "image_tokens", twins->image_tokens);
-    vp_json_key(writer, "pairs");
-    vp_json_begin_array(writer);
-    for (int32_t i = 0; i < twins->count; i++) twin_pair_put(writer, &twins->pairs[i]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
-    put_int(writer, "session", sweep->engine->session_at);
-    return point_append(sweep, point);
+    struct twins_line line;
+    TWINS_OBJECT_ROWS(FIELD_FILL, &line.twins)
+    line.twins.count = twins->count;
+    TWINS_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    return point_write(sweep, point, &TWINS, &line);
 }
 /* A stage whose kernels were timed: the rest of its time on the device is idle. */
-static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device_ms) {
-    double kernel_ms = (double)run->times.kernel_ns[stage] / 1e6;
+static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device) {
+    const double kernels = (double)run->times.kernel_ns[stage] / 1e6;
+    struct kernel_stage line;
+    KERNEL_STAGE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     vp_json_key(writer, vp_stage_name((vp_stage)stage));
     vp_json_begin_object(writer);
-    put_double(writer, "device_ms", device_ms);
-    put_double(writer, "kernel_ms", kernel_ms);
-    put_double(writer, "idle_share", device_ms > 0 ? 1 - kernel_ms / device_ms : (double)NAN);
-    vp_json_key(writer, "parts"); /* kernel_ms by part of the model */
+    fields_put(writer, &KERNEL_STAGE, &line);
+    vp_json_key(writer, "parts");
     vp_json_begin_object(writer);
     for (int part = 0; part < VP_PART_COUNT; part++)
         if (run->times.part_ns[stage][part])
@@ -263,13 +196,11 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
                          const struct configuration *configuration, const struct sample *sample,
                          const struct pass_result *run) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
+    struct kernels_line line;
+    KERNELS_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     vp_json_key(writer, "kernels");
     vp_json_begin_object(writer);
-    put_text(writer, "config", configuration->file_name);
-    put_int(writer, "sample_id", sample->id);
-    put_int(writer, "views", input->layout ? input->layout->views : 0);
-    put_int(writer, "total_sequence_length", sequence_of(input));
-    put_double(writer, "T_total", metric_of(run, METRIC_TOTAL));
+    fields_put(writer, &KERNELS, &line);
     vp_json_key(writer, "stages");
     vp_json_begin_object(writer);
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
@@ -305,11 +236,11 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     vp_json_end_object(writer);
 }
 static int write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
-    vp_json_writer *writer = point_begin(sweep, point, sample);
+    vp_json_writer *writer = journal_line_begin(&sweep->journal);
+    struct done_line line;
     int code;
-    put_int(writer, "done", point->runs);
-    put_text(writer, "stop", vp_stop_name((int32_t)stop));
-    put_int(writer, "retries", point->retries);
+    DONE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    fields_put(writer, &DONE, &line);
     put_point_layout_of(writer, sweep, point, sample);
     code = point_append(sweep, point);
     point->is_open = 0;
@@ -321,11 +252,11 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
  * open. */
 static int write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
                         int hold) {
-    vp_json_writer *writer = point_begin(sweep, point, sample);
+    vp_json_writer *writer = journal_line_begin(&sweep->journal);
+    struct failed_line line;
     int code;
-    put_text(writer, "failed", reason);
-    put_int(writer, "attempts", point->retries + 1);
-    put_int(writer, "retries", point->retries);
+    FAILED_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    fields_put(writer, &FAILED, &line);
     put_point_layout_of(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;
     if (hold) text_add(&sweep->held, sweep->journal.line.data, sweep->journal.line.bytes);
@@ -361,7 +292,7 @@ static void block_begin(struct sweep *sweep) {
 static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_reading now;
     vp_noise noise;
-    vp_json_writer *writer;
+    struct noise_line line;
     int code;
     if (sweep->runs_now == sweep->block_runs) return 0;
     vp_noise_read(noise_root(), &now);
@@ -369,12 +300,9 @@ static int block_end(struct sweep *sweep, int is_last) {
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
     /* a server on this machine is one of the other processes: what else runs cannot be told apart from it */
     if (sweep->served && served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
-    writer = journal_line_begin(&sweep->journal);
-    vp_json_key(writer, "noise");
-    vp_json_begin_object(writer);
-    put_int(writer, "from", sweep->block_from);
-    put_noise_block(writer, &noise);
-    vp_json_end_object(writer);
+    line.noise = noise;
+    NOISE_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    fields_put_object(journal_line_begin(&sweep->journal), "noise", &NOISE_LINE, &line);
     code = journal_line_append(&sweep->journal);
     sweep->block_reading = now;
     sweep->block_from = sweep->journal.end;

@@ -5,10 +5,9 @@
 #include "tile/tile_families.h"
 
 #include "base/console.h"
-#include "base/document.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "tile/family.h"
 #include "model/image.h"
 #include "tile/tile_options.h"
@@ -17,7 +16,6 @@
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,19 +35,24 @@ struct family_job {
     int64_t row_count, refused_count;
     vp_json_writer writer; /* of --json, to stdout */
 };
-#define COUNTED(member) offsetof(vp_vision_count, member)
-static const struct column FAMILY_COLUMNS[] = {/* members of vp_vision_count, all int64 */
-                                               {"resized_width", COUNTED(resized_width_px)},
-                                               {"resized_height", COUNTED(resized_height_px)},
-                                               {"rows", COUNTED(rows)},
-                                               {"cols", COUNTED(cols)},
-                                               {"tiles_with_global", COUNTED(views)},
-                                               {"feature_tokens", COUNTED(feature_tokens)},
-                                               {"separator_tokens", COUNTED(separator_tokens)},
-                                               {"marker_tokens", COUNTED(marker_tokens)},
-                                               {"total_tokens", COUNTED(total_tokens)}};
-
-enum { FAMILY_COLUMN_COUNT = sizeof FAMILY_COLUMNS / sizeof *FAMILY_COLUMNS };
+/* An image in a family. Its counts are below 0 where the family has none or the size is refused. */
+struct family_line {
+    const vp_family *family;
+    const char *name, *error, *file; /* error, file: NULL: none */
+    int64_t width, height;           /* below 0: not known */
+    vp_vision_count count;
+};
+enum { WITH_FAMILY = 1, WITH_FILES = 2, COLUMNS_MOST = 24 };
+#define LINE(member) CELL(struct family_line, member)
+#define COUNTED(key, member) {LINE(count.member), key, .rules = COLUMN_FROM_0}
+static const struct table_column SIZE_COLUMNS[] = {
+    {LINE(width), "width", .rules = COLUMN_FROM_0}, {LINE(height), "height", .rules = COLUMN_FROM_0},
+    {LINE(name), "family", .in = WITH_FAMILY}};
+static const struct table_column COUNT_COLUMNS[] = {
+    COUNTED("resized_width", resized_width_px), COUNTED("resized_height", resized_height_px), COUNTED("rows", rows),
+    COUNTED("cols", cols), COUNTED("tiles_with_global", views), COUNTED("feature_tokens", feature_tokens),
+    COUNTED("separator_tokens", separator_tokens), COUNTED("marker_tokens", marker_tokens),
+    COUNTED("total_tokens", total_tokens), {LINE(error), "error"}, {LINE(file), "file", .in = WITH_FILES}};
 
 static struct image_size *add_size(struct family_job *job, int64_t width, int64_t height, const char *file) {
     struct image_size *size;
@@ -192,84 +195,71 @@ static void key_text(const vp_family *family, const vp_family_key *key, char *ou
         snprintf(out, capacity, "%.*s", (int)strcspn(word, " "), word);
     } else snprintf(out, capacity, "%lld", (long long)family->value[key->slot]);
 }
-static void put_keys(vp_json_writer *writer, const vp_family *family, int count) {
-    char text[64];
-    for (int i = 0; i < count; i++) {
-        const vp_family_key *key = &family->preset->keys[i];
-        if (!key->name) continue;
-        key_text(family, key, text, sizeof text);
-        vp_json_key(writer, key->name);
-        if (key->slot == VP_SLOT_SPLIT && family->preset->words) vp_json_string(writer, text);
-        else if (key->slot == VP_SLOT_RATIO) vp_json_double(writer, family->ratio);
-        else vp_json_int(writer, family->value[key->slot]);
-    }
+/* A key of the family: as JSON a number, or a word of a list; as CSV as one would type it. */
+static void cell_key_text(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const vp_family *family = ((const struct family_line *)row)->family;
+    const vp_family_key *key = family->preset->keys;
+    (void)context;
+    while (!key->name || strcmp(key->name, cell->key)) key++;
+    key_text(family, key, own, CELL_BYTES);
+    cell_set_text(cell, own);
+}
+static void cell_key(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const vp_family *family = ((const struct family_line *)row)->family;
+    const vp_family_key *key = family->preset->keys;
+    while (!key->name || strcmp(key->name, cell->key)) key++;
+    if (key->slot == VP_SLOT_RATIO) *cell = KEY(key->name, family->ratio);
+    else if (key->slot == VP_SLOT_SPLIT && family->preset->words) cell_key_text(row, context, cell, own);
+    else *cell = KEY(key->name, family->value[key->slot]);
+}
+/* Adds the columns of the first keys of a family. Returns how many. */
+static size_t key_columns(const vp_family *family, int keys, int in_csv, struct table_column *columns) {
+    size_t count = 0;
+    for (int i = 0; i < keys; i++)
+        for (int csv = 0; csv <= in_csv && family->preset->keys[i].name; csv++)
+            columns[count++] = (struct table_column){
+                CELL_MADE(csv ? cell_key_text : cell_key), family->preset->keys[i].name,
+                .rules = csv ? COLUMN_NOT_IN_JSON : COLUMN_NOT_IN_CSV};
+    return count;
 }
 
 /* Truth: every image has the same count in this family. */
 static int is_constant(const vp_family *family) { return !strcmp(family->preset->rule, "constant"); }
-static void family_head(struct family_job *job) {
-    const vp_family *family = &job->families[0];
+/* The line as a table of one row: its size, the keys of its family, its counts. */
+static struct table line_table(const struct family_job *job, const struct family_line *line,
+                               struct table_column columns[COLUMNS_MOST]) {
+    const vp_family *family = line->family;
+    struct table table = TABLE(SIZE_COLUMNS, line, 1, NULL, 0);
+    size_t count = sizeof SIZE_COLUMNS / sizeof *SIZE_COLUMNS;
+    memcpy(columns, SIZE_COLUMNS, sizeof SIZE_COLUMNS);
+    count += key_columns(family, family->preset->column_count, !job->compare, columns + count);
+    memcpy(columns + count, COUNT_COLUMNS, sizeof COUNT_COLUMNS);
+    table.columns = columns;
+    table.column_count = count + sizeof COUNT_COLUMNS / sizeof *COUNT_COLUMNS;
+    table.has = (job->json || job->compare || is_constant(family) ? WITH_FAMILY : 0)
+                | (job->has_files ? WITH_FILES : 0);
+    return table;
+}
+static void print_head(struct family_job *job, const struct table *table) {
     if (job->json) {
         vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
         vp_json_begin_array(&job->writer);
-    } else if (job->csv) {
-        print_plain("width,height%s", job->compare || is_constant(family) ? ",family" : "");
-        for (int i = 0; i < family->preset->column_count && !job->compare; i++)
-            print_plain(",%s", family->preset->keys[i].name);
-        for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) print_plain(",%s", FAMILY_COLUMNS[i].name);
-        print_plain(",error%s\n", job->has_files ? ",file" : "");
-    } else
+    } else if (job->csv) table_print_csv(table, TABLE_HEADS);
+    else
         print_plain("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views",
                     "features", "separators", "markers", "tokens");
 }
-/* The value of a column; below 0 when the family has no such count. */
-static int64_t counted(const vp_vision_count *count, int column) {
-    int64_t value;
-    memcpy(&value, (const char *)count + FAMILY_COLUMNS[column].offset, sizeof value);
-    return value;
+static void end_json(struct family_job *job) {
+    vp_json_end_array(&job->writer);
+    json_end(&job->writer); /* main finds an error of stdout */
 }
-/* A row in each of the forms. `count` is NULL for a refused size, `error` then says why. */
-static void row_json(struct family_job *job, const vp_family *family, const struct image_size *size,
-                     const vp_vision_count *count, const char *error) {
-    vp_json_writer *writer = &job->writer;
-    vp_json_begin_object(writer);
-    if (size->width) put_int(writer, "width", size->width); else put_null(writer, "width");
-    if (size->width) put_int(writer, "height", size->height); else put_null(writer, "height");
-    put_text(writer, "family", family->preset->name);
-    put_keys(writer, family, family->preset->column_count);
-    for (int i = 0; i < FAMILY_COLUMN_COUNT; i++)
-        if (count && counted(count, i) >= 0) put_int(writer, FAMILY_COLUMNS[i].name, counted(count, i));
-        else put_null(writer, FAMILY_COLUMNS[i].name);
-    put_text(writer, "error", error);
-    if (job->has_files) put_text(writer, "file", size->file);
-    vp_json_end_object(writer);
-}
-static void row_csv(const struct family_job *job, const vp_family *family, const struct image_size *size,
-                    const vp_vision_count *count, const char *error) {
-    char text[64];
-    if (size->width || !size->error) print_plain("%lld,%lld", (long long)size->width, (long long)size->height);
-    else putchar(',');
-    if (job->compare || is_constant(family)) print_plain(",%s", family->preset->name);
-    for (int i = 0; i < family->preset->column_count && !job->compare; i++) {
-        key_text(family, &family->preset->keys[i], text, sizeof text);
-        print_plain(",%s", text);
-    }
-    for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) {
-        putchar(',');
-        if (count && counted(count, i) >= 0) print_plain("%lld", (long long)counted(count, i));
-    }
-    putchar(',');
-    if (error) print_csv_text(error);
-    if (job->has_files) putchar(',');
-    if (size->file) print_csv_text(size->file);
-    putchar('\n');
-}
-static void row_text(const vp_family *family, const struct image_size *size, const vp_vision_count *count,
-                     const char *error) {
+static void print_line(const struct family_line *line) {
+    const vp_vision_count *count = &line->count;
     char size_text[48], resized[48] = "-", cells[48] = "-", views[24] = "-";
-    snprintf(size_text, sizeof size_text, "%lldx%lld", (long long)size->width, (long long)size->height);
-    if (!count) {
-        print_plain("%-13s %-22s refused: %s\n", size->width ? size_text : "-", family->preset->name, error);
+    snprintf(size_text, sizeof size_text, "%lldx%lld", (long long)line->width,
+             (long long)(line->height > 0 ? line->height : 0));
+    if (line->error) {
+        print_plain("%-13s %-22s refused: %s\n", line->width > 0 ? size_text : "-", line->name, line->error);
         return;
     }
     if (count->resized_width_px >= 0)
@@ -277,33 +267,43 @@ static void row_text(const vp_family *family, const struct image_size *size, con
                  (long long)count->resized_height_px);
     if (count->rows >= 0) snprintf(cells, sizeof cells, "%lld,%lld", (long long)count->rows, (long long)count->cols);
     if (count->views >= 0) snprintf(views, sizeof views, "%lld", (long long)count->views);
-    print_plain("%-13s %-22s %11s %9s %6s %9lld %10lld %8lld %8lld%s%s\n", size_text, family->preset->name, resized,
-                cells,
-                views, (long long)count->feature_tokens, (long long)count->separator_tokens,
-                (long long)count->marker_tokens,
-                (long long)count->total_tokens, size->file ? "  " : "", size->file ? size->file : "");
+    print_plain("%-13s %-22s %11s %9s %6s %9lld %10lld %8lld %8lld%s%s\n", size_text, line->name, resized, cells, views,
+                (long long)count->feature_tokens, (long long)count->separator_tokens, (long long)count->marker_tokens,
+                (long long)count->total_tokens, line->file ? "  " : "", line->file ? line->file : "");
 }
 /* Counts one image in one family and prints its row. Returns 0, or an exit code when it is refused and the only row
  * (`alone`): then an error is printed instead. */
 static int family_row(struct family_job *job, const vp_family *family, const struct image_size *size, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_vision_count count;
-    char line[LINE_BYTES] = "";
+    const int is_known = size->width || !size->error;
+    struct family_line line = {family, family->preset->name, NULL, size->file, is_known ? size->width : -1,
+                               is_known ? size->height : -1, {0}};
+    struct table_column columns[COLUMNS_MOST];
+    const struct table table = line_table(job, &line, columns);
+    char reason[LINE_BYTES] = "";
     vp_result result = VP_ERR_RANGE;
-    if (size->error) snprintf(line, sizeof line, "%s", size->error);
+    if (size->error) snprintf(reason, sizeof reason, "%s", size->error);
     else if (!has_sides_in_range(size))
-        snprintf(line, sizeof line, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width,
+        snprintf(reason, sizeof reason, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width,
                  (long long)size->height, VP_FAMILY_PX_LIMIT);
-    else if ((result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &count, &error)) != VP_OK)
-        error_line(line, sizeof line, result, &error);
+    else if ((result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &line.count, &error))
+             != VP_OK)
+        error_line(reason, sizeof reason, result, &error);
     if (result != VP_OK && alone)
-        return complain(size->code, "%s%s%s", size->file && !strstr(line, size->file) ? size->file : "",
-                        size->file ? ": " : "", line);
-    job->refused_count += result != VP_OK;
-    if (!job->row_count++) family_head(job);
-    if (job->json) row_json(job, family, size, result == VP_OK ? &count : NULL, result == VP_OK ? NULL : line);
-    else if (job->csv) row_csv(job, family, size, result == VP_OK ? &count : NULL, result == VP_OK ? NULL : line);
-    else row_text(family, size, result == VP_OK ? &count : NULL, line);
+        return complain(size->code, "%s%s%s", size->file && !strstr(reason, size->file) ? size->file : "",
+                        size->file ? ": " : "", reason);
+    if (result != VP_OK) {
+        line.error = reason;
+        memset(&line.count, 0xff, sizeof line.count); /* below 0 */
+        job->refused_count++;
+    }
+    if (!job->row_count++) print_head(job, &table);
+    if (job->json) {
+        vp_json_begin_object(&job->writer);
+        table_put_row(&job->writer, &table, 0);
+        vp_json_end_object(&job->writer);
+    } else if (job->csv) table_print_csv(&table, 0);
+    else print_line(&line);
     return 0;
 }
 static int family_rows(struct family_job *job) {
@@ -312,11 +312,7 @@ static int family_rows(struct family_job *job) {
     for (size_t i = 0; i < job->size_count && !code; i++)
         for (size_t k = 0; k < job->family_count && !code; k++)
             code = family_row(job, &job->families[k], &job->sizes[i], alone);
-    if (job->json && job->row_count) {
-        vp_json_end_array(&job->writer);
-        vp_json_finish(&job->writer);
-        putchar('\n');
-    }
+    if (job->json && job->row_count) end_json(job);
     if (!code && job->refused_count)
         code = complain(EXIT_INPUT, "%lld of %lld rows refused; see their error", (long long)job->refused_count,
                         (long long)job->row_count);
@@ -324,52 +320,35 @@ static int family_rows(struct family_job *job) {
 }
 
 /* What --max_tokens asks, and the answer of one family: the largest value of its knob that keeps the images there. */
-struct limit_question { int64_t tokens, percentile; };
 struct family_limit {
-    const vp_family *family;
-    const vp_family_key *knob; /* NULL: the family has none */
-    vp_result result;          /* not VP_OK: there is no answer, `error` says why */
-    vp_error error;
-    int64_t value;
+    const char *family, *key; /* key: NULL: the family has no knob */
+    const char *reason;       /* why there is no answer; NULL: there is one */
+    int64_t value, tokens, percentile, images; /* value: below 0 without an answer */
     int unlimited; /* truth: no value of the knob makes too many tokens */
 };
-static void limit_json(struct family_job *job, const struct limit_question *question,
-                       const struct family_limit *limit) {
-    vp_json_writer *writer = &job->writer;
-    const int is_found = limit->result == VP_OK;
-    vp_json_begin_object(writer);
-    put_text(writer, "family", limit->family->preset->name);
-    put_text(writer, "key", limit->knob ? limit->knob->name : NULL);
-    if (is_found) put_int(writer, "value", limit->value); else put_null(writer, "value");
-    put_bool(writer, "unlimited", is_found && limit->unlimited);
-    put_int(writer, "max_tokens", question->tokens);
-    put_int(writer, "percentile", question->percentile);
-    put_int(writer, "images", (int64_t)job->size_count);
-    put_text(writer, "error", is_found ? NULL : limit->error.text);
-    vp_json_end_object(writer);
+static void cell_unlimited(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    (void)context;
+    (void)own;
+    *cell = (struct json_member)KEY_BOOL(cell->key, ((const struct family_limit *)row)->unlimited);
 }
-static void limit_csv(const struct family_job *job, const struct limit_question *question,
-                      const struct family_limit *limit) {
-    const int is_found = limit->result == VP_OK;
-    print_plain("%s,%s,", limit->family->preset->name, limit->knob ? limit->knob->name : "");
-    if (is_found) print_plain("%lld", (long long)limit->value);
-    print_plain(",%d,%lld,%lld,%zu\n", is_found && limit->unlimited, (long long)question->tokens,
-                (long long)question->percentile, job->size_count);
-}
-static void limit_text(const struct family_job *job, const struct limit_question *question,
-                       const struct family_limit *limit) {
-    const char *name = limit->family->preset->name;
+#define LIMIT(member) CELL(struct family_limit, member)
+static const struct table_column LIMIT_COLUMNS[] = {
+    {LIMIT(family), "family"}, {LIMIT(key), "key"}, {LIMIT(value), "value", .rules = COLUMN_FROM_0},
+    {CELL_MADE(cell_unlimited), "unlimited"}, {LIMIT(tokens), "max_tokens"}, {LIMIT(percentile), "percentile"},
+    {LIMIT(images), "images"}, {LIMIT(reason), "error", .rules = COLUMN_NOT_IN_CSV}};
+
+static void print_limit(const struct family_limit *limit) {
     char images[64] = "the image";
-    if (job->size_count > 1)
-        snprintf(images, sizeof images, "%lld %% of %zu images", (long long)question->percentile, job->size_count);
-    if (limit->result != VP_OK) print_plain("%-22s %s\n", name, limit->error.text);
+    if (limit->images > 1)
+        snprintf(images, sizeof images, "%lld %% of %lld images", (long long)limit->percentile,
+                 (long long)limit->images);
+    if (limit->reason) print_plain("%-22s %s\n", limit->family, limit->reason);
     else if (limit->unlimited)
-        print_plain("%-22s --%s: no value gives %s more than %lld tokens\n", name, limit->knob->name, images,
-                    (long long)question->tokens);
+        print_plain("%-22s --%s: no value gives %s more than %lld tokens\n", limit->family, limit->key, images,
+                    (long long)limit->tokens);
     else
-        print_plain("%-22s --%s %lld keeps %s at %lld tokens\n", name, limit->knob->name, (long long)limit->value,
-                    images,
-                    (long long)question->tokens);
+        print_plain("%-22s --%s %lld keeps %s at %lld tokens\n", limit->family, limit->key, (long long)limit->value,
+                    images, (long long)limit->tokens);
 }
 /* The sizes of all images, checked. Returns 0 or an exit code. */
 static int sizes_of(const struct family_job *job, int32_t (*sizes)[2]) {
@@ -386,30 +365,41 @@ static int sizes_of(const struct family_job *job, int32_t (*sizes)[2]) {
 }
 /* --max_tokens: prints the limit of each family. Returns 0 or an exit code. */
 static int family_invert(struct family_job *job, const struct options *options) {
-    const struct limit_question question = {number_of(options, "max_tokens"), number_of(options, "percentile")};
+    struct family_limit *limits = zeroed(job->family_count + 1, sizeof *limits);
+    vp_error *errors = zeroed(job->family_count + 1, sizeof *errors);
     int32_t (*sizes)[2] = resize(NULL, job->size_count, sizeof *sizes);
+    struct text_buffer out = {NULL, 0, 0};
+    const struct table table = TABLE(LIMIT_COLUMNS, limits, job->family_count, NULL, 0);
     int code = sizes_of(job, sizes);
-    if (!code && job->json) {
-        vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
-        vp_json_begin_array(&job->writer);
-    } else if (!code && job->csv) print_plain("family,key,value,unlimited,max_tokens,percentile,images\n");
     for (size_t k = 0; k < job->family_count && !code; k++) {
         const vp_family *family = &job->families[k];
-        struct family_limit limit = {family, vp_family_knob(family), VP_OK, {VP_OK, -1, "", ""}, 0, 0};
-        limit.result = vp_family_largest(family, (const int32_t(*)[2])sizes, job->size_count,
-                                         (double)question.percentile / 100.0, question.tokens, &limit.value,
-                                         &limit.unlimited, &limit.error);
-        if (limit.result != VP_OK && !job->compare)
-            code = complain_result(EXIT_WORK, family->preset->name, limit.result, &limit.error);
-        else if (job->json) limit_json(job, &question, &limit);
-        else if (job->csv) limit_csv(job, &question, &limit);
-        else limit_text(job, &question, &limit);
+        const vp_family_key *knob = vp_family_knob(family);
+        struct family_limit limit = {family->preset->name, knob ? knob->name : NULL, NULL, -1,
+                                     number_of(options, "max_tokens"), number_of(options, "percentile"),
+                                     (int64_t)job->size_count, 0};
+        int64_t value = -1;
+        vp_result result = vp_family_largest(family, (const int32_t(*)[2])sizes, job->size_count,
+                                             (double)limit.percentile / 100.0, limit.tokens, &value, &limit.unlimited,
+                                             &errors[k]);
+        if (result == VP_OK) limit.value = value;
+        else {
+            limit.unlimited = 0;
+            limit.reason = errors[k].text;
+            if (!job->compare) code = complain_result(EXIT_WORK, limit.family, result, &errors[k]);
+        }
+        limits[k] = limit;
     }
-    if (job->json && !code) {
-        vp_json_end_array(&job->writer);
-        vp_json_finish(&job->writer);
-        putchar('\n');
-    }
+    if (!code && job->json) {
+        vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
+        table_put(&job->writer, NULL, &table);
+        json_end(&job->writer);
+    } else if (!code && job->csv) table_csv(&out, &table);
+    else
+        for (size_t k = 0; k < job->family_count && !code; k++) print_limit(&limits[k]);
+    if (out.bytes) fwrite(out.data, 1, out.bytes, stdout);
+    free(out.data);
+    free(limits);
+    free(errors);
     free(sizes);
     return code;
 }
@@ -615,19 +605,6 @@ static void print_preset(const vp_family *family) {
     }
     putchar('\n');
 }
-static void put_preset(vp_json_writer *writer, const vp_family *family) {
-    const vp_family_preset *preset = family->preset;
-    vp_json_begin_object(writer);
-    put_text(writer, "family", preset->name);
-    put_text(writer, "aliases", preset->aliases);
-    put_text(writer, "rule", preset->rule);
-    put_text(writer, "certainty", vp_certainty_text(preset->certainty));
-    vp_json_key(writer, "keys");
-    vp_json_begin_object(writer);
-    put_keys(writer, family, VP_FAMILY_KEYS_LIMIT);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
-}
 static void list_families(void) {
     static vp_family family;
     print_plain("%-27s %-15s %-10s keys and their published values\n", "family", "rule", "certainty");
@@ -636,18 +613,25 @@ static void list_families(void) {
         print_preset(&family);
     }
 }
-static void list_families_json(void) {
+static void list_families_json(struct family_job *job) {
     static vp_family family;
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_array(&writer);
+    vp_json_writer *writer = &job->writer;
+    vp_json_writer_init_sink(writer, file_sink, stdout, 2);
+    vp_json_begin_array(writer);
     for (int32_t i = 0; vp_family_at(i); i++) {
-        vp_family_default(vp_family_at(i), &family);
-        put_preset(&writer, &family);
+        const vp_family_preset *preset = vp_family_at(i);
+        const struct family_line line = {&family, preset->name, NULL, NULL, -1, -1, {0}};
+        struct table_column columns[COLUMNS_MOST];
+        struct table table = TABLE(SIZE_COLUMNS, &line, 1, NULL, 0);
+        table.columns = columns;
+        vp_family_default(preset, &family);
+        table.column_count = key_columns(&family, VP_FAMILY_KEYS_LIMIT, 0, columns);
+        PUT(writer, KEY_OBJECT(NULL), KEY("family", preset->name), KEY("aliases", preset->aliases),
+            KEY("rule", preset->rule), KEY("certainty", vp_certainty_text(preset->certainty)), KEY_OBJECT("keys"));
+        table_put_row(writer, &table, 0);
+        PUT(writer, END_OBJECT, END_OBJECT);
     }
-    vp_json_end_array(&writer);
-    vp_json_finish(&writer);
-    putchar('\n');
+    end_json(job);
 }
 
 int tile_families_run(const struct options *options) {
@@ -658,7 +642,7 @@ int tile_families_run(const struct options *options) {
     job.json = is_given(options, "json");
     job.compare = is_given(options, "compare");
     if (is_given(options, "list_families")) {
-        (job.json ? list_families_json : list_families)();
+        if (job.json) list_families_json(&job); else list_families();
         return 0;
     }
     code = families_of(&job, options);

@@ -50,7 +50,7 @@ typedef struct vk_queue {
     int timing;           /* vp_timing of the request that runs */
     int64_t stamps;       /* taken in it */
     vp_launch *log;       /* VP_TIMING_KERNEL: a record of each operation; else NULL */
-    int traced;           /* GPU: the device itself times them, also in a recorded step (kernels/cupti.h) */
+    int traced;           /* GPU: the device itself times them, also in a recorded step (kernels/gpu/cupti.h) */
     int64_t log_capacity, log_count;
     int32_t step, part, block; /* what the records belong to */
     vk_next next;

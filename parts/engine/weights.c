@@ -323,7 +323,7 @@ static inline uint16_t vk_scale_of(float most, int bits) {
     const float scale = bits == 8 ? vk_float(vk_bits(most) & 0x7fffffffu) / 127.0f : most / -8.0f;
     return (vk_bits(scale) & 0x7fffffffu) > 0x7f800000u ? 0x7fc0 : vk_f2b(scale);
 }
-/* a block of VK_QUANT_BLOCK lines of a panel of integers: kernels/quant_rows.h */
+/* a block of VK_QUANT_BLOCK lines of a panel of integers: kernels/cpu/quant_rows.h */
 static inline void vk_quantise_columns(char *block, const float *lines, int first, int last, int bits) {
     static const int line_of[4] = {0, 2, 1, 3}; /* of a word's bytes */
     const int each = bits == 8 ? 4 : 8;

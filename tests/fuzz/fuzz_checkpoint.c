@@ -1,10 +1,9 @@
 /* fuzz_checkpoint.c: hostile config.json, preprocessor_config.json, safetensors headers, shard indexes, score texts and packed files. The
  * first byte picks the target. libFuzzer entry. */
 #include "fuzz.h"
-#define VLMPROF_CONFIG_IMPLEMENTATION
-#define VLMPROF_CHECKPOINT_IMPLEMENTATION
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.c"
+#include "vlmprof_checkpoint.c"
 #include "vlmprof_score.h"
 #include <math.h>
 

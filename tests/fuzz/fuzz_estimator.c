@@ -9,8 +9,8 @@ static void predict(const struct estimator *estimator) {
     for (int turn = 0; turn < 3; turn++) {
         memset(&request, 0, sizeof request);
         for (int knob = 0; knob < ESTIMATE_KNOB_COUNT; knob++) {
-            const struct knob_range *range = &estimator->ranges[knob];
-            int32_t value = turn == 0 ? range->least : turn == 1 ? range->median : range->most;
+            const struct number_range *range = &estimator->ranges[knob];
+            int32_t value = (int32_t)(turn == 0 ? range->least : turn == 1 ? range->median : range->most);
             memcpy((char *)&request + ESTIMATE_KNOBS[knob].offset, &value, sizeof value);
             MUST(knob_at(&request, knob) == value);
         }
@@ -22,7 +22,8 @@ static struct text_buffer write_model(const struct estimator *estimator) {
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, &out, 0);
-    MUST(put_estimator(&writer, estimator, NULL) == VP_OK);
+    estimator_put(&writer, estimator, NULL);
+    MUST(vp_json_finish(&writer) == VP_OK);
     return out;
 }
 

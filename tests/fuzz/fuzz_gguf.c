@@ -5,8 +5,7 @@
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_tokenizer.h"
-#define VLMPROF_GGUF_IMPLEMENTATION
-#include "vlmprof_gguf.h"
+#include "vlmprof_gguf.c"
 
 /* every byte that the reader hands out is read */
 static uint64_t sum_of(const void *data, uint64_t bytes) {

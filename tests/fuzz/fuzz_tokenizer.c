@@ -22,8 +22,7 @@ static void free_but_forms(void *memory) {
 #define malloc malloc_but_forms
 #define free free_but_forms
 #define vp_unicode_forms_init(made) MUST((made) == kept_forms)
-#define VLMPROF_TOKENIZER_IMPLEMENTATION
-#include "vlmprof_tokenizer.h"
+#include "vlmprof_tokenizer.c"
 #undef malloc
 #undef free
 

@@ -1,0 +1,81 @@
+/* table.h: tables that print themselves.
+ * A command fills an array of structs and hands it over with a description of its columns. Text, Markdown, CSV and JSON
+ * come from that one description: which column is in which form, by which name, how its number looks.
+ *
+ *     static const struct table_column COLUMNS[] = {
+ *         {CELL(struct row, name), "name", "configuration"},
+ *         {CELL(struct row, share), "share", "share %", .format = "%.1f", .scale = 100},
+ *         {CELL_RANGE(struct row, p50.value, p50.low, p50.high), "p50_ms", "P50", .range_key = "p50_interval"},
+ *     };
+ *     const struct table table = TABLE(COLUMNS, rows, row_count, NULL, 0);
+ *     document_add_table(&document, &table); */
+#ifndef VLMPROF_CLI_TABLE_H
+#define VLMPROF_CLI_TABLE_H
+#include "base/document.h"
+#include "base/json.h"
+#include <stddef.h>
+
+/* What a row has at a column's offset. CELL_CHARS: a text of its own, an array; CELL_BY: a function makes the cell. */
+enum cell_type { CELL_BY, CELL_TEXT, CELL_CHARS, CELL_INT, CELL_UNSIGNED, CELL_INT64, CELL_UINT64, CELL_REAL,
+                 CELL_INTERVAL };
+enum { CELL_BYTES = 200 };
+
+/* Makes the cell of a computed column: "-" as text, empty in CSV and null in JSON unless it is set. `own` is room for a
+ * text, which cell->text may point to. */
+typedef void cell_maker(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]);
+
+/* A column. `key` is its name in JSON and CSV, `heading` in text and Markdown; NULL: it is not there. */
+struct table_column {
+    enum cell_type type; size_t offset, low, high; /* low, high: the ends of an interval, doubles */
+    cell_maker *by;        /* of CELL_BY */
+    const char *key, *heading;
+    const char *format;    /* printf's, of the number as text; NULL: about four significant digits */
+    struct number_text (*as)(double value); /* the number as text, in the place of `format` */
+    double scale;          /* of the number as text; 0: 1 */
+    int is_measured;       /* truth: as number_measured rounds, so that noise is not printed */
+    const char *range_key; /* of the interval in JSON; NULL: none. In CSV it is two fields, KEY_low and KEY_high */
+    int rules;             /* COLUMN_... */
+    unsigned in;           /* the column is only in tables that have one of these bits; 0: in all */
+};
+/* COLUMN_FROM_0: an integer below 0 is not known. COLUMN_OR_NO_KEY: what is not known has no key in JSON; else null. */
+enum { COLUMN_NOT_IN_JSON = 1, COLUMN_NOT_IN_CSV = 2, COLUMN_FROM_0 = 4, COLUMN_OR_NO_KEY = 8 };
+
+#define CELL_TYPE(type, member) \
+    _Generic(&((type *)NULL)->member, char **: CELL_TEXT, const char **: CELL_TEXT, const char *const *: CELL_TEXT, \
+             int *: CELL_INT, const int *: CELL_INT, unsigned *: CELL_UNSIGNED, \
+             long *: CELL_INT64, long long *: CELL_INT64, unsigned long *: CELL_UINT64, \
+             unsigned long long *: CELL_UINT64, double *: CELL_REAL, default: CELL_CHARS)
+/* The first members of a column: its type and place in the row. */
+#define CELL(row, member) .type = CELL_TYPE(row, member), .offset = offsetof(row, member), .by = NULL
+#define CELL_RANGE(row, member, low_end, high_end) \
+    .type = CELL_INTERVAL, .offset = offsetof(row, member), .low = offsetof(row, low_end), \
+    .high = offsetof(row, high_end), .by = NULL
+#define CELL_ESTIMATE(row, member) CELL_RANGE(row, member.value, member.low, member.high) /* a vp_estimate */
+#define CELL_MADE(function) .type = CELL_BY, .by = function
+
+struct table {
+    const struct table_column *columns; size_t column_count;
+    const void *rows; size_t row_count, row_bytes;
+    const void *context; /* for the columns' functions */
+    unsigned has;        /* bits, for the columns' `in` */
+};
+#define TABLE(columns, rows, count, context, has) \
+    {columns, sizeof(columns) / sizeof *(columns), rows, count, sizeof *(rows), context, has}
+
+/* Adds the headings and all cells, row by row, as a reader sees them; the table as a block. Return how many columns it
+ * has. */
+size_t table_texts(struct text_list *cells, const struct table *table);
+size_t document_add_table(struct document *document, const struct table *table);
+
+void cell_set_text(struct json_member *cell, const char *text); /* NULL: not known */
+
+/* Appends the line of heads and a line for each row; or print one line, of a row or of the heads. */
+void table_csv(struct text_buffer *out, const struct table *table);
+#define TABLE_HEADS SIZE_MAX
+void table_print_csv(const struct table *table, size_t row);
+
+/* Writes the rows under a key, an array of objects; or the members of one row into the open object. */
+void table_put(vp_json_writer *writer, const char *key, const struct table *table);
+void table_put_row(vp_json_writer *writer, const struct table *table, size_t row);
+
+#endif

@@ -1,0 +1,24 @@
+/* command_ask.h: `ask`, and `run` with --endpoint: a server answers the question, seen from its client.
+ * Options come in; the answer and its times go to stdout as text or JSON. */
+#ifndef VLMPROF_CLI_COMMAND_ASK_H
+#define VLMPROF_CLI_COMMAND_ASK_H
+#include "base/options.h"
+#include "server/endpoint.h"
+#include "server/knobs.h"
+#include "server/twin_pairs.h"
+
+/* Rows: what only a server's request has. must: 1 where there is no other way to answer. */
+#define OPTIONS_OF_ASK(must) \
+    OPTION_ENDPOINT(must), OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
+    OPTIONS_OF_TWINS, \
+    {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
+    {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
+     "send another image each time, as PNG: the lowest bits of its last row change, so that no cache knows it"}, \
+    {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, \
+     "ask the server to leave its prompt cache out (cache_prompt, cache_salt; hosted servers may refuse that)"}, \
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
+     "count the image's tokens by the rule of this model family, too; its keys as with tile, like --max_pixels N"}
+
+int ask_command(const struct options *options);
+
+#endif

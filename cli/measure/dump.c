@@ -1,0 +1,143 @@
+/* dump.c: what a request held on the way, as NumPy files. */
+#include "measure/dump.h"
+
+#include "base/console.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "vlmprof.h"
+#include "vlmprof_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Writes DIR/NAME.npy (version 1.0, little-endian as the machine is, C order); returns 0 or an exit code. */
+static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape,
+                     const void *data, size_t element_bytes) {
+    char file[64], header[320] = "\x93NUMPY\1", *path;
+    size_t count = 1, used = 10, padded; /* behind the version stand two bytes: the length of what follows them */
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_output out;
+    vp_result result;
+    int code;
+    snprintf(file, sizeof file, "%s.npy", name);
+    used += (size_t)snprintf(header + used, sizeof header - used,
+                             "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
+    for (int i = 0; i < dimensions; i++) {
+        count *= (size_t)shape[i];
+        used += (size_t)snprintf(header + used, sizeof header - used, "%lld%s", (long long)shape[i],
+                                 dimensions == 1 ? "," : i + 1 < dimensions ? ", " : "");
+    }
+    used += (size_t)snprintf(header + used, sizeof header - used, "), }");
+    padded = (used + 1 + 63) / 64 * 64; /* data start at a multiple of 64; the header ends with a line feed */
+    used += (size_t)snprintf(header + used, sizeof header - used, "%*s\n", (int)(padded - used - 1), "");
+    header[8] = (char)((padded - 10) & 255);
+    header[9] = (char)((padded - 10) >> 8);
+    path = join_path(folder, file);
+    result = vp_output_open(path, &out, &error);
+    if (result == VP_OK) {
+        result = vp_output_write(&out, header, used, &error);
+        if (result == VP_OK) result = vp_output_write(&out, data, count * element_bytes, &error);
+        if (result == VP_OK) result = vp_output_commit(&out, &error);
+        else vp_output_discard(&out);
+    }
+    code = result == VP_OK ? 0 : complain_result(exit_code_of(result), path, result, &error);
+    free(path);
+    return code;
+}
+static int64_t *widen(const int32_t *values, size_t count) {
+    int64_t *out = resize(NULL, count, sizeof *out);
+    for (size_t i = 0; i < count; i++) out[i] = values[i];
+    return out;
+}
+
+/* The pixels as processors other than Molmo's hand them out: [views, 3, crop_px, crop_px]. */
+static float *planes_of(const vp_geometry *geometry, int64_t views, const float *pixels) {
+    const size_t crop = (size_t)geometry->crop_px, patch = (size_t)geometry->patch_px, side = crop / patch,
+                 view_values = crop * crop * 3;
+    float *planes = resize(NULL, (size_t)views * view_values + 1, sizeof *planes);
+    for (size_t i = 0; i < (size_t)views * view_values; i++) {
+        const size_t at = i % view_values, cell = at / (patch * patch * 3), value = at % (patch * patch * 3);
+        const size_t y = cell / side * patch + value / 3 / patch, x = cell % side * patch + value / 3 % patch;
+        planes[i - at + (value % 3 * crop + y) * crop + x] = pixels[i];
+    }
+    return planes;
+}
+/* Qwen's processor: [patches, channel, frame, y, x], both frames the same picture. */
+static float *frames_of(const vp_geometry *geometry, int64_t patches, const float *pixels) {
+    const size_t area = (size_t)geometry->patch_px * (size_t)geometry->patch_px;
+    float *frames = resize(NULL, (size_t)patches * 6 * area + 1, sizeof *frames);
+    for (size_t i = 0; i < (size_t)patches * 6 * area; i++)
+        frames[i] = pixels[(i / (6 * area) * area + i % area) * 3 + i % (6 * area) / (2 * area)];
+    return frames;
+}
+static int write_pixels(const char *folder, const struct session *session, const struct pass_input *input,
+                        int64_t views) {
+    const vp_geometry *geometry = &session->model->config.geometry;
+    const int64_t side = vp_geometry_patches_per_side(geometry), crop = geometry->crop_px;
+    const int64_t patches[3] = {views, side * side, (int64_t)geometry->patch_px * geometry->patch_px * 3},
+                  planes[4] = {views, 3, crop, crop};
+    float *own;
+    int code;
+    /* as their processors have them */
+    if (session->model->rules->is_tiled || !input->layout
+        || session->model->config.connector == VP_CONNECTOR_STITCHED)
+        return write_npy(folder, "pixels", "<f4", 3, patches, session->inputs.pixels.data, sizeof(float));
+    if (session->model->config.vit_native) {
+        const int64_t frames[2] = {views * patches[1], 2 * patches[2]};
+        own = frames_of(geometry, frames[0], (const float *)session->inputs.pixels.data);
+        code = write_npy(folder, "pixels", "<f4", 2, frames, own, sizeof *own);
+        free(own);
+        return code;
+    }
+    own = planes_of(geometry, views, (const float *)session->inputs.pixels.data);
+    code = write_npy(folder, "pixels", "<f4", 4, planes, own, sizeof *own);
+    free(own);
+    return code;
+}
+
+void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input) {
+    size_t rows = input->layout
+                      ? (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry)
+                      : 0;
+    memset(dump, 0, sizeof *dump);
+    if (rows) dump->image_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
+    if (rows && model->config.deepstack_count)
+        dump->deepstack_features = zeroed((size_t)model->config.deepstack_count * rows * (size_t)model->config.d_model,
+                                          sizeof(float));
+    dump->block_last = zeroed((size_t)input->block_count * (size_t)model->config.d_model, sizeof(float));
+    dump->logits = zeroed((size_t)input->new_tokens * (size_t)model->config.embedding_size, sizeof(float));
+}
+
+int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
+               const struct pass_result *run, const vp_dump *dump) {
+    const vp_geometry *geometry = &session->model->config.geometry;
+    int64_t views = input->layout ? input->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry),
+            side = vp_geometry_patches_per_side(geometry);
+    int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop},
+            masks[2] = {session->model->rules->is_tiled ? views : 0, side * side}; /* others have none */
+    int64_t features[3] = {views, per_crop, session->model->config.d_model},
+            deepstack[3] = {session->model->config.deepstack_count, views, session->model->config.d_model};
+    int64_t last[2] = {input->block_count, session->model->config.d_model},
+            logits[2] = {run->token_count, session->model->config.embedding_size};
+    if (session->model->config.connector == VP_CONNECTOR_STITCHED && views) { /* of the whole picture */
+        index[0] = features[0] = 1;
+        index[1] = features[1] = input->layout->feature_tokens;
+    }
+    int64_t *ids = widen((const int32_t *)session->inputs.ids.data, (size_t)sequence[0]),
+            *tokens = widen(run->tokens, (size_t)steps[0]);
+    int code = write_npy(folder, "input_ids", "<i8", 1, sequence, ids, sizeof *ids);
+    if (!code)
+        code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->inputs.index.data, sizeof(int32_t));
+    if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->inputs.masks.data, sizeof(float));
+    if (!code) code = write_pixels(folder, session, input, views);
+    if (!code) code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
+    if (!code && session->model->config.deepstack_count)
+        code = write_npy(folder, "deepstack_features", "<f4", 3, deepstack, dump->deepstack_features, sizeof(float));
+    if (!code) code = write_npy(folder, "block_last", "<f4", 2, last, dump->block_last, sizeof(float));
+    if (!code) code = write_npy(folder, "logits", "<f4", 2, logits, dump->logits, sizeof(float));
+    if (!code) code = write_npy(folder, "tokens", "<i8", 1, steps, tokens, sizeof *tokens);
+    free(ids);
+    free(tokens);
+    return code;
+}

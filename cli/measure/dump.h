@@ -1,0 +1,19 @@
+/* dump.h: what a request held on the way, as NumPy files. A request that ran comes in; files go out. */
+#ifndef VLMPROF_CLI_DUMP_H
+#define VLMPROF_CLI_DUMP_H
+#include "base/metrics.h"
+#include "model/model.h"
+#include "measure/engine.h"
+#include "vlmprof_engine.h"
+
+/* Makes room for what the engine copies out; *dump is overwritten. The caller frees its arrays. */
+void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input);
+
+/* Writes the files of --dump into a folder that is there. pixels: f32 [views, patches, patch_values], of models other
+ * than Molmo as their processor has them, [views, 3, height, width], Qwen's [patches, 3 * 2 * patch_px * patch_px],
+ * with deepstack_features f32 [levels, tokens, d_model] where there are levels. Without an image the four image arrays
+ * have no crops, so that nothing of an earlier dump stays. Returns 0 or an exit code, after a message on stderr. */
+int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
+               const struct pass_result *run, const vp_dump *dump);
+
+#endif

@@ -1,0 +1,68 @@
+/* engine.h: one timed pass of the engine, from pixels to text.
+ * A decoded image and a tokenized prompt come in; the answer and its times go out. */
+#ifndef VLMPROF_CLI_MEASURE_ENGINE_H
+#define VLMPROF_CLI_MEASURE_ENGINE_H
+#include "base/memory.h"
+#include "base/metrics.h"
+#include "model/model.h"
+#include "vlmprof.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_image.h"
+#include "vlmprof_ranges.h"
+#include "vlmprof_stages.h"
+
+/* An engine and the buffers that its passes share. Zeroed before use; the caller sets model and engine. */
+struct session {
+    const struct model *model;
+    vp_engine *engine; /* NULL: none is open */
+    struct input_buffers inputs; struct buffer answer;
+    /* how often the device's counter of energy moves, and by how much when it idles; update_ns 0: not known yet, -1: it
+     * counts none */
+    struct energy_counter { int64_t update_ns; double step_j; } energy;
+};
+
+/* Closes the engine. A GPU that it broke gets a new context: this program owns its devices. */
+void session_end_engine(struct session *session);
+
+/* Frees the buffers and ends the engine. */
+void session_free(struct session *session);
+
+/* What one pass is asked to do. It owns nothing. */
+struct pass_input {
+    const vp_image *image;   /* NULL: text only */
+    const vp_layout *layout; /* of the image; NULL: text only */
+    /* as struct prompt_tokens has them: what follows BOS and image, or the whole sequence; the image's do not count */
+    const int32_t *text_ids; int32_t text_count; int no_bos;
+    int32_t top_k;
+    const int32_t *blocks; int32_t block_count; /* decoder blocks that run, ascending */
+    int32_t new_tokens; /* at most; exactly with ignore_eos */
+    int ignore_eos;
+    const vp_dump *dump; /* NULL: nothing is copied */
+    vp_timing timing;
+    vp_launch *launches; int64_t launch_capacity; /* VP_TIMING_KERNEL: their records; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */
+    vp_ranges *ranges;                            /* of the host's parts; NULL: not wanted */
+};
+enum { CHAIN_STAMPS = 6 }; /* clock reads of request_run itself */
+
+/* Tokens of the prompt and the image, BOS included. */
+int32_t sequence_of(const struct pass_input *input);
+
+/* Positions that the longest answer needs: the last new token is never fed back. */
+int64_t positions_of(const struct pass_input *input);
+
+/* Makes room for a pass, outside of any timed part. request_run does so too. */
+void session_reserve(struct session *session, const struct pass_input *input);
+
+/* What the engine counts of a pass without running it (vp_engine_count): the session's engine may be one that only
+ * counts. Pixels and ids are not needed. */
+vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
+                        vp_error *error);
+
+/* Runs one pass. *run comes from runs_make with room for input->new_tokens; its old answer is freed. With
+ * VP_TIMING_OFF its stages did not run, and only the total is set. After a failure *error says why and *run is no
+ * result. input->ranges: every range that the pass opens is closed, after a failure too. */
+vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
+                      vp_error *error);
+
+#endif

@@ -1,0 +1,98 @@
+/* input.c: a prompt and its knobs to a request that is ready to run. */
+#include "measure/input.h"
+
+#include "base/console.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout) {
+    return tiles->rule == VP_TILE_TOKENS ? tiles->vision_tokens : layout->theoretical_tokens;
+}
+
+/* ---- knobs of the engine: how each is set in a request */
+static void no_apply(struct pass_input *input, const struct knob_value *value) { (void)input; (void)value; }
+static void apply_top_k(struct pass_input *input, const struct knob_value *value) {
+    input->top_k = (int32_t)value->number;
+}
+static void apply_blocks(struct pass_input *input, const struct knob_value *value) {
+    input->blocks = value->list;
+    input->block_count = value->list_count;
+}
+#define APPLY_OF(id, sweep, run, apply, ...) apply,
+static void (*const APPLY[KNOB_COUNT])(struct pass_input *, const struct knob_value *) = {KNOB_ROWS(APPLY_OF)};
+void input_apply_knobs(struct pass_input *input, const struct knob_values *values) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (knob_is_set(values, knob)) APPLY[knob](input, &values->of[knob]);
+}
+
+int image_knob_read(const struct options *options, char **name, int32_t **values, size_t *count) {
+    const char *text = text_of(options, "image_knob"), *at = text ? strchr(text, '=') : NULL;
+    int64_t value = 0;
+    *name = NULL;
+    *values = NULL;
+    *count = 0;
+    if (!text) return 0;
+    if (!at || at == text) return complain(EXIT_USAGE, "--image_knob: want NAME=NUMBER, not \"%s\"", text);
+    *name = copy_text(text, (size_t)(at - text));
+    while (at) {
+        const char *start = at + 1;
+        char *number;
+        at = strchr(start, ',');
+        number = copy_text(start, at ? (size_t)(at - start) : strlen(start));
+        const int good = can_parse_number(number, &value) && value >= 1 && value <= INT32_MAX;
+        free(number);
+        if (!good)
+            return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
+        *values = resize(*values, *count + 1, sizeof **values);
+        (*values)[(*count)++] = (int32_t)value;
+    }
+    return 0;
+}
+/* A sample's own prompt may be one without BOS. */
+static int take_tokens(const struct prompt_tokens *tokens, int code, struct sample *sample) {
+    sample->text_ids = tokens->ids;
+    sample->text_count = tokens->count;
+    sample->no_bos |= tokens->no_bos;
+    return code;
+}
+int tokenize_sample(const struct model *model, const vp_layout *layout, struct sample *sample) {
+    struct prompt_tokens tokens = {NULL, 0, 0};
+    const int code = model->rules->tokenize(model, sample->prompt, layout, &tokens);
+    return take_tokens(&tokens, code, sample);
+}
+int count_sample(const struct model *model, int has_image, struct sample *sample) {
+    struct prompt_tokens tokens = {NULL, 0, 0};
+    const int code = model->rules->count(model, sample->prompt, has_image, &tokens);
+    return take_tokens(&tokens, code, sample);
+}
+
+int tokenize_input(struct request *request) {
+    const int code = tokenize_sample(&request->model, request->input.layout, &request->sample);
+    request->input.no_bos = request->sample.no_bos;
+    request->input.text_ids = request->sample.text_ids;
+    request->input.text_count = request->sample.text_count;
+    return code;
+}
+int request_open(const struct options *options, struct request *request) {
+    request->session.model = &request->model;
+    return engine_open(options, &request->model, sequence_of(&request->input) + request->input.new_tokens,
+                       request->input.layout ? request->layout.views : 1, &request->session.engine);
+}
+void request_close(struct request *request) {
+    session_free(&request->session);
+    model_free(&request->model);
+    sample_free(&request->sample);
+    if (request->image.rgb) vp_image_free(&request->image);
+    knob_values_free(&request->knobs);
+}
+
+int check_sequence(const struct model *model, const struct pass_input *input) {
+    if (positions_of(input) <= model->config.max_positions) return 0;
+    return complain(EXIT_USAGE,
+                    "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new - 1), the model has %d: "
+                    "use fewer crops, less text or fewer new tokens",
+                    (long long)positions_of(input), input->layout ? input->layout->image_tokens : 0, input->text_count,
+                    input->new_tokens, model->config.max_positions);
+}

@@ -1,0 +1,51 @@
+/* input.h: a prompt and its knobs to a request that is ready to run.
+ * Functions return 0 or an exit code after a message on stderr, unless they say otherwise. */
+#ifndef VLMPROF_CLI_INPUT_H
+#define VLMPROF_CLI_INPUT_H
+#include "base/metrics.h"
+#include "model/model.h"
+#include "measure/record.h"
+#include "measure/engine.h"
+#include "results/knobs.h"
+#include "vlmprof.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_image.h"
+
+/* Vision tokens that the tiling aims at: --vision_tokens, otherwise those of the layout in theory. */
+int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout);
+
+/* Reads --image_knob NAME=N or NAME=N,N...: *name is malloc'ed, *values too. Returns 0 or EXIT_USAGE. */
+int image_knob_read(const struct options *options, char **name, int32_t **values, size_t *count);
+
+/* Tokenizes sample->prompt, with an image that is cut so, or NULL: sets the sample's ids, which sample_free frees. */
+int tokenize_sample(const struct model *model, const vp_layout *layout, struct sample *sample);
+
+/* The same before an image's size is known: there are no ids where they depend on it. */
+int count_sample(const struct model *model, int has_image, struct sample *sample);
+
+/* One request to the engine, with all that it is made of. Zeroed before use. */
+struct request {
+    struct model model;
+    struct session session;
+    struct sample sample;
+    vp_image image;
+    vp_layout layout; /* of the image */
+    vp_tile_options tiles; /* how it is cut, of the Molmo models */
+    struct knob_values knobs;
+    struct pass_input input; /* refers to the members above */
+};
+
+/* Opens an engine that is large enough for the request, whose input is ready. request_close ends it and frees all. */
+int request_open(const struct options *options, struct request *request);
+void request_close(struct request *request);
+
+/* Sets the knobs of the engine that are set in *values, which the input then refers to. */
+void input_apply_knobs(struct pass_input *input, const struct knob_values *values);
+
+/* Tokenizes request->sample.prompt, for any model, and sets the input's ids. An image is loaded before. */
+int tokenize_input(struct request *request);
+
+/* Complains when the prompt and its longest answer need more positions than the model has. */
+int check_sequence(const struct model *model, const struct pass_input *input);
+
+#endif

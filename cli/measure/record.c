@@ -1,0 +1,259 @@
+/* record.c: a measured point as JSON. */
+#include "measure/record.h"
+
+#include "base/memory.h"
+#include "results/fields.h"
+#include "server/ask.h"
+#include "vlmprof_stages.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void sample_free(struct sample *sample) {
+    free(sample->record);
+    free(sample->question);
+    free(sample->style);
+    free(sample->prompt);
+    if (sample->has_own_image) unlink(sample->image_path);
+    free(sample->image_path);
+    free(sample->text_ids);
+    free(sample->reason);
+}
+
+static struct field_pair layout_tiling(const vp_layout *layout) {
+    const struct field_pair none = {-1, -1}, tiling = {layout ? layout->tiling.rows : 0,
+                                                       layout ? layout->tiling.cols : 0};
+    return layout ? tiling : none;
+}
+static struct field_pair layout_canvas(const vp_layout *layout) {
+    const struct field_pair none = {-1, -1}, canvas = {layout ? layout->canvas_height_px : 0,
+                                                       layout ? layout->canvas_width_px : 0};
+    return layout ? canvas : none;
+}
+void put_point_layout(vp_json_writer *writer, const struct point *point) {
+    const vp_layout *layout = point->layout;
+    struct sizes sizes;
+    SIZES_ROWS(FIELD_FILL, &sizes, FIELD_NULL)
+    fields_put(writer, &RESULT_SIZES, &sizes);
+}
+/* The usage of a server's first run; all -1 without one. */
+static vp_chat_usage usage_of(const struct point *point) {
+    const vp_chat_usage unknown = {-1, -1, -1, -1, -1};
+    return point->run_count && point->runs[0].served ? point->runs[0].served->usage : unknown;
+}
+void put_served_layout(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent) {
+    const vp_chat_usage usage = usage_of(point);
+    const struct field_pair none = {-1, -1};
+    struct sizes sizes;
+#define UNKNOWN_INT -1
+#define UNKNOWN_TEXT NULL
+#define UNKNOWN_PAIR none
+#define UNKNOWN(of, type, key, ...) (of)->key = UNKNOWN_##type;
+    SIZES_ROWS(UNKNOWN, &sizes, FIELD_NULL)
+    sizes.tier = knob_text(point->knobs, KNOB_TIER);
+    sizes.target_vision_tokens = sent->target_vision_tokens;
+    if (sent->sent_image) {
+        sizes.actual_image_size.first = sent->sent_image->height_px;
+        sizes.actual_image_size.second = sent->sent_image->width_px;
+    }
+    sizes.actual_vision_tokens = usage.image_tokens;
+    sizes.input_text_tokens = sizes.actual_text_tokens = text_tokens_of(&usage);
+    sizes.total_sequence_length = usage.prompt_tokens;
+    fields_put(writer, &RESULT_SIZES, &sizes);
+}
+/* From each piece of a run's answer to the next, ms. */
+static void put_run_gaps(vp_json_writer *writer, const struct served *served) {
+    double *gaps = resize(NULL, served->piece_count + 1, sizeof *gaps);
+    const size_t count = served_gaps(served, gaps);
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < count; i++) vp_json_double(writer, gaps[i]);
+    vp_json_end_array(writer);
+    free(gaps);
+}
+static double ms_or_nan(int64_t ns) { return ns < 0 ? (double)NAN : (double)ns / 1e6; }
+static void put_served_run(vp_json_writer *writer, const struct served *served) {
+    struct served_result result;
+    result.usage = served->usage;
+    SERVED_RESULT_ROWS(FIELD_FILL, FIELD_SKIP, &result)
+    vp_json_begin_object(writer);
+    fields_put(writer, &SERVED_RESULT, &result);
+    vp_json_end_object(writer);
+}
+void put_served_point(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent) {
+    const vp_chat_usage usage = usage_of(point);
+    fields_put(writer, &SENT, sent);
+    put_usage(writer, &usage);
+    vp_json_key(writer, "itl");
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < point->run_count; i++) put_run_gaps(writer, point->runs[i].served);
+    vp_json_end_array(writer);
+    vp_json_key(writer, "served_runs");
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < point->run_count; i++) put_served_run(writer, point->runs[i].served);
+    vp_json_end_array(writer);
+}
+static const struct pass_result *first_run(const struct point *point) {
+    return point->run_count ? &point->runs[0] : NULL;
+}
+void put_point_tokens(vp_json_writer *writer, const struct point *point) {
+    const struct pass_result *run = first_run(point);
+    struct tokens tokens;
+    TOKENS_ROWS(FIELD_FILL, &tokens)
+    fields_put(writer, &ANSWER_TOKENS, &tokens);
+}
+
+/* "energy_resolution_j": of the mean; each run's reading is off by at most a step at either end. */
+static void put_resolution(vp_json_writer *writer, const struct point *point) {
+    double sum = 0;
+    for (int32_t run = 0; run < point->run_count; run++) {
+        if (!point->runs[run].has_energy) return;
+        sum += point->runs[run].energy_resolution_j;
+    }
+    if (point->run_count) put_double(writer, "energy_resolution_j", sum / point->run_count);
+}
+void put_point_times(vp_json_writer *writer, const struct point *point) {
+    int32_t longest = 0;
+    for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        const double mean = point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN;
+        if (!is_left_out(metric, mean)) put_double(writer, METRIC_KEYS[metric], mean);
+    }
+    put_resolution(writer, point);
+    vp_json_key(writer, "stages");
+    vp_json_begin_object(writer);
+    for (int i = 0; i < VP_STAGE_COUNT; i++)
+        put_double(writer, vp_stage_name((vp_stage)i),
+                   point->run_count ? metric_mean(point->runs, point->run_count, METRIC_STAGE + i) : (double)NAN);
+    vp_json_end_object(writer);
+    vp_json_key(writer, "stage_detail"); /* means over the runs */
+    vp_json_begin_object(writer);
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        vp_json_key(writer, vp_stage_name((vp_stage)i));
+        vp_json_begin_object(writer);
+        for (int detail = DETAIL_WALL; detail < DETAIL_COUNT; detail++)
+            put_double(writer, DETAIL_KEYS[detail],
+                       point->run_count ? metric_mean(point->runs, point->run_count, stage_metric(i, detail))
+                                        : (double)NAN);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_object(writer);
+    for (int32_t run = 0; run < point->run_count && !point->is_served; run++)
+        if (point->runs[run].token_count - 1 > longest) longest = point->runs[run].token_count - 1;
+    vp_json_key(writer, "T_decode_per_step"); /* [position][run]; position 0 is decode step 1 */
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < longest; i++) {
+        vp_json_begin_array(writer);
+        for (int32_t run = 0; run < point->run_count; run++)
+            if (i < point->runs[run].token_count - 1) vp_json_double(writer, (double)point->runs[run].step_ns[i] / 1e6);
+        vp_json_end_array(writer);
+    }
+    vp_json_end_array(writer);
+    vp_json_key(writer, "runs");
+    vp_json_begin_object(writer);
+    for (int metric = 0; metric < METRIC_STAGE + VP_STAGE_COUNT; metric++) {
+        if (is_left_out(metric, point->run_count ? metric_of(&point->runs[0], metric) : (double)NAN)) continue;
+        vp_json_key(writer,
+                    metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)));
+        vp_json_begin_array(writer);
+        for (int32_t run = 0; run < point->run_count; run++)
+            json_double_or_null(writer, metric_of(&point->runs[run], metric));
+        vp_json_end_array(writer);
+    }
+    vp_json_end_object(writer);
+}
+
+void put_answer(vp_json_writer *writer, const char *key, const struct pass_result *run) {
+    vp_json_key(writer, key);
+    if (run) vp_json_string_bytes(writer, run->answer, run->answer_bytes); else vp_json_null(writer);
+}
+void score_point(const struct point *point, struct scoring *scoring, vp_score_outcome *outcome) {
+    vp_score_outcome none = {(double)NAN, NULL, 0, -1, NULL, NULL};
+    struct parsed record = {{NULL, NULL, 0}, NULL, 0};
+    vp_result result;
+    memset(scoring, 0, sizeof *scoring);
+    scoring_clear(scoring);
+    *outcome = none;
+    if (!point->run_count) { outcome->reason = "no answer"; return; }
+    scoring->sample.prediction = scoring_own(scoring, copy_text(point->runs[0].answer, strlen(point->runs[0].answer)));
+    if (point->sample->record
+        && parse_json(&record, point->sample->record, strlen(point->sample->record), NULL) == VP_OK)
+        outcome->reason = scoring_read(scoring, (int)point->metric, &record.json, 0);
+    scoring_as_run(scoring);
+    if (!outcome->reason
+        && (result = scoring_run(scoring, point->metric, vp_score_metric_of(point->metric)->run_cleaning, outcome))
+               != VP_OK)
+        outcome->reason = vp_result_text(result);
+    if (outcome->reason && !scoring->sample.references && !scoring->sample.option_count)
+        outcome->reason = "the record has no answers to compare with";
+    free(record.nodes);
+}
+/* By their tokens; of a server's answers only the text is known. */
+static int is_same_answer(const struct pass_result *left, const struct pass_result *right) {
+    if (left->served)
+        return left->answer_bytes == right->answer_bytes && !memcmp(left->answer, right->answer, left->answer_bytes);
+    return left->token_count == right->token_count
+           && !memcmp(left->tokens, right->tokens, (size_t)left->token_count * sizeof(int32_t));
+}
+int is_truncated(const struct pass_result *run) {
+    if (!run->served) return !run->ended_by_eos;
+    return run->served->finish_reason ? !strcmp(run->served->finish_reason, "length") : -1;
+}
+static int are_same_answers(const struct point *point) {
+    int same = 1;
+    for (int32_t run = 1; run < point->run_count; run++) same &= is_same_answer(&point->runs[run], &point->runs[0]);
+    return same;
+}
+static struct field_bytes bytes_of(const struct pass_result *run) {
+    struct field_bytes bytes = {NULL, 0};
+    if (!run) return bytes;
+    bytes.text = run->answer;
+    bytes.bytes = run->answer_bytes;
+    return bytes;
+}
+static struct field_ints token_ids(const struct point *point) {
+    static const int32_t none[1];
+    struct field_ints ids = {point->is_served ? NULL : none, 0};
+    if (point->is_served || !point->run_count) return ids;
+    ids.items = point->runs[0].tokens;
+    ids.count = point->runs[0].token_count;
+    return ids;
+}
+void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *outcome) {
+    const struct pass_result *run = first_run(point);
+    struct answer answer;
+    ANSWER_ROWS(FIELD_FILL, &answer)
+    fields_put(writer, &ANSWER, &answer);
+}
+
+void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct sample *sample) {
+    static const char *const always[] = {"question", "answers", "image_id", "id"};
+    vp_json *json = &scratch->json;
+    if (!sample->record || parse_json(scratch, sample->record, strlen(sample->record), NULL) != VP_OK) return;
+    vp_json_key(writer, "metadata");
+    vp_json_begin_object(writer);
+    for (int i = 0; i < 4; i++) {
+        uint32_t node = vp_json_get(json, 0, always[i]);
+        vp_json_key(writer, always[i]);
+        if (node != VP_JSON_NONE) json_node(writer, json, node);
+        else if (i == 2 && sample->image_path) { /* an image file is named after its id as a rule */
+            const char *name = strrchr(sample->image_path, '/') ? strrchr(sample->image_path, '/') + 1
+                                                                : sample->image_path,
+                       *dot = strrchr(name, '.');
+            char *stem = copy_text(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
+            json_lossy(writer, stem);
+            free(stem);
+        } else vp_json_null(writer);
+    }
+    for (uint32_t i = 1, member = 0; member < json->nodes[0].count; member++, i = json->nodes[i + 1].end) {
+        char *key = node_text(json, i);
+        int known = !key || !strcmp(key, always[0]) || !strcmp(key, always[1]) || !strcmp(key, always[2])
+                    || !strcmp(key, always[3]);
+        if (!known) {
+            vp_json_key(writer, key);
+            json_node(writer, json, i + 1);
+        }
+        free(key);
+    }
+    vp_json_end_object(writer);
+}

@@ -1,0 +1,427 @@
+/* profile.c: run --profile and sweep --use_profiler: schedules, tables, what they say about memory and idle time.
+ * Times of this mode cost time themselves (--cost): they never enter the statistics of stages. */
+#include "profile/profile.h"
+
+#include "base/console.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/metrics.h"
+#include "base/noise.h"
+#include "model/model.h"
+#include "measure/provenance.h"
+#include "measure/record.h"
+#include "profile/profile_cost.h"
+#include "profile/profile_page.h"
+#include "profile/profiler.h"
+#include "model/image.h"
+#include "vlmprof.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_file.h"
+#include "vlmprof_image.h"
+#include "vlmprof_ranges.h"
+#include "vlmprof_stages.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* ---- run --profile */
+enum { PROFILED_RUNS = 5 }; /* requests that are recorded where neither --num_runs nor a schedule says how many */
+
+/* Truth: one of the options of the schedule is on the command line. --warmup says nothing of what is recorded. */
+static int has_schedule(const struct options *options) {
+    static const char *const names[] = {"skip_first", "wait", "active", "repeat", "schedule_every_n_steps"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (is_given(options, names[i])) return 1;
+    return 0;
+}
+static vp_schedule schedule_of(const struct options *options) {
+    vp_schedule schedule = vp_schedule_default();
+    schedule.skip_first = number_of(options, "skip_first");
+    schedule.wait = number_of(options, "wait");
+    schedule.warmup = is_given(options, "cold") ? 0 : number_of(options, "warmup");
+    schedule.active = has_schedule(options)           ? number_of(options, "active")
+                      : is_given(options, "num_runs") ? number_of(options, "num_runs")
+                                                      : PROFILED_RUNS;
+    schedule.repeat = number_of(options, "repeat");
+    schedule.every_n_steps = number_of(options, "schedule_every_n_steps");
+    return schedule;
+}
+/* Reads the schedule. *steps becomes the number of requests: as many as the schedule's cycles need; beside a schedule
+ * that is given --num_runs. Returns 0 or an exit code. */
+static int plan_steps(const struct options *options, vp_schedule *schedule, int64_t *steps) {
+    vp_error error = {VP_OK, -1, "", ""};
+    int no_warmup = 0;
+    int64_t cycle;
+    vp_result result;
+    *schedule = schedule_of(options);
+    if ((result = vp_schedule_check(schedule, &no_warmup, &error)) != VP_OK)
+        return complain_result(EXIT_USAGE, "schedule", result, &error);
+    cycle = schedule->wait + schedule->warmup + schedule->active;
+    if (is_given(options, "num_runs") && has_schedule(options)) *steps = number_of(options, "num_runs");
+    else if (!schedule->repeat)
+        return complain(EXIT_USAGE, "--repeat 0 goes on until the runs end: say how many with --num_runs");
+    else
+        *steps = schedule->skip_first
+                 + (schedule->repeat - 1) * (schedule->every_n_steps ? schedule->every_n_steps : cycle) + cycle;
+    if (*steps > 1000000)
+        return complain(EXIT_USAGE, "this schedule has %lld requests: at most 1000000", (long long)*steps);
+    if (no_warmup && !is_given(options, "cold"))
+        complain(
+            0,
+            "--warmup 0: the first recorded request pays for what starts up in this mode; --warmup 1 keeps that out "
+            "of the table");
+    return 0;
+}
+/* ---- a step: what a request needs from disk and text, then the request */
+/* Decodes the image again, in the place of the one that the request has. */
+static int reload_image(struct profiler *profiler) {
+    struct request *request = profiler->request;
+    const vp_layout *layout = request->input.layout;
+    char reason[LINE_BYTES];
+    vp_range_payload payload;
+    int code;
+    memset(&payload, 0, sizeof payload);
+    vp_image_free(&request->image);
+    request->image.rgb = NULL;
+    VP_RANGE(&profiler->ranges, "load image");
+    if ((code = load_image(request->sample.image_path, &request->image, reason, sizeof reason)) != 0)
+        complain(code, "%s", reason);
+    else if (request->image.width_px != layout->width_px || request->image.height_px != layout->height_px)
+        code = complain(EXIT_INPUT, "%s: the image has changed", request->sample.image_path);
+    payload.memory_bytes = payload.bytes = (int64_t)layout->width_px * layout->height_px * 3;
+    vp_range_set(&profiler->ranges, &payload);
+    vp_range_end(&profiler->ranges);
+    return code;
+}
+static int tokenize_again(struct profiler *profiler) {
+    int code;
+    VP_RANGE(&profiler->ranges, "tokenize");
+    free(profiler->request->sample.text_ids);
+    profiler->request->sample.text_ids = NULL;
+    code = tokenize_input(profiler->request);
+    vp_range_end(&profiler->ranges);
+    return code;
+}
+/* One step of `run`: the image is decoded and the prompt tokenized within it. */
+static int profile_step(struct profiler *profiler, int64_t step, int record) {
+    int code;
+    profiler_step_begin(profiler);
+    code = profiler->request->input.layout ? reload_image(profiler) : 0;
+    if (!code) code = tokenize_again(profiler);
+    return code ? code : profiler_step_run(profiler, &profiler->request->input, profiler->timed.runs, step, record);
+}
+
+/* Runs the requests: each as the schedule says. A cycle that the last request or Ctrl-C cuts short is saved as well. */
+static int profile_loop(struct profiler *profiler, const vp_schedule *schedule,
+                        int64_t steps) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_schedule_step now;
+    int64_t in_cycle = 0;
+    int code = 0;
+    for (int64_t i = 0; i < steps && !code && !interrupted; i++) {
+        vp_result result = vp_schedule_at(schedule, i, &now);
+        int record = result == VP_OK && (now.state == VP_SCHEDULE_RECORD || now.state == VP_SCHEDULE_RECORD_AND_SAVE);
+        if (result != VP_OK) return complain(EXIT_USAGE, "schedule: %s", vp_result_text(result));
+        show_progress("request %lld of %lld: %s", (long long)i + 1, (long long)steps,
+                      vp_schedule_state_name(now.state));
+        if (record && !in_cycle++) code = profiler_trace_begin(profiler, NULL);
+        if (now.state == VP_SCHEDULE_NONE && !code) {
+            result = request_run(profiler->session, &profiler->request->input, profiler->timed.runs, &error);
+            if (result != VP_OK)
+                code = complain_result(exit_code_of(result), NULL, result, &error);
+        } else if (!code) code = profile_step(profiler, i, record);
+        if (now.ends_cycle) {
+            in_cycle = 0;
+            if (!code) code = profiler_trace_end(profiler);
+        }
+    }
+    if (in_cycle && !code) {
+        text_list_add(&profiler->notes,
+                      "the last cycle was cut short after %lld of %lld active requests: what it recorded is saved",
+                      (long long)in_cycle, (long long)schedule->active);
+        code = profiler_trace_end(profiler);
+    }
+    return code;
+}
+
+/* ---- what was recorded, as text and as JSON */
+static vp_ops_print_options print_options_of(const struct options *options) {
+    vp_ops_print_options how = vp_ops_print_options_default();
+    how.row_limit = number_of(options, "row_limit");
+    how.with_flops = how.with_rates = 1;
+    how.with_memory = is_given(options, "profile_memory");
+    return how;
+}
+/* A line of the table of stages; times are sums over `count` steps. */
+static void write_stage(struct text_buffer *out, const char *name, double stage_ns, double op_ns, double count) {
+    char line[200];
+    snprintf(line, sizeof line, "%-12s %14.4f %14.4f %14.4f %8.2f\n", name, stage_ns / count / 1e6,
+             op_ns / count / 1e6, (stage_ns - op_ns) / count / 1e6, 100 * (stage_ns - op_ns) / stage_ns);
+    text_add_string(out, line);
+}
+/* Each stage, how much of it its operations are, and their sums. */
+static void write_stages(struct text_buffer *out, const struct profiler *profiler) {
+    double stages_ns = 0, ops_ns = 0, count = (double)profiler->steps;
+    char line[200];
+    snprintf(line, sizeof line, "\n%-12s %14s %14s %14s %8s   mean of %lld request%s\n", "stage", "device ms",
+             "operations ms", "idle ms", "idle %", (long long)profiler->steps, profiler->steps == 1 ? "" : "s");
+    text_add_string(out, line);
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        if (!(profiler->stage_ns[i] > 0)) continue;
+        write_stage(out, vp_stage_name((vp_stage)i), profiler->stage_ns[i], profiler->op_ns[i], count);
+        stages_ns += profiler->stage_ns[i];
+        ops_ns += profiler->op_ns[i];
+    }
+    if (stages_ns > 0) write_stage(out, "sum", stages_ns, ops_ns, count);
+    snprintf(line, sizeof line, "%-12s %14.4f   whole requests, image file to text, with the stamps of this mode\n",
+             "step", profiler->total_ns / count / 1e6);
+    text_add_string(out, line);
+}
+static int64_t peak_resident_bytes(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? -1 : (int64_t)usage.ru_maxrss * 1024;
+}
+/* What the engine holds, and what the process held at most. */
+static void write_memory(struct text_buffer *out, const struct profiler *profiler) {
+    char line[200];
+    vp_memory_block block;
+    text_add_string(out, "\nmemory                          bytes   where\n");
+    for (int32_t i = 0; vp_engine_memory(profiler->session->engine, i, &block); i++) {
+        snprintf(line, sizeof line, "%-20s %16llu   %s\n", block.name, (unsigned long long)block.bytes,
+                 profiler->on_gpu && block.on_device ? "device" : "host");
+        text_add_string(out, line);
+    }
+    snprintf(line, sizeof line, "%-20s %16lld   host: the most that this process had resident\n", "peak",
+             (long long)peak_resident_bytes());
+    text_add_string(out, line);
+}
+/* The ceilings, and what the table lacks. */
+static void write_notes(struct text_buffer *out, const struct profiler *profiler) {
+    char line[300];
+    snprintf(line, sizeof line, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n",
+             profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);
+    text_add_string(out, line);
+    if (profiler->on_gpu) {
+        snprintf(line, sizeof line, "launches timed by %s\n", vp_engine_launch_timer(profiler->session->engine));
+        text_add_string(out, line);
+    }
+    if (profiler->ops.dropped_calls + profiler->lost_launches) {
+        snprintf(line, sizeof line, "%lld calls are in no row: there was no room\n",
+                 (long long)(profiler->ops.dropped_calls + profiler->lost_launches));
+        text_add_string(out, line);
+    }
+    if (profiler->negative_idle) {
+        snprintf(line, sizeof line, "%lld stages have operations that add up to more than the stage\n",
+                 (long long)profiler->negative_idle);
+        text_add_string(out, line);
+    }
+}
+/* The table of operations in one of the words of --profile_format. */
+static vp_result write_table(struct text_buffer *out, const struct profiler *profiler, const char *format) {
+    vp_ops_print_options how = print_options_of(profiler->options);
+    vp_json_writer writer;
+    vp_result result;
+    if (!strcmp(format, "folded")) return vp_ops_print_folded(&profiler->ops, text_sink, out);
+    if (!strcmp(format, "csv")) return vp_ops_print_csv(&profiler->ops, text_sink, out);
+    if (!strcmp(format, "cprofile")) return vp_ops_print_cprofile(&profiler->ops, &how, text_sink, out);
+    if (!strcmp(format, "torch")) return vp_ops_print_torch(&profiler->ops, &how, text_sink, out);
+    vp_json_writer_init_sink(&writer, text_sink, out, 1);
+    vp_ops_write_json(&writer, &profiler->ops);
+    result = vp_json_finish(&writer);
+    text_add_string(out, "\n");
+    return result;
+}
+static void put_memory(vp_json_writer *writer, const struct profiler *profiler) {
+    vp_memory_block block;
+    PUT(writer, KEY_OBJECT("memory"), KEY_ARRAY("blocks"));
+    for (int32_t i = 0; vp_engine_memory(profiler->session->engine, i, &block); i++) {
+        PUT(writer, KEY_OBJECT(NULL), KEY("name", block.name), KEY("bytes", block.bytes),
+            KEY_BOOL("on_device", profiler->on_gpu && block.on_device), KEY("bytes_a_position", block.bytes_a_position),
+            END_OBJECT);
+    }
+    PUT(writer, END_ARRAY, KEY("peak_resident_bytes", peak_resident_bytes()), END_OBJECT);
+}
+/* "stages": means over the recorded steps. */
+static void put_stages(vp_json_writer *writer, const struct profiler *profiler) {
+    double count = (double)profiler->steps;
+    vp_json_key(writer, "stages");
+    vp_json_begin_object(writer);
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        if (!(profiler->stage_ns[i] > 0)) continue;
+        PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)i)), KEY("device_ms", profiler->stage_ns[i] / count / 1e6),
+            KEY("operations_ms", profiler->op_ns[i] / count / 1e6),
+            KEY("idle_ms", (profiler->stage_ns[i] - profiler->op_ns[i]) / count / 1e6), END_OBJECT);
+    }
+    vp_json_end_object(writer);
+}
+/* The whole document of run --profile --json. */
+static void put_profile(vp_json_writer *writer, const struct profiler *profiler, const struct cost_report *cost) {
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-profile-1"), KEY("model", profiler->request->model.name),
+        KEY_BOOL("synthetic", profiler->request->model.synthetic));
+    put_answer(writer, "answer", profiler->timed.runs);
+    PUT(writer, KEY("timing", "op"), KEY("launch_timer", vp_engine_launch_timer(profiler->session->engine)),
+        KEY("steps", profiler->steps), KEY("step_ms", profiler->total_ns / (double)profiler->steps / 1e6),
+        KEY("lost_launches", profiler->lost_launches));
+    put_stages(writer, profiler);
+    put_memory(writer, profiler);
+    cost_put(writer, cost);
+    put_noise(writer, &profiler->timed.noise);
+    put_list(writer, "warnings", &profiler->timed.warnings);
+    vp_json_key(writer, "ops");
+    vp_ops_write_json(writer, &profiler->ops);
+    vp_json_key(writer, "provenance");
+    vp_json_begin_object(writer);
+    put_provenance(writer, profiler->options, profiler->session->engine);
+    vp_json_end_object(writer);
+    put_config(writer, profiler->options);
+    vp_json_end_object(writer);
+}
+static vp_result write_json(struct text_buffer *out, const struct profiler *profiler,
+                            const struct cost_report *cost) {
+    vp_json_writer writer;
+    vp_result result;
+    vp_json_writer_init_sink(&writer, text_sink, out, 2);
+    put_profile(&writer, profiler, cost);
+    result = vp_json_finish(&writer);
+    text_add_string(out, "\n");
+    return result;
+}
+/* --sort_by, or the key that suits the form of the table and the device. */
+static const char *sort_key_of(const struct profiler *profiler, const char *format) {
+    const char *asked = text_of(profiler->options, "sort_by");
+    return asked                         ? asked
+           : !strcmp(format, "cprofile") ? "tottime"
+           : profiler->on_gpu            ? "self_device_time_total"
+                                         : "self_cpu_time_total";
+}
+/* The table goes to stdout or to --output FILE. Lines for people follow it on stdout, where the table is for people
+ * too or is in a file. Returns 0 or an exit code. */
+static int profile_print(struct profiler *profiler, const struct cost_report *cost) {
+    const struct options *options = profiler->options;
+    const char *format = text_of(options, "profile_format"), *file = text_of(options, "output");
+    int is_json = is_given(options, "json"), is_for_people = !strcmp(format, "torch") || !strcmp(format, "cprofile");
+    struct text_buffer table = {NULL, 0, 0}, lines = {NULL, 0, 0};
+    vp_result result = vp_ops_sort(&profiler->ops, sort_key_of(profiler, format));
+    int code = 0;
+    if (result == VP_OK)
+        result = is_json ? write_json(&table, profiler, cost) : write_table(&table, profiler, format);
+    if (result != VP_OK) code = complain(EXIT_WORK, "the table of operations: %s", vp_result_text(result));
+    if (!code && !is_json && (is_for_people || file)) {
+        if (!strcmp(format, "torch")) text_add_string(&lines, OPS_COLUMNS_TEXT);
+        write_stages(&lines, profiler);
+        if (is_given(options, "profile_memory")) write_memory(&lines, profiler);
+        write_notes(&lines, profiler);
+        if (cost->rounds) cost_write(&lines, cost);
+    }
+    if (!code && file) code = file_write_text(file, &table);
+    else if (!code) fwrite(table.data, 1, table.bytes, stdout); /* main checks stdout */
+    if (!code && lines.bytes) fwrite(lines.data, 1, lines.bytes, stdout);
+    free(table.data);
+    free(lines.data);
+    return code;
+}
+/* Complains when the schedule records none of the requests. Returns 0 or an exit code. */
+static int check_schedule(const vp_schedule *schedule, int64_t steps) {
+    vp_schedule_sum sum;
+    if (vp_schedule_count(schedule, steps, &sum) == VP_OK && sum.recorded_steps + sum.partial_steps >= 1) return 0;
+    return complain(EXIT_USAGE, "none of %lld request%s would be recorded: this schedule skips the first %lld",
+                    (long long)steps, steps == 1 ? "" : "s",
+                    (long long)(schedule->skip_first + schedule->wait + schedule->warmup));
+}
+int profile_run(const struct options *options, struct request *request) {
+    struct profiler *profiler = zeroed(1, sizeof *profiler);
+    struct cost_report cost;
+    vp_noise_reading reading;
+    vp_schedule schedule;
+    int64_t steps = 0;
+    int code = plan_steps(options, &schedule, &steps);
+    memset(&cost, 0, sizeof cost);
+    end_in_order(); /* Ctrl-C: the request that runs is finished, and what was recorded is saved and printed */
+    if (!code) code = check_schedule(&schedule, steps);
+    profiler->request = request;
+    runs_open(&profiler->timed, 1, request->input.new_tokens);
+    if (!code) code = request_open(options, request);
+    if (!code) code = profiler_open(profiler, options, &request->session, request->input.new_tokens);
+    profiler->keeps_request = text_of(options, "html") != NULL;
+    noise_begin(&profiler->timed.noise, &reading);
+    if (!code) code = profile_loop(profiler, &schedule, steps);
+    if (!code && !interrupted && is_given(options, "cost"))
+        code = cost_measure(options, &request->session, &request->input, profiler->timed.runs, &cost);
+    noise_end(&profiler->timed.noise, &reading);
+    close_progress();
+    runs_warn(&profiler->timed, &profiler->timed.noise);
+    for (size_t i = 0; i < profiler->notes.count; i++) complain(0, "%s", profiler->notes.items[i]);
+    if (!code && profiler->steps) code = profile_print(profiler, &cost);
+    if (!code && profiler->steps && text_of(options, "html")) code = profile_page_write(profiler, &cost);
+    if (!code && interrupted) code = EXIT_INTERRUPTED;
+    cost_free(&cost);
+    runs_close(&profiler->timed);
+    profiler_free(profiler);
+    free(profiler);
+    return code;
+}
+
+/* ---- sweep --use_profiler */
+/* Truth: the file is there and begins with this line. The index of a configuration changes when the grid does, so a
+ * file of that name can be another configuration's. */
+static int has_first_line(const char *path, const char *head) {
+    char line[600] = "";
+    int fd = -1;
+    FILE *file = vp_file_open(path, &fd, NULL) == VP_OK ? fdopen(fd, "rb") : NULL;
+    int same = file && fgets(line, sizeof line, file) && !strncmp(line, head, strlen(head))
+               && line[strlen(head)] == '\n';
+    if (file) fclose(file);
+    return same;
+}
+/* Records one step after another that warms up, and a trace of it where --trace is given. */
+static int record_point(struct profiler *profiler, const struct pass_input *input, struct pass_result *run,
+                        const char *worker) {
+    int code;
+    profiler_step_begin(profiler);
+    code = profiler_step_run(profiler, input, run, 0, 0);
+    if (!code) code = profiler_trace_begin(profiler, worker);
+    if (code) return code;
+    profiler_step_begin(profiler);
+    code = profiler_step_run(profiler, input, run, 0, 1);
+    return code ? code : profiler_trace_end(profiler);
+}
+/* OUTPUT_DIR/NAME: the line `head`, the table of operations, the stages. */
+static int write_point(struct profiler *profiler, const char *name, const char *head) {
+    struct text_buffer out = {NULL, 0, 0};
+    int code = 0;
+    vp_ops_sort(&profiler->ops, sort_key_of(profiler, "torch"));
+    text_add_string(&out, head);
+    text_add_string(&out, "\n");
+    if (write_table(&out, profiler, "torch") != VP_OK) code = EXIT_WORK;
+    text_add_string(&out, OPS_COLUMNS_TEXT);
+    write_stages(&out, profiler);
+    if (is_given(profiler->options, "profile_memory")) write_memory(&out, profiler);
+    write_notes(&out, profiler);
+    if (!code) code = file_write_whole(text_of(profiler->options, "output_dir"), name, out.data, out.bytes);
+    free(out.data);
+    return code;
+}
+int profile_point(const struct options *options, struct session *session, const struct pass_input *input,
+                  struct pass_result *run, const struct profile_place *place) {
+    char name[120], worker[120], head[500], *path;
+    struct profiler *profiler;
+    int code, is_there;
+    if (!is_given(options, "use_profiler") || !(place->is_first || is_given(options, "use_profiler_on_all_samples")))
+        return 0;
+    snprintf(worker, sizeof worker, "config_%zu_sample_%lld", place->configuration_index, (long long)place->sample_id);
+    snprintf(name, sizeof name, "profiler_results_%.90s.txt", worker);
+    snprintf(head, sizeof head, "%.400s, sample %lld", place->file_name, (long long)place->sample_id);
+    path = join_path(text_of(options, "output_dir"), name);
+    is_there = has_first_line(path, head);
+    free(path);
+    if (is_there) return 0;
+    profiler = zeroed(1, sizeof *profiler);
+    code = profiler_open(profiler, options, session, input->new_tokens);
+    if (!code) code = record_point(profiler, input, run, worker);
+    if (!code && profiler->steps) code = write_point(profiler, name, head);
+    profiler_free(profiler);
+    free(profiler);
+    return code == EXIT_OUTPUT ? code : 0;
+}

@@ -1,0 +1,141 @@
+/* profile_page.c: run --profile --html FILE: what was recorded, as a page.
+ * The page itself (page/flame_page.h) knows no engine and no options: here their words are gathered for it. */
+#include "profile/profile_page.h"
+
+#include "base/console.h"
+#include "base/document.h"
+#include "base/files.h"
+#include "base/noise.h"
+#include "page/flame.h"
+#include "page/flame_page.h"
+#include "measure/provenance.h"
+#include "vlmprof.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void fact(struct text_list *facts, const char *name, const char *text) {
+    text_list_copy(facts, name);
+    text_list_copy(facts, text);
+}
+static void fact_line(struct text_list *facts, const char *name, const char *format, ...) {
+    char line[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    fact(facts, name, line);
+}
+/* The request: what was asked, of which model, what came out. */
+static void facts_of_request(struct text_list *facts, const struct profiler *profiler) {
+    const struct request *request = profiler->request;
+    const struct options *options = profiler->options;
+    const vp_layout *layout = request->input.layout;
+    const struct pass_result *run = profiler->timed.runs;
+    struct text_buffer answer = {NULL, 0, 0};
+    fact(facts, "question", request->sample.question);
+    text_add(&answer, run->answer, run->answer_bytes);
+    fact(facts, "answer", answer.data);
+    free(answer.data);
+    fact_line(facts, "model", "%.700s%s", request->model.name,
+              request->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "");
+    if (request->model.config.expert_count)
+        fact_line(facts, "knobs", "weights %s, top_k %d of %d, blocks %d of %d", text_of(options, "weights"),
+                  request->input.top_k, request->model.config.expert_count, request->input.block_count,
+                  request->model.config.block_count);
+    else
+        fact_line(facts, "knobs", "weights %s, blocks %d of %d", text_of(options, "weights"),
+                  request->input.block_count, request->model.config.block_count);
+    if (layout) {
+        fact(facts, "image", request->sample.image_path);
+        if (!request->model.rules->is_tiled)
+            fact_line(facts, "size", "%dx%d px, %d view%s", layout->width_px, layout->height_px, layout->views,
+                      layout->views == 1 ? "" : "s");
+        else
+            fact_line(facts, "size", "%dx%d px, %d crops and the global view", layout->width_px, layout->height_px,
+                      layout->crops);
+    }
+    fact_line(facts, "input tokens", "%d, %d of them of the image", sequence_of(&request->input),
+              layout ? layout->image_tokens : 0);
+    fact_line(facts, "output tokens", "%d%s", run->token_count, run->ended_by_eos ? ", the last is EOS" : "");
+}
+/* Where, when and by what. */
+static void facts_of_machine(struct text_list *facts, const struct profiler *profiler, const char *date) {
+    vp_engine *engine = profiler->session->engine;
+    char host[HOST_BYTES];
+    struct text_buffer line = {NULL, 0, 0};
+    fact(facts, "device", vp_engine_device(engine));
+    if (vp_engine_device_note(engine)[0]) fact(facts, "device note", vp_engine_device_note(engine));
+    if (profiler->on_gpu) fact(facts, "launches timed by", vp_engine_launch_timer(engine));
+    fact(facts, "gemm for 1 row", vp_engine_gemm(engine, 1));
+    fact(facts, "gemm for 1024 rows", vp_engine_gemm(engine, 1024));
+    fact_line(facts, "ceilings", "reading %.4g GB/s, products %.4g TFLOP/s", profiler->ops.ceilings.bytes_per_s / 1e9,
+              profiler->ops.ceilings.flops_per_s / 1e12);
+    fact(facts, "host", host_text(host));
+    fact(facts, "written", date);
+    fact(facts, "vlmprof", VLMPROF_VERSION);
+    fact(facts, "build", build_text());
+    for (int i = 0; i < profiler->options->argc; i++) {
+        if (i) text_add_string(&line, " ");
+        text_add_string(&line, profiler->options->argv[i]);
+    }
+    fact(facts, "command", line.data);
+    free(line.data);
+}
+/* What timing every operation costs, where --cost has measured it. */
+static const char *cost_sentence(const struct cost_report *cost, char out[LINE_BYTES]) {
+    vp_estimate percent = cost->paired[COST_OP].relative_median;
+    char reason[200];
+    if (!cost->rounds) return NULL;
+    percent.value *= 100;
+    percent.low *= 100;
+    percent.high *= 100;
+    say_unknown_cost(reason, sizeof reason, percent, cost->rounds, "rounds");
+    if (is_cost_known(percent))
+        snprintf(out, LINE_BYTES, "Here it costs %s %% of a request that is not timed within (median of %zu rounds, "
+            "95 %% "
+                                  "interval).", number_cost(percent).text, cost->rounds);
+    else snprintf(out, LINE_BYTES, "How much, is not known here: %s.", reason);
+    return out;
+}
+int profile_page_write(const struct profiler *profiler, const struct cost_report *cost) {
+    const struct kept_request *kept = &profiler->kept;
+    char sentence[LINE_BYTES], date[DATE_BYTES];
+    struct text_buffer out = {NULL, 0, 0};
+    struct flame flame;
+    int code;
+    memset(&flame, 0, sizeof flame);
+    flame.model = profiler->request->model.name;
+    flame.image = profiler->request->sample.image_path;
+    flame.question = profiler->request->sample.question;
+    flame.device = vp_engine_device(profiler->session->engine);
+    flame.date = date_text(date);
+    facts_of_request(&flame.facts, profiler);
+    facts_of_machine(&flame.facts, profiler, date);
+    flame.warnings = &profiler->timed.warnings;
+    flame.cost = cost_sentence(cost, sentence);
+    flame.on_device = profiler->on_gpu;
+    flame.request_count = profiler->steps;
+    flame.total_ns = profiler->total_ns;
+    flame.ops = &profiler->ops;
+    flame.stage_ns = profiler->stage_ns;
+    flame.op_ns = profiler->op_ns;
+    flame.request.begin_ns = kept->begin_ns;
+    flame.request.total_ns = kept->total_ns;
+    flame.request.engine_begin_ns = kept->engine_begin_ns;
+    flame.request.ranges = kept->ranges;
+    flame.request.range_count = kept->range_count;
+    flame.request.launches = kept->launches;
+    flame.request.launch_count = kept->launch_count;
+    flame.request.lost_launches = kept->lost_launches;
+    flame.request.times = &kept->times;
+    flame.request.step_ns = kept->step_ns;
+    flame.request.step_count = kept->step_count;
+    flame_page_write(&flame, &out);
+    code = file_write_text(text_of(profiler->options, "html"), &out);
+    text_list_free(&flame.facts);
+    free(out.data);
+    return code;
+}

@@ -1,0 +1,84 @@
+/* profiler.h: requests with every operation timed, recorded into one table and into a trace.
+ * A session and requests come in; the sums, the table and the trace's file go out. Functions that can fail complain on
+ * stderr themselves and return 0 or an exit code. */
+#ifndef VLMPROF_CLI_PROFILER_H
+#define VLMPROF_CLI_PROFILER_H
+#include "base/memory.h"
+#include "base/metrics.h"
+#include "base/options.h"
+#include "measure/engine.h"
+#include "measure/input.h"
+#include "measure/measure.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_ranges.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_trace.h"
+
+enum { PROFILE_RANGES = 64 };
+
+/* One recorded request as it was, for the page. */
+struct kept_request {
+    int64_t begin_ns, total_ns, engine_begin_ns;
+    vp_launch *launches; int64_t launch_count, lost_launches;
+    vp_range ranges[PROFILE_RANGES]; int64_t range_count;
+    vp_stage_times times;
+    int64_t *step_ns; int64_t step_count;
+};
+struct profiler {
+    const struct options *options;
+    struct session *session;
+    struct request *request; struct timed_runs timed; /* of run --profile */
+    int on_gpu;
+    int64_t step_begin_ns;
+
+    /* of the last request */
+    vp_launch *launches; int64_t launch_capacity;
+    vp_span *spans; int64_t span_capacity; /* of the CPU's threads; NULL until a trace begins, and on a GPU */
+    vp_range records[PROFILE_RANGES]; vp_ranges ranges;
+
+    /* of all recorded steps */
+    vp_op *rows; vp_ops ops;
+    int64_t steps;
+    int64_t lost_launches; /* those that found no room */
+    double stage_ns[VP_STAGE_COUNT], op_ns[VP_STAGE_COUNT]; /* stages and their launches on the device */
+    double total_ns;       /* of the whole steps, on the host */
+    int64_t negative_idle; /* stages whose launches took longer than the stage itself */
+
+    int keeps_request; struct kept_request kept; /* the last recorded request, where the caller wants it */
+
+    vp_trace *trace;  /* NULL: none is open */
+    struct unfinished unfinished; /* the open trace: its temporary file goes when memory runs out */
+    char *trace_path; /* of the open trace, or of the last one */
+    int64_t traces;   /* how many were closed */
+    struct text_list notes; /* for stderr at the end */
+};
+
+/* Checks --group_by and --sort_by. */
+int profiler_check(const struct options *options);
+
+/* Prepares a zeroed profiler for requests of at most new_tokens new tokens on the session's engine, whose ceilings are
+ * measured. The caller calls profiler_free, after a failure too; a trace that is still open then leaves no file. */
+int profiler_open(struct profiler *profiler, const struct options *options, struct session *session,
+                  int32_t new_tokens);
+void profiler_free(struct profiler *profiler);
+
+/* Begins a step: its time counts from here on, and the ranges of the step before are forgotten. */
+void profiler_step_begin(struct profiler *profiler);
+
+/* Runs the step's request with every launch timed. record: the step goes into the table and into the open trace, which
+ * shows it as number `step`; otherwise it only warms up. *run is the pass itself. */
+int profiler_step_run(struct profiler *profiler, const struct pass_input *asked, struct pass_result *run, int64_t step,
+                      int record);
+
+/* Opens a trace: recorded steps are written into it until profiler_trace_end. */
+int profiler_trace_open(struct profiler *profiler, const char *path);
+
+/* Opens the trace that the options ask for, if they ask for one. For `run`, worker is NULL: --trace FILE, or
+ * DIR/chrome_trace.json with --chrome_trace, both for the first trace only. Otherwise, and for the points of a sweep,
+ * DIR/profiler_traces/<worker>.<ns>.pt.trace.json. */
+int profiler_trace_begin(struct profiler *profiler, const char *worker);
+
+/* Closes the open trace, if there is one, and notes what it holds. */
+int profiler_trace_end(struct profiler *profiler);
+
+#endif

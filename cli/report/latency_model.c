@@ -1,0 +1,297 @@
+/* latency_model.c: what the latency models of the engine and of servers have in common. */
+#include "report/latency_model.h"
+
+#include "vlmprof_analysis.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+double form_number(const struct model_form *form, const void *request, int which) {
+    const char *at = (const char *)request + form->numbers[which].offset;
+    int32_t count;
+    double value;
+    if (form->are_counts) {
+        memcpy(&count, at, sizeof count);
+        return count;
+    }
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+static const void *request_at(const struct model_form *form, const void *requests, size_t i) {
+    return (const char *)requests + i * form->request_bytes;
+}
+
+/* ---- ranges */
+void ranges_find(const struct model_form *form, int count, const void *requests, size_t request_count,
+                 struct number_range *ranges) {
+    double *values = resize(NULL, request_count, sizeof *values);
+    for (int which = 0; which < count; which++) {
+        size_t known = 0;
+        for (size_t i = 0; i < request_count; i++) {
+            const double value = form_number(form, request_at(form, requests, i), which);
+            if (isfinite(value)) values[known++] = value;
+        }
+        vp_sort_double(values, known);
+        ranges[which].least = known ? values[0] : (double)NAN;
+        ranges[which].median = known ? values[(known - 1) / 2] : (double)NAN;
+        ranges[which].most = known ? values[known - 1] : (double)NAN;
+    }
+    free(values);
+}
+void ranges_put(vp_json_writer *writer, const struct model_form *form, int count, const struct number_range *ranges) {
+    PUT(writer, KEY_OBJECT("ranges"));
+    for (int which = 0; which < count; which++) {
+        const struct number_range *range = &ranges[which];
+        const char *name = form->numbers[which].name;
+        if (!isfinite(range->least)) PUT(writer, KEY_NULL(name));
+        else if (form->are_counts)
+            PUT(writer, KEY_OBJECT(name), KEY("least", (int64_t)range->least), KEY("median", (int64_t)range->median),
+                KEY("most", (int64_t)range->most), END_OBJECT);
+        else
+            PUT(writer, KEY_OBJECT(name), KEY("least", range->least), KEY("median", range->median),
+                KEY("most", range->most), END_OBJECT);
+    }
+    PUT(writer, END_OBJECT);
+}
+static double read_bound(struct model_reader *reader, uint32_t range, const char *key, double least, int is_count) {
+    return is_count ? (double)model_count(reader, range, key, (int64_t)least, 1000000000)
+                    : model_number(reader, range, key, least, 1e12);
+}
+void ranges_read(struct model_reader *reader, uint32_t object, const struct model_form *form, int count,
+                 struct number_range *ranges) {
+    const int is_count = form->are_counts;
+    for (int which = 0; which < count && !reader->code; which++) {
+        const char *name = form->numbers[which].name;
+        struct number_range *range = &ranges[which];
+        uint32_t node = vp_json_get(&reader->parsed.json, object, name);
+        snprintf(reader->where, sizeof reader->where, "ranges");
+        range->least = range->median = range->most = (double)NAN;
+        if (!is_count && node_is(&reader->parsed.json, node, VP_JSON_NULL)) continue;
+        node = model_member(reader, object, name, VP_JSON_OBJECT);
+        snprintf(reader->where, sizeof reader->where, "ranges.%s", name);
+        if (reader->code) return;
+        range->least = read_bound(reader, node, "least", 0, is_count);
+        range->median = read_bound(reader, node, "median", range->least, is_count);
+        range->most = read_bound(reader, node, "most", range->median, is_count);
+    }
+}
+void range_warn(const struct model_form *form, int which, const struct number_range *range, const void *requests,
+                size_t count, struct text_list *warnings) {
+    size_t outside = 0;
+    double value = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double at = form_number(form, request_at(form, requests, i), which);
+        if ((at < range->least || at > range->most) && !outside++) value = at;
+    }
+    if (outside)
+        text_list_add(warnings,
+                      "extrapolation: %s %.0f is outside of %.0f..%.0f, the data of the %s (%zu of %zu requests)",
+                      form->numbers[which].name, value, range->least, range->most, form->word, outside, count);
+}
+
+/* ---- errors */
+/* The interval of the mean of predicted - measured, from each group's part in it. */
+static void find_bias_interval(const double *measured, const double *predicted, size_t count,
+                               const uint32_t *row_groups, size_t groups, struct part_errors *errors) {
+    size_t filled = 0;
+    double *sums = zeroed(groups, sizeof *sums);
+    unsigned char *has_rows = zeroed(groups, 1);
+    vp_mean_interval interval;
+    for (size_t i = 0; i < count; i++) {
+        size_t group = row_groups ? row_groups[i] : i;
+        if (!isfinite(predicted[i]) || !isfinite(measured[i])) continue;
+        sums[group] += predicted[i] - measured[i] - errors->of.bias;
+        has_rows[group] = 1;
+    }
+    for (size_t g = 0; g < groups; g++)
+        if (has_rows[g]) sums[filled++] = sums[g];
+    for (size_t g = 0; g < filled; g++)
+        sums[g] = errors->of.bias + sums[g] * (double)filled / (double)errors->of.count;
+    errors->bias_low = errors->bias_high = (double)NAN;
+    if (filled > 1 && vp_paired_t(NULL, sums, filled, MODEL_LEVEL, &interval) == VP_OK) {
+        errors->bias_low = interval.low;
+        errors->bias_high = interval.high;
+    }
+    free(sums);
+    free(has_rows);
+}
+/* The rows that have both numbers, and a prediction above `least`. pairs: double [2, count], measured, then predicted.
+ * Returns how many of each are filled. */
+static size_t pairs_of(const double *measured, const double *predicted, size_t count, double least, double *pairs) {
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(predicted[i]) || !isfinite(measured[i]) || !(predicted[i] > least)) continue;
+        pairs[known] = measured[i];
+        pairs[count + known++] = predicted[i];
+    }
+    return known;
+}
+void part_errors_of(const double *measured, const double *predicted, size_t count, const uint32_t *groups,
+                    size_t group_count, struct part_errors *errors) {
+    double *pairs = resize(NULL, count, 3 * sizeof *pairs);
+    const size_t known = pairs_of(measured, predicted, count, -INFINITY, pairs);
+    memset(errors, 0, sizeof *errors);
+    if (known && vp_linear_errors_compute(pairs, pairs + count, known, pairs + 2 * count, &errors->of) == VP_OK) {
+        errors->measured_mean = vp_statistics_mean(pairs, known);
+        find_bias_interval(measured, predicted, count, groups, groups ? group_count : count, errors);
+    }
+    free(pairs);
+}
+void part_limits_of(const double *measured, const double *predicted, size_t count, double least,
+                    vp_latency_limits *limits) {
+    double *pairs = resize(NULL, count, 3 * sizeof *pairs);
+    const size_t known = pairs_of(measured, predicted, count, least, pairs);
+    if (!known
+        || vp_latency_limits_compute(pairs, pairs + count, known, MODEL_LEVEL, pairs + 2 * count, limits) != VP_OK)
+        memset(limits, 0, sizeof *limits);
+    free(pairs);
+}
+static void put_part_errors(vp_json_writer *writer, const char *key, const struct part_errors *part) {
+    const vp_linear_errors *errors = &part->of;
+    if (!errors->count) PUT(writer, KEY_NULL(key));
+    else
+        PUT(writer, KEY_OBJECT(key), KEY("rows", (int64_t)errors->count), KEY("mae_ms", errors->mae),
+            KEY("rmse_ms", errors->rmse), KEY("mape_percent", 100 * errors->mape), KEY("r2", errors->r2),
+            KEY("p95_absolute_ms", errors->p95_absolute), KEY("max_absolute_ms", errors->max_absolute),
+            KEY("bias_ms", errors->bias), KEY_RANGE("bias_ms_interval", part->bias_low, part->bias_high), END_OBJECT);
+}
+void parts_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors) {
+    PUT(writer, KEY_OBJECT(NULL));
+    for (int part = 0; part < form->part_count; part++) put_part_errors(writer, form->part_key(part), &errors[part]);
+    PUT(writer, END_OBJECT);
+}
+void errors_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors) {
+    for (int kind = 0; kind < form->kind_count; kind++) {
+        PUT(writer, KEY_OBJECT(form->kind_keys[kind]));
+        for (int split = 0; split < form->split_count; split++) {
+            vp_json_key(writer, form->split_keys[split]);
+            parts_put(writer, form, errors + (kind * form->split_count + split) * form->part_count);
+        }
+        PUT(writer, END_OBJECT);
+    }
+}
+void errors_describe(struct document *document, const struct model_form *form, const struct part_errors *errors) {
+    char heads[120];
+    snprintf(heads, sizeof heads, "%s%s", form->kind_heading, "|rows predicted|" ERROR_COLUMNS);
+    for (int part = 0; part < form->part_count; part++) {
+        struct text_list *table;
+        document_text(document, BLOCK_HEADING, "Errors of %s", form->part_name(part));
+        table = document_table(document, heads);
+        for (int kind = 0; kind < form->kind_count; kind++)
+            for (int split = 0; split < form->split_count; split++)
+                error_row(table, split ? "" : form->kind_keys[kind], form->split_names[split],
+                          &errors[(kind * form->split_count + split) * form->part_count + part]);
+    }
+}
+void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *part) {
+    const vp_linear_errors *errors = &part->of;
+    text_list_add(table, "%s", first);
+    if (second) text_list_add(table, "%s", second);
+    text_list_add(table, "%s", errors->count ? number_short(errors->mae).text : "-");
+    text_list_add(table, "%s", errors->count ? number_formatted("%.2f", 100 * errors->mape).text : "-");
+    text_list_add(table, "%s", errors->count ? number_formatted("%.4f", errors->r2).text : "-");
+    text_list_add(table, "%s", errors->count ? number_short(errors->p95_absolute).text : "-");
+    text_list_add(table, "%s", errors->count ? number_formatted("%+.3f", errors->bias).text : "-");
+    if (errors->count && isfinite(part->bias_low))
+        text_list_add(table, "[%+.3f, %+.3f]", part->bias_low, part->bias_high);
+    else text_list_add(table, "-");
+    text_list_add(table, "%zu", errors->count);
+}
+struct text_list *coefficients_table(struct document *document, const struct model_form *form, const char *heading) {
+    char heads[80];
+    snprintf(heads, sizeof heads, "%s|feature|coefficient|interval|unit|state", form->part_heading);
+    document_text(document, BLOCK_HEADING, "Coefficients (%s95 %% intervals)", heading);
+    return document_table(document, heads);
+}
+void coefficients_add(struct text_list *table, const char *part, const vp_linear *fit, const char *const *names) {
+    for (int column = 0; column < fit->columns; column++) {
+        double low = (double)NAN, high = (double)NAN;
+        char unit[64];
+        vp_linear_coefficient(fit, column, MODEL_LEVEL, &low, &high);
+        text_list_add(table, "%s", part);
+        text_list_add(table, "%s", names[column]);
+        text_list_add(table, "%.4g", fit->coefficient[column]);
+        if (fit->state[column] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
+        else text_list_add(table, "-");
+        text_list_add(table, "%s", unit_text(names[column], unit));
+        text_list_add(table, "%s", LINEAR_STATE_KEYS[fit->state[column]]);
+    }
+}
+void limits_put(vp_json_writer *writer, const struct model_form *form, const vp_latency_limits *limits) {
+    PUT(writer, KEY_OBJECT("held_out_ratios"));
+    for (int part = 0; part < form->part_count; part++) {
+        if (!limits[part].count) PUT(writer, KEY_NULL(form->part_key(part)));
+        else
+            PUT(writer, KEY_OBJECT(form->part_key(part)), KEY("rows", (int64_t)limits[part].count),
+                KEY("low", limits[part].low), KEY("high", limits[part].high), END_OBJECT);
+    }
+    PUT(writer, END_OBJECT);
+}
+void limits_read(struct model_reader *reader, uint32_t parts, const struct model_form *form,
+                 vp_latency_limits *limits) {
+    for (int part = 0; part < form->part_count && !reader->code; part++) {
+        const char *key = form->part_key(part);
+        uint32_t object = vp_json_get(&reader->parsed.json, parts, key);
+        snprintf(reader->where, sizeof reader->where, "held_out_ratios");
+        if (node_is(&reader->parsed.json, object, VP_JSON_NULL)) continue;
+        object = model_member(reader, parts, key, VP_JSON_OBJECT);
+        if (reader->code) return;
+        snprintf(reader->where, sizeof reader->where, "held_out_ratios.%.40s", key);
+        limits[part].level = MODEL_LEVEL;
+        limits[part].count = (size_t)model_count(reader, object, "rows", 1, INT64_C(1) << 40);
+        limits[part].low = model_number(reader, object, "low", 0, 1e30);
+        limits[part].high = model_number(reader, object, "high", limits[part].low, 1e30);
+    }
+}
+
+/* ---- predictions */
+static const char *verdict_of(const struct prediction *prediction, int total, double budget) {
+    return prediction->high[total] <= budget ? "holds" : prediction->low[total] > budget ? "exceeds" : "unsure";
+}
+/* The share of such requests within a budget. Either side of the prediction is taken as half a normal distribution that
+ * is as wide as that side of the interval. */
+static double share_within(const struct prediction *prediction, int total, double budget) {
+    const double value = prediction->value[total],
+                 side = budget < value ? value - prediction->low[total] : prediction->high[total] - value;
+    return 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + MODEL_LEVEL / 2)));
+}
+void prediction_describe(struct document *document, const struct model_form *form, const struct prediction *prediction,
+                         double budget) {
+    const int total = form->part_count - 1;
+    char heads[80];
+    struct text_list *table;
+    snprintf(heads, sizeof heads, "%s|" ESTIMATE_LOCATION " ms|95 %% interval|of", form->part_heading);
+    table = document_table(document, heads);
+    for (int part = 0; part < form->part_count; part++) {
+        const int runs = !prediction->is_idle[part], is_known = runs && isfinite(prediction->low[part]);
+        text_list_add(table, "%s", form->part_name(part));
+        text_list_add(table, "%s", !runs ? "does not run" : number_formatted("%.3f", prediction->value[part]).text);
+        if (is_known) text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
+        else text_list_add(table, "-");
+        text_list_add(table, "%s", !is_known ? "-" : prediction->is_limited[part] ? "held-out ratios" : "Student");
+    }
+    if (isfinite(budget))
+        document_text(document, BLOCK_LINE, "budget %.3f ms%s: %s, with probability %s", budget, form->total,
+                      verdict_of(prediction, total, budget),
+                      number_formatted("%.3f", share_within(prediction, total, budget)).text);
+}
+void prediction_put(vp_json_writer *writer, const struct model_form *form, const struct prediction *prediction,
+                    double budget) {
+    const int total = form->part_count - 1;
+    for (int part = 0; part < form->part_count; part++) {
+        const char *key = form->part_key(part);
+        const double low = prediction->low[part];
+        if (prediction->is_idle[part] || !isfinite(prediction->value[part])) PUT(writer, KEY_NULL(key));
+        else
+            PUT(writer, KEY_OBJECT(key), KEY("ms", prediction->value[part]),
+                KEY_RANGE("interval_ms", low, prediction->high[part]),
+                KEY("interval_of", !isfinite(low) ? NULL
+                                   : prediction->is_limited[part] ? "held_out_ratios" : "student"),
+                END_OBJECT);
+    }
+    if (isfinite(budget))
+        PUT(writer, KEY("budget_ms", budget), KEY("verdict", verdict_of(prediction, total, budget)),
+            KEY("probability_within_budget", share_within(prediction, total, budget)));
+}

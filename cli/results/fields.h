@@ -1,0 +1,665 @@
+/* fields.h: the keys of journals, result files and load trials, one row for each.
+ * A row says what the value is and how it is had. From the rows come the struct of a line, the code that fills it, the
+ * writer, the checker, the reader, samples/result.schema.json and the lists in `help definitions`. A new key is a row
+ * below. */
+#ifndef VLMPROF_CLI_FIELDS_H
+#define VLMPROF_CLI_FIELDS_H
+#include "base/json.h"
+#include "base/metrics.h"
+#include "vlmprof.h"
+#include "vlmprof_noise.h"
+
+/* What stands in a file, and what stands in memory for it. */
+enum field_type {
+    FIELD_INT,    /* an integer; any signed integer. Null: out of range */
+    FIELD_NUMBER, /* a number; double. Null: not finite */
+    FIELD_TEXT,   /* a string without a NUL; char *. Null: NULL */
+    FIELD_BYTES,  /* any string; char * and, at `count`, its length */
+    FIELD_TRUTH,  /* true or false; int. Null: below 0 */
+    FIELD_PAIR,   /* [integer, integer]; struct field_pair. Null: the first is below `least` */
+    FIELD_RANGE,  /* [number, number]; struct field_range. Null: one is not finite */
+    FIELD_WHOLES, /* as FIELD_RANGE, of whole numbers */
+    FIELD_INTS,   /* a list of integers; a pointer to items of `stride` bytes and, at `count`, their number */
+    FIELD_STAGES, /* an object of [wall ns, device ns, launches, FLOPs, bytes] by stage; vp_stage_times */
+    FIELD_OBJECT, /* an object of the rows `of`; a struct, or with is_pointer a pointer to one. Null: NULL */
+    FIELD_JSON,   /* any object; its text, char *. Null: NULL */
+    FIELD_LIST,   /* any list; its text, char * */
+    FIELD_OBJECTS /* a list of objects of the rows `of`; a pointer to structs and, at `count`, their number */
+};
+struct field_pair { int64_t first, second; };
+struct field_range { double low, high; };
+struct field_bytes { const char *text; size_t bytes; };
+struct field_ints { const int32_t *items; int64_t count; };
+
+struct fields;
+struct field {
+    const char *key;
+    enum field_type type;
+    size_t offset, bytes;       /* of the value in its struct; of an integer, or of an item */
+    const char *words;          /* what it is, for the schema and `help definitions` */
+    const char *unit;           /* NULL: none */
+    const char *null;           /* why it may be null; NULL: it may not */
+    int64_t least, most;        /* of integers; of a number where most is above least */
+    const char *choices;        /* what a text may be, "a|b"; NULL: anything */
+    size_t count, count_bytes;  /* where the length stands */
+    size_t stride, item, item_bytes; /* of an item of a list; of the integer in it */
+    const struct fields *of;    /* of FIELD_OBJECT and FIELD_OBJECTS */
+    int column;                 /* of a number of a sample: COLUMN_..., where reports read it */
+    int is_read;                /* truth: reports read it from the head of a result file */
+    int digits;                 /* decimals that are written; 0: all */
+    int is_pointer;
+    int is_optional;            /* truth: a value that is null is not written, and older files lack the key */
+    int is_elsewhere;           /* truth: other code writes and reads the value; it stands behind the others */
+};
+struct fields { const struct field *rows; uint32_t count; size_t bytes; };
+
+/* ---- with a table of rows */
+/* Writes the members into the open object; all of them as a member or as a value. */
+void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
+void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
+/* Truth: the object has the members as they are written, and `others` more; others -1: any. */
+int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
+/* Reads an object into the struct, which is overwritten. What is missing, or does not fit, is null. */
+void fields_read(const vp_json *json, uint32_t object, const struct fields *fields, void *to);
+/* Frees what fields_read allocated, and zeroes the struct. */
+void fields_free(const struct fields *fields, void *of);
+
+/* ---- a row's four forms. ROW(S, TYPE, key, value, words, members of struct field...) has a member of its own name in
+ * struct S, AT(S, TYPE, "key", member, words, ...) is somewhere else in it, ELSE(TYPE, "key", words, ...) is written by
+ * other code. */
+#define FIELD_ROW(S, type_, key_, value_, ...) \
+    {.key = #key_, .type = FIELD_##type_, .offset = offsetof(S, key_), .bytes = sizeof(((S *)0)->key_), \
+     .words = __VA_ARGS__},
+#define FIELD_AT(S, type_, key_, member, ...) \
+    {.key = key_, .type = FIELD_##type_, .offset = offsetof(S, member), .bytes = sizeof(((S *)0)->member), \
+     .words = __VA_ARGS__},
+#define FIELD_ELSE(type_, key_, ...) {.key = key_, .type = FIELD_##type_, .is_elsewhere = 1, .words = __VA_ARGS__},
+#define FIELD_COUNT_AT(S, member) .count = offsetof(S, member), .count_bytes = sizeof(((S *)0)->member)
+#define FIELD_ITEMS(S, member) .stride = sizeof(*((S *)0)->member), .item_bytes = sizeof(*((S *)0)->member)
+#define FIELD_NULL(why) , .null = why
+#define FIELD_NEVER_NULL(why)
+#define FIELD_TABLE(name, S, ...) \
+    static const struct field name##_ROW[] = {__VA_ARGS__}; \
+    const struct fields name = {name##_ROW, sizeof name##_ROW / sizeof *name##_ROW, sizeof(S)};
+/* The members of the struct, and the statements that fill it where the names in `value` are known. */
+#define FIELD_MEMBER(S, type_, key_, ...) FIELD_C_##type_ key_;
+#define FIELD_C_INT int64_t
+#define FIELD_C_NUMBER double
+#define FIELD_C_TEXT const char *
+#define FIELD_C_TRUTH int
+#define FIELD_C_PAIR struct field_pair
+#define FIELD_C_RANGE struct field_range
+#define FIELD_C_JSON const char *
+#define FIELD_C_LIST const char *
+#define FIELD_C_OBJECTS void *
+#define FIELD_C_BYTES struct field_bytes
+#define FIELD_C_INTS struct field_ints
+#define FIELD_FILL(line, type_, key_, value_, ...) (line)->key_ = value_;
+#define FIELD_SKIP(...)
+
+/* ---- lines of a journal */
+#define LINE_NS_MAX INT64_C(500000000000000) /* of a run: six days; sums over a point's runs do not overflow */
+#define LINE_WORK_MAX (INT64_C(1) << 58)     /* launches, FLOPs and bytes of a stage */
+#define LINE_COUNT_MAX (INT64_C(1) << 40)
+#define FIELD_COUNT_MAX (INT64_C(1) << 60)
+#define RESULT_SCHEMA "vlmprof-sweep-2"
+enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* runs of a point; rows of a tiling */
+
+#define HEAD_ROWS(ROW, ELSE, S) \
+    ROW(S, TEXT, schema, JOURNAL_SCHEMA, "name and version of this layout") \
+    ROW(S, TEXT, plan, sweep->index.plan, "fingerprint of everything that decides the measured points") \
+    ROW(S, INT, rank, sweep->rank.rank, "of the process", .most = INT32_MAX) \
+    ROW(S, INT, world_size, sweep->rank.world_size, "processes that share the work", .least = 1, .most = INT32_MAX) \
+    ROW(S, TEXT, model, sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name, "its name") \
+    ROW(S, TRUTH, synthetic, sweep->model.synthetic, "weights are seeded random numbers") \
+    ROW(S, TEXT, timing, sweep->served ? "off" : text_of(sweep->options, "timing"), "off: only T_total is measured") \
+    ROW(S, TRUTH, ignore_eos, sweep->plan.ignore_eos, "answers go on behind their end token") \
+    ROW(S, INT, num_runs_per_sample, sweep->plan.run_count, "timed runs of each sample", .least = 1, \
+        .most = INT32_MAX) \
+    ROW(S, INT, num_total_blocks, sweep->model.config.block_count, "decoder blocks; 0: a server", .most = INT32_MAX) \
+    ROW(S, INT, bare_every, sweep->bare_every, "every how many points runs without stage times are made", \
+        .most = INT32_MAX) \
+    ROW(S, TEXT, architecture, \
+        sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture), "what kind of model it is", \
+        .is_optional = 1) \
+    ELSE(OBJECT, "model_shape", "the model's shape as its checkpoint says it", .is_optional = 1, .of = &MODEL_SHAPE) \
+    ELSE(OBJECT, "server", "what a sweep of servers set for all of them", .is_optional = 1, .of = &SERVER) \
+    ELSE(JSON, "options", "every option of the command") \
+    ELSE(LIST, "data", "the data sets") \
+    ELSE(LIST, "configs", "the grid")
+/* of the model, as the checkpoint's config says it; a head that an older version wrote has none */
+#define MODEL_SHAPE_ROWS(ROW, S) \
+    ROW(S, INT, num_experts, config->expert_count, "experts of a decoder block; 0: it has a dense MLP", \
+        .most = INT32_MAX) \
+    ROW(S, INT, top_k, config->top_k, "experts that a token uses, as trained; 0: without experts", \
+        .most = INT32_MAX) \
+    ROW(S, INT, d_model, config->d_model, "width of the decoder", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, n_heads, config->head_count, "attention heads of a decoder block", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, n_layers, config->block_count, "decoder blocks", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, expert_dim, config->expert_dim, "hidden width of an expert; 0: without experts", \
+        .most = INT32_MAX) \
+    ROW(S, INT, vocab_size, config->vocab_size, "tokens that the model can write", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, vit_width, config->vit_width, "width of the vision encoder", .most = INT32_MAX) \
+    ROW(S, INT, vit_layers, config->vit_block_count, "blocks of the vision encoder", .most = INT32_MAX)
+#define SERVER_ROWS(ELSE) \
+    ELSE(LIST, "endpoints", "base URLs") \
+    ELSE(LIST, "endpoint_models", "the servers' names of the models") \
+    ELSE(TEXT, "endpoint_api", "the language that was spoken") \
+    ELSE(JSON, "request_knobs", "members of the requests' bodies that were varied") \
+    ELSE(TEXT, "family", "whose rule counts image tokens", .null = "none was named") \
+    ELSE(JSON, "family_keys", "keys of the rule that the command line set")
+#define DATA_ROWS(ROW, S) \
+    ROW(S, TEXT, task, dataset->task, "--dataset_name, or the data file's stem with _ turned into -") \
+    ROW(S, TEXT, path, dataset->path, "path of the data set as it was given") \
+    ROW(S, TEXT, metric, vp_score_metric_of(dataset->metric)->name, "scoring rule") \
+    ROW(S, INT, max_new_tokens, dataset->new_tokens, "most tokens of an answer", .most = INT32_MAX) \
+    ROW(S, INT, num_samples, (int64_t)dataset->count, "samples", .most = LINE_COUNT_MAX) \
+    ROW(S, TEXT, content_hash, hash, "of the sampled records, prompts and image sizes")
+/* besides its knobs */
+#define CONFIGURATION_ROWS(ROW, S) \
+    ROW(S, TEXT, file_name, configuration->file_name, "of its result file") \
+    ROW(S, INT, set, (int64_t)(configuration->set - sweep->plan.sets), "place of its data set", .most = INT32_MAX)
+#define SESSION_ROWS(ELSE) \
+    ELSE(TEXT, "version", "of vlmprof") \
+    ELSE(TEXT, "build", "compiler, and CUDA toolkit") \
+    ELSE(TEXT, "host", "name of the machine") \
+    ELSE(TEXT, "date", "start, UTC, ISO 8601") \
+    ELSE(LIST, "argv", "the command")
+#define ENGINE_SESSION_ROWS(ELSE) \
+    SESSION_ROWS(ELSE) \
+    ELSE(TEXT, "device", "what ran the model") \
+    ELSE(INT, "seed", "of weights, samples and caption prompts", .least = INT64_MIN, .most = INT64_MAX) \
+    ELSE(NUMBER, "stamp_cost_ns", "what a time stamp costs") \
+    ELSE(JSON, "cold", "the session's first request, in no statistic")
+/* of a client; what the servers say of themselves, and the first request to each */
+#define SERVED_SESSION_ROWS(ELSE) \
+    SESSION_ROWS(ELSE) \
+    ELSE(TEXT, "client", "of servers: the library that sent the requests") \
+    ELSE(LIST, "servers", "of servers: each one's own words")
+#define SAMPLE_ROWS(ROW, ELSE, S) \
+    ROW(S, INT, sample, sample->id, "0-based line number in the data set", .most = INT64_MAX) \
+    ROW(S, INT, set, (int64_t)set, "place of its data set", .most = INT32_MAX) \
+    ROW(S, TEXT, prompt, sample->prompt, "text that is tokenized") \
+    ROW(S, INT, input_text_tokens, sweep->served ? -1 : sample->text_count, "tokens of it", .most = INT32_MAX, \
+        .null = "only the server's tokenizer knows") \
+    ELSE(JSON, "metadata", "members of the data set's record")
+
+/* A line of a point. */
+#define POINT_ROWS(ROW, S) \
+    ROW(S, TEXT, config, point->configuration->file_name, "file name of the configuration") \
+    ROW(S, INT, sample_id, sample->id, "0-based line number in the data set", .most = INT64_MAX) \
+    ROW(S, INT, prev, point->last, "place of the point's line before it; -1: none", .least = -1, .most = INT64_MAX)
+#define SESSION_OF_ROWS(ROW, S) \
+    ROW(S, INT, session, sweep->engine->session_at, "place of the session's line; -1: none", .least = -1, \
+        .most = INT64_MAX)
+#define ANY_RUN_ROWS(ROW, AT, S) \
+    POINT_ROWS(ROW, S) \
+    ROW(S, INT, run, point->runs, "number of the point's run, from 0", .most = LINE_RUNS_MAX - 1) \
+    SESSION_OF_ROWS(ROW, S) \
+    ROW(S, INT, unix_s, (int64_t)time(NULL), "when it ended", .most = LINE_COUNT_MAX) \
+    AT(S, INT, "total_ns", pass.total_ns, "T_total", .least = 1, .most = LINE_NS_MAX) \
+    AT(S, BYTES, "answer", pass.answer, "the answer's text", FIELD_COUNT_AT(S, pass.answer_bytes))
+#define RUN_ROWS(ROW, AT, S) \
+    ANY_RUN_ROWS(ROW, AT, S) \
+    ROW(S, INT, stamps, sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS, "time stamps or events", \
+        .most = LINE_COUNT_MAX) \
+    AT(S, STAGES, "stages", pass.times, "[wall ns, device ns, launches, FLOPs, bytes] of each stage that ran") \
+    AT(S, INTS, "step_ns", pass.step_ns, "each decode step", FIELD_ITEMS(S, pass.step_ns), \
+       FIELD_COUNT_AT(S, step_count), .most = LINE_NS_MAX) \
+    AT(S, INTS, "tokens", pass.tokens, "new tokens", FIELD_ITEMS(S, pass.tokens), \
+       FIELD_COUNT_AT(S, pass.token_count), .most = INT32_MAX) \
+    AT(S, TRUTH, "ended_by_eos", pass.ended_by_eos, "the model ended its answer") \
+    ROW(S, TRUTH, throttled, sweep->is_throttled, "the device was slowed down") \
+    ROW(S, JSON, telemetry, telemetry, "clocks, power, temperature", .null = "not read") \
+    AT(S, NUMBER, "energy_j", pass.energy_j, "what the GPU used, by NVML's counter", .unit = "J", .is_optional = 1) \
+    AT(S, NUMBER, "energy_resolution_j", pass.energy_resolution_j, "what it used in one step of the counter", \
+       .unit = "J", .is_optional = 1)
+#define SERVED_RUN_ROWS(ROW, AT, S) \
+    ANY_RUN_ROWS(ROW, AT, S) \
+    AT(S, OBJECT, "served", pass.served, "what a server's pass gave", .of = &SERVED, .is_pointer = 1)
+/* times count from the start of the request; -1: it did not come to that */
+#define SERVED_NS(S, AT, key, words) AT(S, INT, #key, key, words, .least = -1, .most = LINE_NS_MAX)
+#define SERVED_PIECES(S, AT, key, member, words, max) \
+    AT(S, INTS, key, pieces, words, .stride = sizeof(vp_chat_piece), .item = offsetof(vp_chat_piece, member), \
+       .item_bytes = sizeof(int64_t), FIELD_COUNT_AT(S, piece_count), .most = max)
+#define SERVED_PASS_ROWS(AT, S) \
+    SERVED_NS(S, AT, sent_ns, "first byte sent") \
+    SERVED_NS(S, AT, headers_ns, "headers of the answer read") \
+    SERVED_NS(S, AT, end_ns, "body ended") \
+    SERVED_NS(S, AT, first_ns, "first piece of the answer") \
+    SERVED_NS(S, AT, first_output_ns, "first piece that is no reasoning") \
+    SERVED_PIECES(S, AT, "piece_ns", at_ns, "when each piece of the answer came", LINE_NS_MAX) \
+    SERVED_PIECES(S, AT, "piece_bytes", text_bytes, "the bytes of each piece", INT64_MAX) \
+    AT(S, OBJECT, "usage", usage, "its token counts", .of = &USAGE) \
+    AT(S, TEXT, "model", model, "the model that it says it ran", .null = "it does not say") \
+    AT(S, TEXT, "finish_reason", finish_reason, "stop, length ...", .null = "it does not say") \
+    AT(S, TEXT, "reasoning", reasoning, "what the model said before its answer", .null = "nothing") \
+    AT(S, JSON, "timings", timings, "the server's own times, as it names them", .null = "it says none") \
+    AT(S, TRUTH, "is_streamed", is_streamed, "false: in one body") \
+    AT(S, TRUTH, "is_new_connection", is_new_connection, "connecting is in its times") \
+    AT(S, INT, "http_status", http_status, "of the answer", .most = 999) \
+    AT(S, INT, "attempts", attempts, "over 1: it was asked again", .least = 1, .most = INT32_MAX)
+#define USAGE_TOKENS(S, AT, key, words) \
+    AT(S, INT, #key, key, words, .most = INT32_MAX, .null = "the server does not say")
+#define USAGE_ROWS(AT, S) \
+    USAGE_TOKENS(S, AT, prompt_tokens, "of image and text") \
+    USAGE_TOKENS(S, AT, completion_tokens, "of the answer") \
+    USAGE_TOKENS(S, AT, image_tokens, "of the prompt") \
+    USAGE_TOKENS(S, AT, cached_tokens, "of the prompt, read from a cache") \
+    USAGE_TOKENS(S, AT, reasoning_tokens, "of the answer")
+/* A run without stage times and one with them. */
+struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
+#define BARE_PAIR_ROWS(AT, S) \
+    AT(S, INT, "bare_total_ns", bare_ns, "T_total without stage times", .least = 1, .most = LINE_NS_MAX) \
+    AT(S, INT, "staged_total_ns", staged_ns, "T_total with them", .least = 1, .most = LINE_NS_MAX) \
+    AT(S, TRUTH, "bare_first", bare_first, "that without them ran first")
+#define BARE_ROWS(ROW, AT, S) \
+    POINT_ROWS(ROW, S) \
+    AT(S, OBJECT, "bare", pair, "two runs in random order", .of = &BARE_PAIR) \
+    SESSION_OF_ROWS(ROW, S)
+/* reason: why there are no pairs, or fewer than asked for; tokens are 0 where it did not come to that */
+#define TWINS_REASON(ROW, S) \
+    ROW(S, TEXT, reason, reason[0] ? reason : NULL, "why there are no pairs, or fewer than asked for", \
+        .null = "there are all")
+#define TWINS_PAIRS(ROW, S) \
+    ROW(S, OBJECTS, pairs, twins->pairs, "in the order they ran", .of = &TWIN_PAIR, FIELD_COUNT_AT(S, count))
+#define TWINS_OBJECT_ROWS(ROW, S) \
+    ROW(S, TEXT, method, text_of(sweep->options, "twins_method"), "--twins_method", .choices = "exact|adjusted") \
+    TWINS_REASON(ROW, S) \
+    ROW(S, INT, prompt_tokens, twins->prompt_tokens, "of the image's request", .most = INT32_MAX) \
+    ROW(S, INT, image_tokens, twins->image_tokens, "those less the tokens of the question alone", \
+        .least = -INT32_MAX, .most = INT32_MAX) \
+    TWINS_PAIRS(ROW, S)
+#define TWINS_ROWS(ROW, AT, S) \
+    POINT_ROWS(ROW, S) \
+    AT(S, OBJECT, "twins", twins, "pairs of the image and a text of as many tokens", .of = &TWINS_OBJECT) \
+    SESSION_OF_ROWS(ROW, S)
+/* An image's request and a text's with as many prompt tokens: server/twins.h. NaN and -1: see `null`. */
+struct twin_pair {
+    double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms;
+    int64_t image_tokens, text_tokens, floor_tokens, image_cached, text_cached;
+    int image_first;
+};
+#define TWIN_MS(S, AT, key, words, why) AT(S, NUMBER, #key, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
+#define TWIN_PAIR_ROWS(AT, S) \
+    TWIN_MS(S, AT, image_ms, "TTFT with the image", "no text came") \
+    TWIN_MS(S, AT, text_ms, "TTFT with the text", "no text came") \
+    TWIN_MS(S, AT, floor_ms, "TTFT of a text of a few tokens", "no text came") \
+    TWIN_MS(S, AT, upload_ms, "first to last byte of the image's request", "not known") \
+    TWIN_MS(S, AT, image_prompt_ms, "of the prompt by the server's clock", "it does not say") \
+    TWIN_MS(S, AT, text_prompt_ms, "the same of the text", "it does not say") \
+    AT(S, INT, "image_tokens", image_tokens, "prompt tokens with the image", .most = INT32_MAX) \
+    AT(S, INT, "text_tokens", text_tokens, "prompt tokens with the text", .most = INT32_MAX) \
+    AT(S, INT, "floor_tokens", floor_tokens, "prompt tokens of the few", .most = INT32_MAX) \
+    AT(S, INT, "image_cached", image_cached, "of them from a cache", .most = INT32_MAX, \
+       .null = "the server does not say") \
+    AT(S, INT, "text_cached", text_cached, "the same of the text", .most = INT32_MAX, \
+       .null = "the server does not say") \
+    AT(S, TRUTH, "image_first", image_first, "false: the text was asked first")
+#define FIELD_MS_MAX INT64_C(1000000000000) /* thirty years: sums and squares of such values are still finite */
+#define DONE_ROWS(ROW, ELSE, S) \
+    POINT_ROWS(ROW, S) \
+    ROW(S, INT, done, point->runs, "its runs", .least = 1, .most = LINE_RUNS_MAX) \
+    ROW(S, TEXT, stop, vp_stop_name((int32_t)stop), "what ended its runs", .choices = "runs|interval|box|max") \
+    ROW(S, INT, retries, point->retries, "requests made again after a device error", .most = INT32_MAX) \
+    ELSE(JSON, "sizes", "what follows from the layout of its image")
+#define FAILED_ROWS(ROW, ELSE, S) \
+    POINT_ROWS(ROW, S) \
+    ROW(S, TEXT, failed, reason, "why it failed") \
+    ROW(S, INT, attempts, point->retries + 1, "requests that were tried", .most = INT32_MAX) \
+    ROW(S, INT, retries, point->retries, "requests made again after a device error", .most = INT32_MAX) \
+    ELSE(JSON, "sizes", "what follows from the layout of its image")
+/* NULLS: only results of servers have a null there. */
+#define SIZES_ROWS(ROW, S, NULLS) \
+    ROW(S, TEXT, tier, knob_text(point->knobs, KNOB_TIER), "resolution tier", .choices = "low|medium|high", \
+        .null = "by vision tokens") \
+    ROW(S, INT, target_vision_tokens, layout ? point->target_tokens : -1, "vision tokens asked for", \
+        .most = INT32_MAX, .null = "no image") \
+    ROW(S, INT, target_crops, layout ? point->target_crops : -1, "crops asked for", .most = INT32_MAX, \
+        .null = "no image") \
+    ROW(S, INT, top_k, number_of_knob(point->knobs, KNOB_TOP_K), \
+        "experts that a token uses; 0: a model without experts", .most = INT32_MAX NULLS("of a server")) \
+    ROW(S, INT, num_active_blocks, number_of_knob(point->knobs, KNOB_BLOCKS), "decoder blocks that run", \
+        .most = INT32_MAX NULLS("of a server")) \
+    ROW(S, INT, theoretical_num_crops, layout ? layout->crops : -1, "crops without the global view", \
+        .most = INT32_MAX, .null = "no image") \
+    ROW(S, PAIR, theoretical_tiling, layout_tiling(layout), "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
+        .null = "no image") \
+    ROW(S, PAIR, theoretical_image_size, layout_canvas(layout), "the tiling's size, [height, width]", .unit = "px", \
+        .most = INT32_MAX, .null = "no image") \
+    ROW(S, INT, theoretical_vision_tokens, layout ? layout->theoretical_tokens : -1, \
+        "vision tokens, as if crops did not overlap", .most = INT32_MAX, .null = "no image") \
+    ROW(S, INT, actual_num_crops, layout ? layout->crops : -1, "crops without the global view", \
+        .column = COLUMN_VIEWS, .most = INT32_MAX, .null = "no image") \
+    ROW(S, PAIR, actual_tiling, layout_tiling(layout), "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
+        .null = "no image") \
+    ROW(S, PAIR, actual_image_size, layout_canvas(layout), \
+        "the tiling's size, [height, width]; of a server: of the image that was sent", .unit = "px", \
+        .most = INT32_MAX, .null = "no image") \
+    ROW(S, INT, actual_vision_tokens, layout ? layout->feature_tokens : -1, \
+        "vision tokens, as in the sequence; of a server: as it counts them", .column = COLUMN_VISION_TOKENS, \
+        .most = INT32_MAX, .null = "no image") \
+    ROW(S, INT, input_text_tokens, point->sample->text_count, \
+        "tokens of the prompt's text: sequence without image tokens and BOS", \
+        .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("a server does not say")) \
+    ROW(S, INT, actual_text_tokens, point->sample->text_count, "the same under the reference's name", \
+        .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("a server does not say")) \
+    ROW(S, INT, total_sequence_length, \
+        layout || !point->sample->image_path \
+            ? !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count : -1, \
+        "prompt positions", .column = COLUMN_SEQUENCE, .most = INT32_MAX, .null = "not known")
+#define SENT_ROWS(ROW, AT, S) \
+    AT(S, OBJECT, "sent_image", sent_image, "of a server: the image as it was sent", .of = &SENT_IMAGE, \
+       .is_pointer = 1, .null = "text only, or nothing could be sent") \
+    ROW(S, INT, image_tokens_by_rule, point->tokens_by_rule, \
+        "of a server: what the sent image costs by the rule of --family", \
+        .column = COLUMN_TOKENS_BY_RULE, .most = INT32_MAX, \
+        .null = "no family was named")
+#define SERVED_SIZES_ROWS(ROW, AT, S) \
+    ROW(S, TEXT, tier, knob_text(&point->configuration->knobs, KNOB_TIER), "resolution tier", .null = "none") \
+    ROW(S, INT, target_vision_tokens, number_of_knob(&point->configuration->knobs, KNOB_TOKENS), \
+        "vision tokens asked for", \
+        .most = INT32_MAX, .null = "none") \
+    SENT_ROWS(ROW, AT, S)
+#define SENT_IMAGE_ROWS(ROW, S) \
+    ROW(S, INT, width_px, sent->picture.width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, height_px, sent->picture.height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, bytes, (int64_t)sent->picture.byte_count, "of the file, before base64", .least = 1, \
+        .most = INT64_MAX) \
+    ROW(S, TEXT, media_type, sent->picture.media_type, "image/png ...") \
+    ROW(S, TRUTH, is_resized, sent->width_px > 0, \
+        "false: the data set's own file, or its pixels with --unique_image")
+#define KERNELS_ROWS(ROW, ELSE, S) \
+    ROW(S, TEXT, config, configuration->file_name, "file name of the configuration") \
+    ROW(S, INT, sample_id, sample->id, "whose image and prompt", .most = INT64_MAX) \
+    ROW(S, INT, views, input->layout ? input->layout->views : 0, "crops and the global view", .most = INT32_MAX) \
+    ROW(S, INT, total_sequence_length, sequence_of(input), "positions of the prompt", .most = INT32_MAX) \
+    ROW(S, NUMBER, T_total, metric_of(run, METRIC_TOTAL), "of that request, dearer than others", .unit = "ms", \
+        .null = "not timed") \
+    ELSE(JSON, "stages", "per stage that ran on the device")
+#define KERNEL_STAGE_ROWS(ROW, ELSE, S) \
+    ROW(S, NUMBER, device_ms, device, "between its boundaries", .unit = "ms", .null = "not timed") \
+    ROW(S, NUMBER, kernel_ms, kernels, "sum of its kernels, products and copies", .unit = "ms", .null = "not timed") \
+    ROW(S, NUMBER, idle_share, device > 0 ? 1 - kernels / device : (double)NAN, \
+        "share of device_ms that lies between them", .null = "device_ms is 0") \
+    ELSE(JSON, "parts", "kernel_ms by part of the model, those that took time")
+/* What the machine did during the runs whose lines begin at `from` or later, and before this line. */
+#define FIELD_HERE(member) member
+#define FIELD_IN_NOISE(member) noise.member
+#define NOISE_BLOCK_ROWS(AT, S, in) \
+    AT(S, NUMBER, "load", in(load), "load average, which counts vlmprof's own threads", .digits = 2, \
+       .null = "not known") \
+    AT(S, NUMBER, "steal_percent", in(steal_percent), "share of all CPUs that a virtual machine's host took", \
+       .digits = 1, .null = "not known") \
+    AT(S, NUMBER, "other_cpu_percent", in(other_cpu_percent), \
+       "share of all CPUs that other processes and the kernel used; a little below 0 where ticks are too coarse", \
+       .digits = 1, .null = "not known") \
+    AT(S, WHOLES, "frequency_mhz", in(mhz_low), "[lowest, highest] frequency of a CPU", .most = INT32_MAX, \
+       .null = "the machine says none")
+#define NOISE_LINE_ROWS(ROW, AT, S) \
+    ROW(S, INT, from, sweep->block_from, "place of the first line that it is about", .most = INT64_MAX) \
+    NOISE_BLOCK_ROWS(AT, S, FIELD_IN_NOISE)
+#define NOISE_COUNT(S, AT, key, member, words) AT(S, INT, key, member, words, .most = INT64_MAX)
+#define NOISE_NUMBER(S, AT, key, member, words, decimals, why) \
+    AT(S, NUMBER, key, member, words, .digits = decimals, .null = why)
+#define NOISE_ROWS(AT, S) \
+    NOISE_COUNT(S, AT, "samples", samples, "blocks of which something is known") \
+    NOISE_BLOCK_ROWS(AT, S, FIELD_HERE) \
+    NOISE_COUNT(S, AT, "steal_samples", steal_samples, "blocks whose steal_percent is known") \
+    NOISE_COUNT(S, AT, "stolen_samples", stolen_samples, "those with 5 % and more") \
+    NOISE_NUMBER(S, AT, "stolen_percent", stolen_percent, "mean steal_percent of these", 1, "there are none") \
+    NOISE_COUNT(S, AT, "other_samples", other_samples, "blocks whose other_cpu_percent is known") \
+    NOISE_COUNT(S, AT, "busy_samples", busy_samples, "those with 10 % and more") \
+    NOISE_NUMBER(S, AT, "busy_percent", busy_percent, "mean other_cpu_percent of these", 1, "there are none") \
+    NOISE_NUMBER(S, AT, "neighbour_spread", spread, \
+                 "relative standard deviation of one run, from pairs of neighbouring runs of equal work", 0, \
+                 "fewer than 10 pairs") \
+    NOISE_COUNT(S, AT, "neighbour_pairs", pair_count, "these pairs") \
+    NOISE_NUMBER(S, AT, "bare_spread", bare_spread, "the same from tool_cost's pairs", 0, "fewer than 10 pairs") \
+    NOISE_COUNT(S, AT, "bare_pairs", bare_pair_count, "those pairs")
+/* The key "noise". */
+void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
+
+/* ---- a row of per_sample_results. Names in the values: point, measured, outcome, run (the first one; NULL: none) */
+#define ROW_HEAD_ROWS(ROW, S) \
+    ROW(S, INT, sample_id, point->sample->id, "0-based line number in the data set", .most = INT64_MAX) \
+    ROW(S, TEXT, status, point->reason ? "failed" : "ok", "failed: no number of this row was measured", \
+        .choices = "ok|failed") \
+    ROW(S, TEXT, reason, point->reason, "why it failed", .null = "it did not")
+/* a server does not say whether its count has the token that ends the answer */
+#define TOKENS_ROWS(ROW, S) \
+    ROW(S, INT, output_tokens, !run ? -1 : run->served ? run->served->usage.completion_tokens : run->token_count, \
+        "new tokens, an end token included", .most = INT32_MAX, .null = "not measured", \
+        .column = COLUMN_OUTPUT_TOKENS) \
+    ROW(S, INT, content_tokens, run && !run->served ? run->token_count - (run->ended_by_eos != 0) : -1, \
+        "new tokens without the end token", .most = INT32_MAX, .null = "not measured, or of a server") \
+    ROW(S, TRUTH, ends_with_eos, \
+        run && (!run->served || run->served->finish_reason) ? run->ended_by_eos != 0 : -1, \
+        "the model ended its answer", .null = "not known")
+/* unparsed: the reference guesses there; a guess earns nothing */
+#define ANSWER_ROWS(ROW, S) \
+    ROW(S, NUMBER, accuracy, outcome->is_unparsed ? 0 : outcome->score, "score of the first run's answer", \
+        .least = -1000000, .most = 1000000, .null = "see accuracy_reason", .column = COLUMN_ACCURACY) \
+    ROW(S, TEXT, accuracy_reason, outcome->is_unparsed ? NULL : outcome->reason, "why there is no score", \
+        .null = "there is") \
+    ROW(S, BYTES, pred, bytes_of(run), "answer of the first run", FIELD_COUNT_AT(S, pred.bytes), \
+        .null = "not measured") \
+    ROW(S, TEXT, pred_cleaned, run ? outcome->cleaned : NULL, "answer as it was scored", .null = "not scored") \
+    ROW(S, TRUTH, unparsed, run ? outcome->is_unparsed : -1, "the answer names no option; it scores 0", \
+        .null = "not measured") \
+    ROW(S, TRUTH, truncated, run && !point->ignore_eos ? is_truncated(run) : -1, \
+        "no end token among max_new_tokens", .null = "--ignore_eos, or not known") \
+    ROW(S, TRUTH, empty, run && outcome->cleaned ? !outcome->cleaned[0] : -1, "the cleaned answer is empty", \
+        .null = "not scored") \
+    ROW(S, INTS, output_token_ids, token_ids(point), "new tokens of the first run", \
+        FIELD_COUNT_AT(S, output_token_ids.count), .stride = sizeof(int32_t), .item_bytes = sizeof(int32_t), \
+        .most = INT32_MAX, .null = "of a server") \
+    ROW(S, TRUTH, answers_equal_over_runs, run ? are_same_answers(point) : -1, "all runs gave the same tokens", \
+        .null = "not measured") \
+    ROW(S, TEXT, prompt, point->sample->prompt, "text that was tokenized", .null = "none")
+#define MEASURED_ROWS(ROW, S) \
+    ROW(S, TEXT, stop, measured->stop, "what ended its runs", .choices = "runs|interval|box|max", .null = "failed") \
+    ROW(S, INT, num_runs, ran ? measured->count : 0, "timed runs", .most = LINE_RUNS_MAX) \
+    ROW(S, NUMBER, T_total_p50, spread.value, "median of T_total over its runs", .unit = "ms", .most = FIELD_MS_MAX, \
+        .null = "not measured") \
+    ROW(S, RANGE, T_total_p50_interval, ((struct field_range){spread.low, spread.high}), "of T_total_p50", \
+        .unit = "ms", .null = "too few runs") \
+    ROW(S, NUMBER, decode_tokens_per_s, ran ? measured_decode_rate(measured) : (double)NAN, \
+        "1000 / T_decode_per_token", .most = FIELD_MS_MAX, .null = "no decode step was timed") \
+    ROW(S, NUMBER, output_tokens_per_s, ran ? measured_output_rate(measured) : (double)NAN, \
+        "output tokens / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, TRUTH, slow_first_run, slow_first, "the first run is far slower than the others", .null = "under 5 runs")
+#define MEASURED_COST_ROWS(ROW, S) \
+    ROW(S, INT, stamps, measured->stamps, "time stamps or events of a run", .most = LINE_COUNT_MAX) \
+    ROW(S, NUMBER, T_total_bare, ms_of(measured->bare.bare_ns), "a run without stage times, in no statistic", \
+        .unit = "ms", .most = FIELD_MS_MAX, .null = "none was made") \
+    ROW(S, NUMBER, T_total_staged, ms_of(measured->bare.staged_ns), \
+        "the run beside it with stage times, in no statistic", .unit = "ms", .most = FIELD_MS_MAX, \
+        .null = "none was made") \
+    ROW(S, INT, num_retries, measured->retries, "requests made again after a device error", .most = INT32_MAX)
+#define SERVED_RESULT_ROWS(ROW, AT, S) \
+    AT(S, OBJECT, "usage", usage, "its token counts", .of = &USAGE) \
+    ROW(S, TEXT, model, served->model, "the model that it says it ran", .null = "it does not say") \
+    ROW(S, TEXT, finish_reason, served->finish_reason, "stop, length ...", .null = "it does not say") \
+    ROW(S, INT, pieces, (int64_t)served->piece_count, "pieces of the answer; one may hold several tokens", \
+        .most = INT64_MAX) \
+    ROW(S, INT, attempts, served->attempts, "over 1: it was asked again, and the times are the last attempt's", \
+        .least = 1, .most = INT32_MAX) \
+    ROW(S, TRUTH, new_connection, served->is_new_connection, "connecting is in its times") \
+    ROW(S, TRUTH, streamed, served->is_streamed, "false: in one body, so TTFT is not known") \
+    ROW(S, NUMBER, sent_ms, ms_or_nan(served->sent_ns), "first byte sent", .unit = "ms from the start", \
+        .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, headers_ms, ms_or_nan(served->headers_ns), "headers of the answer read", \
+        .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, first_output_ms, ms_or_nan(served->first_output_ns), "first piece that is no reasoning", \
+        .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, JSON, server_timings, served->timings, "the server's own times, as it names them", .null = "it says none")
+
+/* ---- a result file before its rows. Names in the values: index, set, configuration, gathered, is_server */
+#define HEAD_COUNT(S, ROW, key, value, words) ROW(S, INT, key, value, words, .most = FIELD_COUNT_MAX)
+#define READ_COUNT(S, ROW, key, value, words) ROW(S, INT, key, value, words, .most = FIELD_COUNT_MAX, .is_read = 1)
+#define RESULT_ROWS(ROW, S) \
+    ROW(S, TEXT, schema, RESULT_SCHEMA, "name and version of this layout", .choices = RESULT_SCHEMA) \
+    ROW(S, TEXT, plan, index->plan, \
+        "fingerprint of everything that decides the measured points; a folder holds files of one plan") \
+    ROW(S, TEXT, status, \
+        gathered->missing_count ? "partial" : gathered->failed_count ? "complete with failures" : "complete", \
+        "complete: every sample has a row; complete with failures: some rows have status failed; partial: samples " \
+        "are missing (merge --partial)", .choices = "complete|complete with failures|partial", .is_read = 1) \
+    HEAD_COUNT(S, ROW, num_failed, gathered->failed_count, "rows with status failed") \
+    HEAD_COUNT(S, ROW, num_ok, gathered->ok_count, "rows with status ok") \
+    READ_COUNT(S, ROW, num_missing, gathered->missing_count, \
+               "samples without a row: merged before all processes had finished") \
+    HEAD_COUNT(S, ROW, num_samples, set->data.num_samples, "rows in this file") \
+    ROW(S, INT, num_runs_per_sample, index->head.num_runs_per_sample, "timed runs of each sample that were asked for", \
+        .least = 1, .most = 1000000, .is_read = 1) \
+    ROW(S, TEXT, timing, index->head.timing, "off: only T_total was measured", .choices = "stage|off", .is_read = 1) \
+    ROW(S, TRUTH, synthetic, index->head.synthetic, \
+        "weights are seeded random numbers: latency is real, accuracy is not", .is_read = 1) \
+    ROW(S, TEXT, model, is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->head.model, \
+        "checkpoint folder's name, or the synthetic preset; the server's name of the model", .is_read = 1) \
+    ROW(S, TEXT, architecture, index->head.architecture, "what kind of model it is: MolmoE, LLaVA, ...", \
+        .null = "not known, or a server's", .is_read = 1) \
+    ROW(S, TEXT, dataset_name, set->data.task, \
+        "--dataset_name, or the data file's stem with _ turned into -; the beginning of the file's name", \
+        .is_read = 1) \
+    ROW(S, TEXT, data, set->data.path, "path of the data set as it was given", .is_read = 1) \
+    ROW(S, TEXT, data_hash, set->data.content_hash, "of the data set's sampled records, prompts and image sizes", \
+        .is_read = 1) \
+    ROW(S, INT, max_new_tokens, set->data.max_new_tokens, "most tokens of an answer", .least = 1, \
+        .most = 1000000000, .is_read = 1)
+#define HEAD_NUMBER(S, ROW, key, list, of, words, max, why) \
+    ROW(S, NUMBER, key, list_##of(&gathered->lists[list]), words, .most = max, .null = why)
+#define RESULT_ACCURACY_ROWS(ROW, S) \
+    ROW(S, NUMBER, accuracy, list_mean(&gathered->lists[LIST_ACCURACY]), \
+        "mean score of the rows that have one, in the metric's unit", .least = -1000000, .most = 1000000, \
+        .null = "none has", .is_read = 1) \
+    HEAD_NUMBER(S, ROW, accuracy_std, LIST_ACCURACY, std, \
+                "population standard deviation of the scores: spread, not an error bar", FIELD_MS_MAX, "none has one") \
+    ROW(S, TEXT, accuracy_metric, set->data.metric, "scoring rule, see vlmprof score --help", .is_read = 1) \
+    HEAD_COUNT(S, ROW, accuracy_count, (int64_t)gathered->lists[LIST_ACCURACY].count, "rows with a score") \
+    ROW(S, TEXT, accuracy_reason, \
+        gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with", \
+        "why there is no accuracy", .null = "there is") \
+    ROW(S, NUMBER, accuracy_standard_error, tally_error(&gathered->tally), "standard error of accuracy", \
+        .most = FIELD_MS_MAX, .null = "too few scores") \
+    ROW(S, RANGE, accuracy_interval, accuracy, \
+        "[low, high] of accuracy at 95 %: Wilson's where all scores are 0 or 1, else Gaffke's of a mean in 0..1; " \
+        "older files: null where scores are not 0 or 1", .null = "there are no scores") \
+    HEAD_COUNT(S, ROW, num_unparsed, gathered->unparsed_count, "answers that name no option; they score 0") \
+    HEAD_COUNT(S, ROW, num_truncated, gathered->truncated_count, \
+               "answers without an end token among max_new_tokens") \
+    HEAD_COUNT(S, ROW, num_empty, gathered->empty_count, "answers that are empty after cleaning") \
+    HEAD_NUMBER(S, ROW, selected_crops_mean, LIST_CROPS, mean, "mean crops of an image, without the global view", \
+                FIELD_MS_MAX, "not known") \
+    HEAD_NUMBER(S, ROW, selected_crops_std, LIST_CROPS, std, "population standard deviation of the crops", \
+                FIELD_MS_MAX, "not known")
+#define RESULT_VISION_ROWS(ROW, S) \
+    HEAD_NUMBER(S, ROW, target_vision_tokens_mean, LIST_TARGET, mean, "mean vision tokens asked for", FIELD_MS_MAX, \
+                "no row has an image") \
+    HEAD_NUMBER(S, ROW, target_vision_tokens_std, LIST_TARGET, std, \
+                "population standard deviation of vision tokens asked for", FIELD_MS_MAX, "no row has an image") \
+    HEAD_NUMBER(S, ROW, actual_vision_tokens_mean, LIST_ACTUAL, mean, "mean vision tokens in the sequence", \
+                FIELD_MS_MAX, "not known") \
+    HEAD_NUMBER(S, ROW, actual_vision_tokens_std, LIST_ACTUAL, std, \
+                "population standard deviation of vision tokens in the sequence", FIELD_MS_MAX, "not known") \
+    ROW(S, INT, max_crops, configuration->knobs.max_crops, "most crops that the configuration allows", .least = 1, \
+        .most = INT32_MAX, .null = "not known") \
+    ROW(S, INT, theoretical_num_crops, usual ? usual->tiling.first * usual->tiling.second : -1, \
+        "crops of the most frequent tiling", .most = INT32_MAX, .null = "no row has an image") \
+    ROW(S, PAIR, theoretical_tiling, usual ? usual->tiling : no_pair, "most frequent tiling, [rows, columns]", \
+        .most = INT32_MAX, .null = "no row has an image") \
+    ROW(S, PAIR, theoretical_image_size, usual ? usual->canvas : no_pair, "its size, [height, width]", .unit = "px", \
+        .most = INT32_MAX, .null = "no row has an image") \
+    ROW(S, INT, theoretical_vision_tokens, usual ? usual->tokens : -1, \
+        "(crops + 1) * tokens of a crop: what the tiling would have without overlap", .most = INT32_MAX, \
+        .null = "no row has an image") \
+    HEAD_COUNT(S, ROW, num_runs, gathered->run_count, "timed runs in this file, all samples together") \
+    READ_COUNT(S, ROW, num_outlier_runs, gathered->outlier_count, \
+               "runs far from the median of their point; they are kept") \
+    READ_COUNT(S, ROW, num_throttled_runs, gathered->throttled_count, \
+               "runs during which the device was slowed down; they are kept") \
+    HEAD_COUNT(S, ROW, num_retries, gathered->retry_count, "requests that were made again after a device error")
+#define RESULT_TIME_ROWS(ROW, S) \
+    ROW(S, TEXT, measured_from, date_of(gathered->first_s, from), "end of the first run, UTC, ISO 8601", \
+        .null = "nothing was measured", .is_read = 1) \
+    ROW(S, TEXT, measured_to, date_of(gathered->last_s, to), "end of the last run, UTC, ISO 8601", \
+        .null = "nothing was measured", .is_read = 1) \
+    HEAD_COUNT(S, ROW, sessions, (int64_t)gathered->session_count, \
+               "starts of the program that measured rows of this file")
+#define TOOL_COST_ROWS(ROW, S) \
+    ROW(S, NUMBER, stamps_per_request, stamps, "time stamps or events", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, stamp_cost_ns, stamp_ns, "of one, measured in the session", .unit = "ns", .most = FIELD_MS_MAX, \
+        .null = "not known") \
+    ROW(S, NUMBER, stamps_share, \
+        stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6), \
+        "stamps x cost / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
+    HEAD_COUNT(S, ROW, bare_pairs, paired ? (int64_t)difference.count : 0, "pairs") \
+    ROW(S, NUMBER, bare_difference_ms, difference.mean.value, "mean of staged - bare", .unit = "ms", \
+        .null = "no pairs") \
+    ROW(S, RANGE, bare_difference_ms_interval, ends_of(difference.mean), "of its mean", .unit = "ms", \
+        .null = "too few pairs") \
+    ROW(S, NUMBER, bare_difference_share, difference.relative_mean.value, "the same as a share of the bare mean", \
+        .null = "no pairs") \
+    ROW(S, RANGE, bare_difference_share_interval, ends_of(difference.relative_mean), "of its mean", \
+        .null = "too few pairs") \
+    ROW(S, NUMBER, bare_difference_share_median, difference.relative_median.value, \
+        "median of staged - bare as a share of the bare mean", .null = "no pairs") \
+    ROW(S, RANGE, bare_difference_share_median_interval, ends_of(difference.relative_median), "of its median", \
+        .null = "too few pairs")
+
+/* The numbers of a sample that reports read, each with an array of its own: means over its runs; times are ms. The
+ * first are METRIC_*. From COLUMN_STAGE on come the DETAIL_* of each stage: stage_column of report/result_read.h. */
+enum {
+    COLUMN_NONE, /* a row that reports do not read */
+    COLUMN_ACCURACY = METRIC_STAGE,
+    COLUMN_VIEWS,
+    COLUMN_VISION_TOKENS,
+    COLUMN_TEXT_TOKENS,
+    COLUMN_SEQUENCE,
+    COLUMN_OUTPUT_TOKENS,
+    COLUMN_TOKENS_BY_RULE, /* of servers: what --family counts for the image; */
+    COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was; */
+    COLUMN_IMAGE_OUTSIDE,  /* what its twins say that it costs, ms; and by how many tokens it lengthens the prompt */
+    COLUMN_IMAGE_TOKENS,
+    COLUMN_STAGE,
+    COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
+};
+
+/* The structs of the lines. What ROW writes is a member of its own. */
+struct head_line { HEAD_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
+struct model_shape { MODEL_SHAPE_ROWS(FIELD_MEMBER, 0) };
+struct data_line { DATA_ROWS(FIELD_MEMBER, 0) };
+struct configuration_line { CONFIGURATION_ROWS(FIELD_MEMBER, 0) };
+struct sample_line { SAMPLE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
+/* pass: a run's own texts and lists when it is written, and those of the line when it is read */
+struct run_line { RUN_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) int32_t step_count; struct pass_result pass; };
+struct bare_line { BARE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) struct bare_pair pair; };
+struct twins_object { TWINS_OBJECT_ROWS(FIELD_MEMBER, 0) int32_t count; };
+struct twins_line { TWINS_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) struct twins_object twins; };
+struct done_line { DONE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
+struct failed_line { FAILED_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
+struct sizes { SIZES_ROWS(FIELD_MEMBER, 0, FIELD_NEVER_NULL) };
+struct sent_image { SENT_IMAGE_ROWS(FIELD_MEMBER, 0) };
+struct served_sizes { SERVED_SIZES_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) struct sent_image *sent_image; };
+struct kernels_line { KERNELS_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
+struct kernel_stage { KERNEL_STAGE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
+struct noise_line { NOISE_LINE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) vp_noise noise; };
+struct row_head { ROW_HEAD_ROWS(FIELD_MEMBER, 0) };
+struct tokens { TOKENS_ROWS(FIELD_MEMBER, 0) };
+struct answer { ANSWER_ROWS(FIELD_MEMBER, 0) };
+struct measured_row { MEASURED_ROWS(FIELD_MEMBER, 0) };
+struct measured_cost { MEASURED_COST_ROWS(FIELD_MEMBER, 0) };
+struct served_result { SERVED_RESULT_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) vp_chat_usage usage; };
+struct result_head { RESULT_ROWS(FIELD_MEMBER, 0) };
+struct result_accuracy { RESULT_ACCURACY_ROWS(FIELD_MEMBER, 0) };
+struct result_vision { RESULT_VISION_ROWS(FIELD_MEMBER, 0) };
+struct result_time { RESULT_TIME_ROWS(FIELD_MEMBER, 0) };
+struct tool_cost { TOOL_COST_ROWS(FIELD_MEMBER, 0) };
+
+extern const struct fields HEAD, MODEL_SHAPE, SERVER, DATA, CONFIGURATION, SESSION, SERVED_SESSION, SAMPLE, RUN,
+    SERVED_RUN, SERVED, USAGE, BARE, BARE_PAIR, TWIN_PAIR, TWINS, TWINS_OBJECT, RESULT_TWINS, DONE, FAILED, SIZES,
+    RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE, KERNELS, KERNEL_STAGE, NOISE_LINE, NOISE, ROW_HEAD, ANSWER_TOKENS,
+    ANSWER, MEASURED, MEASURED_COST, SERVED_RESULT, RESULT, RESULT_ACCURACY, RESULT_VISION, RESULT_TIME, TOOL_COST;
+
+#endif

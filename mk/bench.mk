@@ -1,0 +1,18 @@
+# Benchmarks, and the figures of README and guides that make measures.
+.PHONY: bench bench-peers readme-count numbers
+PYTHON3 ?= python3
+bench: $(PROGRAM) $(BENCH_PROGRAMS)
+	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi
+	@set -e; export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000; for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program; done
+
+# tests/bench/peers.py says which variables name the other programs
+bench-peers: $(B)/bench/bench_peers
+	@$(PYTHON3) tests/bench/peers.py
+
+# README's count of tests, from the last make test
+readme-count:
+	@B=$(B) tests/readme_count.sh write
+
+# guide numbers, measured here: about 6 minutes, and the real model's shape where 16 GB of memory are free. The program with the new page is built by make.
+numbers: $(PROGRAM) $(BENCH_PROGRAMS) $(B)/tests/test_report
+	@PROGRAM=$(PROGRAM) $(PYTHON3) tests/bench/write_numbers.py

@@ -1,0 +1,107 @@
+# The GPU's half: the program's object for it, the same code emulated on the CPU for tests, the checks that need nvcc, and what needs a device.
+.PHONY: gpu-compile gpu-report gpu-predict test-gpu bench-gpu all-gpu
+
+# one fat object: machine code for A100, H100/H200 (with wgmma and TMA, which sm_90a alone has) and B200, and PTX for what comes after; no C++ runtime is needed to link it
+NVCC_FLAGS = -std=c++17 -O3 --threads 0 -DVLMPROF_SM_90A $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
+NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_100,code=[sm_100,compute_100]
+CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
+CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
+
+$(B)/vlmprof_cuda.o: vlmprof_kernels.cu
+	@echo "nvcc $<"
+	@mkdir -p $(B)
+	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.od -c $< -o $@
+# Where no GPU could run it, demo and tests go without. A program that was linked without it is linked again for those who build it to keep.
+GPU_DRIVER := $(wildcard /dev/nvidia* /dev/dxg /dev/nvhost*)
+NO_GPU_CODE := $(if $(NVCC),$(if $(GPU_DRIVER),,$(filter demo% test test-all test-slow% test-programs test-servers,$(MAKECMDGOALS))))
+GPU_OBJECT := $(if $(NVCC),$(if $(NO_GPU_CODE),,$(B)/vlmprof_cuda.o))
+LINKED_WITH_GPU := $(if $(GPU_OBJECT),$(B)/linked-with-gpu)
+$(B)/linked-with-gpu:
+	@mkdir -p $(B) && touch $@
+
+# ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
+EMULATED_FLAGS = -x c++ -std=c++17 -DVLMPROF_SM_90A -Wno-psabi $(WARN) $(INCLUDES) $(CFLAGS) -O1 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
+$(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
+	@echo "c++ $< (GPU code, emulated)"
+	@mkdir -p $(E)
+	@$(CXX) $(EMULATED_FLAGS) $(DEPENDENCIES) -c $< -o $@
+$(E)/vlmprof: $(HOOKED_OBJECTS) $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
+$(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h tests/emulator/cupti_on_cpu.h tests/emulator/dependent_on_cpu.h \
+    tests/emulator/cooperative_on_cpu.h | $(PROBED_EMULATOR)
+	@echo "c++ $<"
+	@mkdir -p $(E)
+	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O0 $(SANITIZE) -I. $< -o $@ -ldl -lm
+$(E)/test_%.o: tests/test_%.c | $(PROBED)
+	@mkdir -p $(E)
+	@$(CC) $(HEADER_FLAGS) -O1 -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
+$(E)/test_%: $(E)/test_%.o $(E)/vlmprof_emulated.o $(LIBRARY)
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
+EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othermodels $(E)/test_faults $(E)/test_trace
+.PRECIOUS: $(E)/test_%.o
+
+# ---- GPU: the kernels compile for every architecture of these without a warning and without spilling a register
+gpu-compile: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(PROGRAM)
+	@if readelf -d $(PROGRAM) | grep -E 'NEEDED.*(cuda|cudart|cublas|nvidia|stdc\+\+)'; then echo "$(PROGRAM) needs a library that machines without a GPU lack" >&2; exit 1; fi
+	@echo "gpu-compile: $(words $(GPU_ARCHS)) objects, no warnings, no spills, no local memory; $(PROGRAM) needs no CUDA library to start"
+$(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu
+	@if [ -z "$(NVCC)" ]; then echo "gpu-compile needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
+	@mkdir -p $(@D)
+	@echo "nvcc $* $<"
+	@$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(B)/gpu-$*.od -arch=$* -Xptxas -v -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@if grep -v '^ptxas info\|bytes stack frame' $@.log | grep .; then echo "$*: nvcc warns" >&2; rm $@; exit 1; fi
+	@if grep 'stack frame' $@.log | grep -v ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then \
+	    echo "$*: registers spill, or an array lies in local memory" >&2; rm $@; exit 1; fi
+
+# what every kernel became, against tests/bench/gpu/gates.txt (KEEP_GATES=1 writes them anew); no GPU needed
+$(E)/launches.o: tests/bench/gpu/launches.c | $(PROBED)
+	@mkdir -p $(E)
+	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
+$(E)/launches: $(E)/launches.o $(E)/vlmprof_emulated.o $(LIBRARY)
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
+$(E)/gpu_report: tests/bench/gpu/gpu_report.c | $(PROBED)
+	@mkdir -p $(E)
+	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) $< -o $@ $(LDFLAGS)
+gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches $(E)/gpu_report
+	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/gpu_report $(E)/launches $(NVCC) $(GPU_ARCHS)
+
+# what each kernel should take on Hopper, from counts: tests/bench/results/gpu-predictions.md
+gpu-predict: $(E)/launches
+	@mkdir -p $(B)/gpu
+	@for kind in '' int8 int4 clusters; do CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages $$kind >$(B)/gpu/stages$$kind.txt || exit 1; done
+	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(B)/gpu/stagesint8.txt $(B)/gpu/stagesint4.txt $(B)/gpu/stagesclusters.txt >tests/bench/results/gpu-predictions.md
+	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt --json >tests/bench/results/gpu-predictions.json
+	@echo "written: tests/bench/results/gpu-predictions.md"
+
+# ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
+G := $(B)/gpu
+$(G)/test_%.o: tests/test_%.c | $(PROBED)
+	@mkdir -p $(G)
+	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
+$(G)/test_%: $(G)/test_%.o $(B)/vlmprof_cuda.o $(LIBRARY)
+	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) $(SYSTEM)
+.PRECIOUS: $(G)/test_%.o
+test-gpu: $(PROBED)
+	@if [ -z "$(NVCC)" ]; then echo "test-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
+	@$(MAKE) $(PROGRAM) $(G)/test_kernels $(G)/test_model
+	@$(PROGRAM) selftest --device cuda
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_JOBS=1 TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
+	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
+# one program for the device and for the emulated one, where the tests try it at tiny size
+$(E)/bench_gpu.o: tests/bench/gpu/bench_gpu.c | $(PROBED)
+	@mkdir -p $(E)
+	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -c $< -o $@
+$(E)/bench_gpu: $(E)/bench_gpu.o $(E)/vlmprof_emulated.o $(LIBRARY)
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
+$(G)/bench_gpu: $(E)/bench_gpu.o $(B)/vlmprof_cuda.o $(LIBRARY)
+	@mkdir -p $(G)
+	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) $(SYSTEM)
+bench-gpu: $(PROBED)
+	@if [ -z "$(NVCC)" ]; then echo "bench-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
+	@$(MAKE) $(G)/bench_gpu
+	@tests/bench/bench_gpu.sh $(G)/bench_gpu
+# both, and what was measured beside what counts predict: 10 minutes on the device, raw output in a folder of tests/bench/results
+all-gpu: $(PROBED)
+	@if [ -z "$(NVCC)" ]; then echo "all-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
+	@$(MAKE) $(PROGRAM) $(G)/test_kernels $(G)/test_model $(G)/bench_gpu
+	@tests/bench/gpu/run_all.sh tests/bench/results $(PROGRAM) $(G)/bench_gpu $(G)/test_kernels $(G)/test_model

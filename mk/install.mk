@@ -1,0 +1,24 @@
+# Manual pages and completions, from the program's own tables and guides; and what an installation holds (packaging/files.txt).
+.PHONY: man install uninstall
+PAGES = $(B)/man/written
+man: $(PAGES)
+$(PAGES): $(PROGRAM)
+	@mkdir -p $(@D)
+	@$(PROGRAM) help --man >$(@D)/vlmprof.1
+	@for word in $$($(PROGRAM) help --list); do section=1; if [ -e cli/guides/$$word.txt ]; then section=7; fi; \
+	    $(PROGRAM) help $$word --man >$(@D)/vlmprof-$$word.$$section || exit 1; done
+	@for shell in bash zsh fish; do $(PROGRAM) help --completion $$shell >$(@D)/completion.$$shell || exit 1; done
+	@touch $@
+
+# The package files find the headers and the archive from their own place, wherever the folder is moved.
+VERSION := $(shell sed -n 's/^\#define VLMPROF_VERSION "\(.*\)"/\1/p' vlmprof.h)
+PACKAGE = $(patsubst packaging/%.in,$(B)/package/%,$(wildcard packaging/*.in))
+$(B)/package/%: packaging/%.in vlmprof.h
+	@mkdir -p $(@D)
+	@sed 's/@VERSION@/$(VERSION)/' $< >$@
+INSTALL = @B="$(B)" PROGRAM="$(PROGRAM)" GPU_OBJECT="$(GPU_OBJECT)" packaging/install.sh
+install: $(PROGRAM) $(PAGES) $(PACKAGE)
+	$(INSTALL) install "$(DESTDIR)$(PREFIX)"
+	@echo "installed below $(DESTDIR)$(PREFIX): vlmprof, its header and library, manual pages, completions; make uninstall removes them"
+uninstall: $(PROGRAM) $(PAGES) $(PACKAGE)
+	$(INSTALL) uninstall "$(DESTDIR)$(PREFIX)"

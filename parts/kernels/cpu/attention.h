@@ -1,0 +1,172 @@
+/* attention.h - attention over many queries on the CPU, a part of the room >>attention of vlmprof_kernels.cu
+ *
+ * softmax(q k^T * scale) v in one pass over the keys, with the tiles of the GEMM. K of a head is packed like weights
+ * [keys, head_dim], V like weights [head_dim, keys]. A task is a strip of queries of one head. It meets the keys in
+ * blocks whose scores stay in the caches: the maximum so far, the sum and the results so far are scaled when a block
+ * has a larger score (online softmax). */
+#ifndef VK_CPU_ATTENTION_H
+#define VK_CPU_ATTENTION_H
+
+enum {
+    VK_ATTEND_KEYS = 256 /* of a block */
+};
+
+/* ---- packing: elements of the panels of all heads of K, or of V */
+static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
+    return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
+}
+/* a panel of K: 32 keys side by side, as words of two bf16 or one f32; keys from `live` on, and what is behind the
+ * head's bytes, are 0 */
+static void vk_pack_keys(uint32_t *panel, const char *keys, size_t key_bytes, int live, int bytes, int words) {
+    for (int c = 0; c < VK_PAD; c++) {
+        const char *key = keys + (size_t)c * key_bytes;
+        int whole = c < live ? bytes / 4 : 0;
+        for (int j = 0; j < words; j++) {
+            uint32_t word = 0;
+            if (j < whole) memcpy(&word, key + 4 * j, 4);
+            else if (c < live && j == whole) memcpy(&word, key + 4 * j, (size_t)(bytes - 4 * whole));
+            panel[(size_t)j * VK_PAD + (size_t)c] = word;
+        }
+    }
+}
+/* 32 keys of a panel of V, 32 columns wide: in bf16 two keys at a time side by side */
+static VK_CLONES void vk_pack_values(void *panel, const char *values, size_t key_bytes, int live, int columns,
+                                     int wide) {
+    for (int j = 0; j < VK_PAD; j++) {
+        const char *key = values + (size_t)j * key_bytes;
+        float *row = (float *)panel + (size_t)j * VK_PAD;
+        uint16_t *pairs = (uint16_t *)panel + (size_t)(j / 2 * 2 * VK_PAD + (j & 1));
+        int count = j < live ? columns : 0;
+        for (int c = 0; wide && c < VK_PAD; c++) row[c] = c < count ? ((const float *)(const void *)key)[c] : 0.0f;
+        for (int c = 0; !wide && c < VK_PAD; c++)
+            pairs[2 * c] = c < count ? ((const uint16_t *)(const void *)key)[c] : (uint16_t)0;
+    }
+}
+/* 32 keys of one head, from key `first` on */
+static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, int head, int first) {
+    size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD),
+           width = vk_round_up((size_t)job->head_dim, VK_PAD), row_bytes = (size_t)job->ldk * element,
+           at = (size_t)first * row_bytes + (size_t)head * (size_t)job->head_dim * element;
+    char *k_panel = (char *)cpu->k_panels + ((size_t)head * keys + (size_t)first) * width * element,
+         *v_panels = (char *)cpu->v_panels + (size_t)head * keys * width * element;
+    int live = job->tokens - first < VK_PAD ? job->tokens - first : VK_PAD;
+    vk_pack_keys((uint32_t *)(void *)k_panel, (const char *)job->k + at, row_bytes, live,
+                 job->head_dim * (int)element, (int)(width * element / 4));
+    for (int c = 0; c < job->head_dim; c += VK_PAD)
+        vk_pack_values(v_panels + ((size_t)c * keys + (size_t)first * VK_PAD) * element,
+                       (const char *)job->v + at + (size_t)c * element, row_bytes, live,
+                       job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD, cpu->wide);
+}
+
+/* ---- a strip. One thread's scratch: scores and weights of a block, and the results so far, in tiles of 32 x 32. */
+typedef struct vk_attend_room { float *scores, *sums; char *weights; } vk_attend_room;
+static size_t vk_attend_bytes(size_t head_dim, int wide) {
+    return VK_ROWS_MAX * (VK_ATTEND_KEYS * (4 + (size_t)(wide ? 4 : 2)) + 4 * vk_round_up(head_dim, VK_PAD));
+}
+static vk_attend_room vk_attend_room_of(const vk_cpu *cpu, int thread) {
+    vk_attend_room room;
+    char *at = (char *)cpu->attend + (size_t)thread * cpu->attend_bytes;
+    room.scores = (float *)(void *)at;
+    room.weights = at + VK_ROWS_MAX * VK_ATTEND_KEYS * 4;
+    room.sums = (float *)(void *)(room.weights + VK_ROWS_MAX * VK_ATTEND_KEYS * (cpu->wide ? 4 : 2));
+    return room;
+}
+static VK_CLONES void vk_attend_add(float *sums, const float *add, const float *before, int rows, int first) {
+    for (int r = 0; r < rows; r++) {
+        float scale = before[r];
+        if (first) EACH(i, VK_PAD) sums[r * VK_PAD + i] = add[r * VK_PAD + i];
+        else EACH(i, VK_PAD) sums[r * VK_PAD + i] = sums[r * VK_PAD + i] * scale + add[r * VK_PAD + i];
+    }
+}
+static VK_CLONES void vk_attend_store(void *y, size_t at, int ld, const float *sums, const vk_met *met, int rows,
+                                      int columns, int wide) {
+    for (int r = 0; r < rows; r++, at += (size_t)ld) {
+        float inverse = 1.0f / met[r].sum;
+        EACH(i, columns) vk_put(y, at + (size_t)i, sums[r * VK_PAD + i] * inverse, wide);
+    }
+}
+/* the first key that query `row` does not see any more */
+static int vk_attend_end(const vk_attention_job *job, int row) {
+    return job->reach ? job->reach[row] : job->causal ? row + 1 : job->tokens;
+}
+/* `count` keys from key `first` on meet the strip's queries */
+static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, const vk_attend_room *room, vk_met *met,
+                            const char *q, const char *k_panels, const char *v_panels, int row, int rows, int first,
+                            int count) {
+    const vk_gemm_kernel *kernel = cpu->gemm[cpu->wide][VK_SHAPES - 1];
+    vk_tile tile = cpu->wide ? kernel->tile_wide : kernel->tile;
+    vk_soften soften = cpu->wide ? vk_soften_f32 : kernel->soften;
+    size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD),
+           width = vk_round_up((size_t)job->head_dim, VK_PAD);
+    int padded = (int)vk_round_up((size_t)count, VK_PAD);
+    float scale = 1.44269504f / sqrtf((float)job->head_dim), before[VK_ROWS_MAX], add[VK_ROWS_MAX * VK_PAD];
+    for (int j = 0; j < count; j += VK_PAD)
+        tile(room->scores + j * VK_ROWS_MAX, q, (size_t)job->ldq, k_panels + (size_t)(first + j) * width * element,
+             width, rows);
+    for (int r = 0; r < rows; r++) {
+        int end = vk_attend_end(job, row + r) - first, live = end < count ? end : count,
+            hidden = job->window ? row + r + 1 - job->window - first : 0; /* keys that have left the window */
+        if (hidden >= live) live = 0;
+        for (int j = 0; live > 0 && j < hidden; j++)
+            room->scores[j / VK_PAD * VK_ROWS_MAX * VK_PAD + r * VK_PAD + j % VK_PAD] = -3e38f;
+        before[r] = soften(&met[r], room->weights + (size_t)r * VK_ATTEND_KEYS * element, room->scores + r * VK_PAD,
+                           VK_ROWS_MAX * VK_PAD, live < 0 ? 0 : live, padded, scale);
+    }
+    for (int c = 0; c < job->head_dim; c += VK_PAD) {
+        tile(add, room->weights, VK_ATTEND_KEYS, v_panels + ((size_t)c * keys + (size_t)first * VK_PAD) * element,
+             (size_t)padded, rows);
+        vk_attend_add(room->sums + c * VK_ROWS_MAX, add, before, rows, first == 0);
+    }
+}
+static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, int head, int row, int rows, int thread) {
+    vk_attend_room room = vk_attend_room_of(cpu, thread);
+    size_t element = cpu->wide ? 4 : 2, column = (size_t)head * (size_t)job->head_dim,
+           panels = (size_t)(head / (job->heads / job->kv_heads)) * vk_round_up((size_t)job->tokens, VK_PAD)
+                    * vk_round_up((size_t)job->head_dim, VK_PAD) * element;
+    const char *q = (const char *)job->q + ((size_t)row * (size_t)job->ldq + column) * element;
+    int seen = 0;
+    vk_met met[VK_ROWS_MAX];
+    for (int r = 0; r < rows; r++) {
+        met[r].most = -3e38f;
+        met[r].sum = 0.0f;
+        if (vk_attend_end(job, row + r) > seen) seen = vk_attend_end(job, row + r);
+    }
+    for (int first = 0; first < seen; first += VK_ATTEND_KEYS)
+        vk_attend_block(cpu, job, &room, met, q, (const char *)cpu->k_panels + panels,
+                        (const char *)cpu->v_panels + panels, row, rows, first,
+                        seen - first < VK_ATTEND_KEYS ? seen - first : VK_ATTEND_KEYS);
+    for (int c = 0; c < job->head_dim; c += VK_PAD)
+        vk_attend_store(job->y, (size_t)row * (size_t)job->ldy + column + (size_t)c, job->ldy,
+                        room.sums + c * VK_ROWS_MAX, met, rows,
+                        job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD, cpu->wide);
+}
+/* One sequence. The last strip also takes what would be too few rows for a strip of their own. */
+typedef struct vk_attention_list {
+    const vk_cpu *cpu;
+    const vk_attention_job *job;
+    int rows, strips, chunks; /* queries of a strip; strips, and chunks of 32 keys, of a head */
+} vk_attention_list;
+static void vk_attention_pack_share(const void *context, int64_t task, int thread) {
+    const vk_attention_list *list = (const vk_attention_list *)context;
+    (void)thread;
+    vk_attention_pack(list->cpu, list->job, (int)(task / list->chunks), (int)(task % list->chunks) * VK_PAD);
+}
+static void vk_attention_share(const void *context, int64_t task, int thread) {
+    const vk_attention_list *list = (const vk_attention_list *)context;
+    int strip = (int)(task % list->strips), row = strip * list->rows;
+    vk_attention_task(list->cpu, list->job, (int)(task / list->strips), row,
+                      strip + 1 < list->strips ? list->rows : list->job->tokens - row, thread);
+}
+static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
+    vk_attention_list list;
+    int rest;
+    list.cpu = cpu; list.job = job;
+    list.rows = cpu->gemm[cpu->wide][VK_SHAPES - 1]->strip;
+    rest = job->tokens % list.rows;
+    list.strips = vk_divide_up(job->tokens, list.rows)
+                  - (rest && list.rows + rest <= VK_ROWS_MAX && job->tokens > rest);
+    list.chunks = vk_divide_up(job->tokens, VK_PAD);
+    vk_share(cpu, (int64_t)list.chunks * job->kv_heads, 1, vk_attention_pack_share, &list);
+    vk_share(cpu, (int64_t)list.strips * job->heads, 1, vk_attention_share, &list);
+}
+#endif

@@ -1,0 +1,100 @@
+/* quant.h - linears whose weights are integers of 8 or 4 bits, a part of the room >>gemm of vlmprof_kernels.cu
+ *
+ * Before such products their inputs become integers, once for all panels (quant_rows.h). A kernel without products of
+ * bytes widens each panel to bf16 when many rows meet it; the cache keeps it while they pass. */
+#ifndef VK_CPU_QUANT_H
+#define VK_CPU_QUANT_H
+
+/* a panel as bf16: two values of k side by side for each of 32 rows */
+static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_padded, int bits) {
+    uint32_t *pairs = (uint32_t *)(void *)out;
+    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK) {
+        const uint16_t *scale = (const uint16_t *)(const void *)panel;
+        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 2);
+        panel += bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4;
+        for (int k = 0; k < VK_QUANT_BLOCK; k += 2, pairs += VK_PAD) {
+            int shift = bits == 8 ? k % 4 * 4 : k % 4 * 4 + k % 8 / 4 * 4;
+            const uint32_t *line = words + k / (bits == 8 ? 4 : 8) * VK_PAD;
+            if (bits == 8)
+                EACH(c, VK_PAD) {
+                    uint32_t word = line[c] >> shift;
+                    pairs[c] = vk_f2b(vk_b2f(scale[c]) * (float)(int8_t)word)
+                               | (uint32_t)vk_f2b(vk_b2f(scale[c]) * (float)(int8_t)(word >> 16)) << 16;
+                }
+            else
+                EACH(c, VK_PAD) {
+                    uint32_t word = line[c] >> shift;
+                    pairs[c] = vk_f2b(vk_b2f(scale[c]) * (float)((int)(word & 15) - 8))
+                               | (uint32_t)vk_f2b(vk_b2f(scale[c]) * (float)((int)(word >> 16 & 15) - 8)) << 16;
+                }
+        }
+    }
+}
+/* what one thread widens to: a panel of the longest rows */
+static void *vk_quant_room(const vk_cpu *cpu, int thread) {
+    return (char *)cpu->widened + (size_t)thread * cpu->widened_bytes;
+}
+static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
+    return cpu->gemm[job->w->wide][vk_shape_of(job->m)];
+}
+/* what a job's inputs take as integers; 0: they stay as they are */
+static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
+    size_t blocks = (size_t)job->w->k_padded / VK_QUANT_BLOCK;
+    if (!job->w->bits || job->m == 0) return 0;
+    if (job->m == 1) return blocks * sizeof(vk_fine);
+    return vk_job_kernel(cpu, job)->rows[job->w->bits == 4] ? blocks * sizeof(vk_coarse) : 0;
+}
+/* sums of rows r0.. of a job's inputs, as integers, and a panel; returns 0 where the panel is to be widened instead */
+static int vk_quant_panel(const vk_gemm_kernel *kernel, const vk_gemm_job *job, float *sums, const char *integers,
+                          const char *panel, int r0, int rows) {
+    int blocks = job->w->k_padded / VK_QUANT_BLOCK, four = job->w->bits == 4;
+    if (job->m == 1) {
+        kernel->row[four](sums, (const vk_fine *)(const void *)integers, panel, blocks);
+    } else {
+        const vk_coarse *x = (const vk_coarse *)(const void *)integers + (size_t)r0 * (size_t)blocks;
+        if (!kernel->rows[four]) return 0;
+        kernel->rows[four](sums, x, panel, blocks, rows);
+    }
+    return 1;
+}
+/* a decode step's experts share a row of inputs */
+static int vk_quant_again(const vk_gemm_job *jobs, int j) {
+    return j > 0 && jobs[j].m == 1 && jobs[j - 1].m == 1 && jobs[j].x == jobs[j - 1].x
+           && jobs[j].w->bits == jobs[j - 1].w->bits;
+}
+static size_t vk_quant_bytes_of(const vk_cpu *cpu, const vk_gemm_job *jobs, int j) {
+    return vk_quant_again(jobs, j) ? 0 : vk_quant_row_bytes(cpu, &jobs[j]) * (size_t)jobs[j].m;
+}
+/* the integers of a job's inputs: behind those of the jobs before it */
+static char *vk_quant_inputs(const vk_cpu *cpu, const vk_gemm_job *jobs, int j) {
+    char *at = (char *)cpu->integers;
+    while (vk_quant_again(jobs, j)) j--;
+    for (int i = 0; i < j; i++) at += vk_quant_bytes_of(cpu, jobs, i);
+    return at;
+}
+/* a task is some rows of all jobs' */
+enum { VK_QUANT_TASK = 16 };
+typedef struct vk_quant_list {
+    const vk_cpu *cpu;
+    const vk_gemm_job *jobs;
+    int count;
+} vk_quant_list;
+static void vk_quant_share(const void *context, int64_t task, int thread) {
+    const vk_quant_list *list = (const vk_quant_list *)context;
+    int64_t first = task * VK_QUANT_TASK, end = first + VK_QUANT_TASK, before = 0;
+    (void)thread;
+    for (int j = 0; j < list->count && before < end; before += list->jobs[j].m, j++) {
+        const vk_gemm_job *job = &list->jobs[j];
+        size_t bytes = vk_quant_row_bytes(list->cpu, job);
+        int from = first > before ? (int)(first - before) : 0, blocks = job->w->k_padded / VK_QUANT_BLOCK;
+        char *to;
+        if (!bytes || from >= job->m || vk_quant_again(list->jobs, j)) continue;
+        to = vk_quant_inputs(list->cpu, list->jobs, j) + (size_t)from * bytes;
+        for (int r = from; r < job->m && before + r < end; r++, to += bytes) {
+            const uint16_t *x = (const uint16_t *)job->x + (size_t)r * (size_t)job->ldx;
+            if (job->m == 1) vk_quant_fine((vk_fine *)(void *)to, x, blocks, job->w->bits);
+            else vk_quant_coarse((vk_coarse *)(void *)to, x, blocks, job->w->bits);
+        }
+    }
+}
+#endif

@@ -1,0 +1,115 @@
+/* native.h - kernels of vision towers that take pictures of any size; included by vlmprof_kernels.cu. One block per
+ * row. Some serve language models of the same checkpoints.
+ *
+ * `places` int32 [rows, 2]: the row and the column of a patch, in the order in which the tower has them. */
+
+/* Row BLK of the tower's input: the patch of its place from f32 [patches, width], which come view by view, and where
+ * there is a table f32 [side * side, width] of learned positions, what it gives there when it is stretched from corner
+ * to corner, bilinearly.
+ * source: transformers 5.23.0, vision_utils.py, get_vision_interpolation_indices_and_weights */
+KERNEL(k_grid_embed, float *out, const float *patches, const float *table, const int32_t *places, vk_picture_grid grid,
+       int width) {
+    int row = places[2 * BLK], col = places[2 * BLK + 1], pool = grid.pool,
+        view = row / pool * (grid.cols / pool) + col / pool, at = (view * pool + row % pool) * pool + col % pool;
+    const float *patch = patches + (size_t)at * (size_t)width;
+    float *to = out + BLK * (size_t)width;
+    if (table) {
+        float y = (float)row * (float)(grid.side - 1) / (float)(grid.rows > 1 ? grid.rows - 1 : 1),
+              x = (float)col * (float)(grid.side - 1) / (float)(grid.cols > 1 ? grid.cols - 1 : 1);
+        int top = (int)y, left = (int)x, below = top + 1 < grid.side ? top + 1 : top,
+            right = left + 1 < grid.side ? left + 1 : left;
+        float down = y - (float)top, across = x - (float)left, up = 1.0f - down, back = 1.0f - across;
+        const float *a = table + ((size_t)top * (size_t)grid.side + (size_t)left) * (size_t)width,
+                    *b = table + ((size_t)top * (size_t)grid.side + (size_t)right) * (size_t)width,
+                    *c = table + ((size_t)below * (size_t)grid.side + (size_t)left) * (size_t)width,
+                    *d = table + ((size_t)below * (size_t)grid.side + (size_t)right) * (size_t)width;
+        EACH(i, width)
+            to[i] = patch[i] + (a[i] * (up * back) + b[i] * (up * across) + c[i] * (down * back)
+                                + d[i] * (down * across));
+    } else EACH(i, width) to[i] = patch[i];
+}
+
+/* Turns heads by their patch's place, in place: the first half of a head's pairs by its row, the second by its column.
+ * qkv in-type [rows, ld], of which the first `heads` heads are turned; cs f32 [positions, head_dim / 2]: cos, then
+ * sin, of head_dim / 4 angles */
+KERNEL(k_grid_turn, void *qkv, const float *cs, const int32_t *places, int heads, int head_dim, int ld, int wide) {
+    int half = head_dim / 2, quarter = head_dim / 4;
+    const float *by_row = cs + (size_t)places[2 * BLK] * (size_t)half,
+                *by_col = cs + (size_t)places[2 * BLK + 1] * (size_t)half;
+    for (int h = 0; h < heads; h++) {
+        size_t at = BLK * (size_t)ld + (size_t)(h * head_dim);
+        EACH(i, half) {
+            const float *c = i < quarter ? by_row + i : by_col + i - quarter;
+            float e = vk_get(qkv, at + (size_t)i, wide), f = vk_get(qkv, at + (size_t)(half + i), wide),
+                  cosine = c[0], sine = c[quarter];
+            vk_put(qkv, at + (size_t)i, e * cosine - f * sine, wide);
+            vk_put(qkv, at + (size_t)(half + i), f * cosine + e * sine, wide);
+        }
+    }
+}
+
+/* out row BLK in-type [width of ld] = row index[BLK] of f32 [.., width] */
+KERNEL(k_take_rows, void *out, const float *in, const int32_t *index, int width, int ld, int wide) {
+    const float *row = in + (size_t)index[BLK] * (size_t)width;
+    EACH(i, width) vk_put(out, BLK * (size_t)ld + (size_t)i, row[i], wide);
+}
+
+/* Row BLK of a request's own cos and sin, f32 [rows, head_dim]: pair i from the row of `table` that is the token's
+ * position along axis axes[i]. positions int32 [3, stride] */
+KERNEL(k_compose_rope, float *cs, const float *table, const int32_t *positions, const int32_t *axes, int stride,
+       int head_dim) {
+    int half = head_dim / 2;
+    float *to = cs + BLK * (size_t)head_dim;
+    EACH(i, half) {
+        const float *from = table
+                            + (size_t)positions[(size_t)axes[i] * (size_t)stride + BLK] * (size_t)head_dim;
+        to[i] = from[i];
+        to[half + i] = from[half + i];
+    }
+}
+
+/* out in-type [rows, ld_out] = gelu(gate) * up, GELU by way of tanh; otherwise as k_silu_mul */
+KERNEL(k_gelu_mul, void *out, const float *gate_up, int width, int ld_out, int wide) {
+    const float *gate = gate_up + BLK * 2 * (size_t)width, *up = gate + width;
+    EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, vk_gelu_tanh(gate[i]) * up[i], wide);
+}
+
+/* out f32 [views * windows, width] = the mean of a window's pool * pool patches; hidden f32 [views, before + side *
+ * side, width] */
+KERNEL(k_mean_windows, float *out, const float *hidden, int before, int width, int side, int pool) {
+    int across = side / pool, windows = across * across, window = (int)(BLK % (size_t)windows),
+        first = window / across * pool * side + window % across * pool;
+    const float *view = hidden + (BLK / (size_t)windows * (size_t)(before + side * side) + (size_t)before)
+                                     * (size_t)width;
+    EACH(i, width) {
+        float sum = 0.0f;
+        for (int p = 0; p < pool * pool; p++)
+            sum += view[(size_t)(first + p / pool * side + p % pool) * (size_t)width + (size_t)i];
+        out[BLK * (size_t)width + (size_t)i] = sum / (float)(pool * pool);
+    }
+}
+
+/* One window of patches of several views, from `layers` saved hidden states, `layer_floats` apart, each f32 [views *
+ * patches of a view, width], side by side. places int32 [windows, patches]: rows there, negative: none. keys in-type
+ * [windows * patches, ld], 0 where there is none; query in-type [windows, ld] = the mean of those there are. */
+KERNEL(k_pool_places, void *keys, void *query, const float *hidden, const int32_t *places, size_t layer_floats,
+       int patches, int layers, int width, int ld, int wide) {
+    const int32_t *place = places + BLK * (size_t)patches;
+    int there = 0;
+    for (int j = 0; j < patches; j++) there += place[j] >= 0;
+    for (int l = 0; l < layers; l++) {
+        const float *states = hidden + (size_t)l * layer_floats;
+        for (int j = 0; j < patches; j++) {
+            const float *state = states + (size_t)(place[j] < 0 ? 0 : place[j]) * (size_t)width;
+            float is_there = place[j] < 0 ? 0.0f : 1.0f;
+            size_t to = (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)(l * width);
+            EACH(i, width) vk_put(keys, to + (size_t)i, is_there > 0.0f ? state[i] : 0.0f, wide);
+        }
+        EACH(i, width) {
+            float sum = 0.0f;
+            for (int j = 0; j < patches; j++)
+                sum += place[j] < 0 ? 0.0f : states[(size_t)place[j] * (size_t)width + (size_t)i];
+            vk_put(query, BLK * (size_t)ld + (size_t)(l * width + i), sum / (float)there, wide);
+        }
+    }
+}

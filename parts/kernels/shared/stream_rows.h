@@ -1,0 +1,38 @@
+/* stream_rows.h - rows that are added to the stream after a norm or a scale, image features in the place of their
+ * token, windows of patches; included by vlmprof_kernels.cu. One block per row. */
+
+/* stream row f32 [width] += weight * row / rms(row): a norm behind attention or an MLP */
+KERNEL(k_add_rmsnorm, float *stream, const float *rows, const float *weight, int width, float eps) {
+    const float *row = rows + BLK * (size_t)width;
+    float *to = stream + BLK * (size_t)width, s = 0.0f, scale;
+    EACH_SUM(i, width, s) s += row[i] * row[i];
+    scale = 1.0f / sqrtf(block_sum(s) / (float)width + eps);
+    EACH(i, width) to[i] += weight[i] * (row[i] * scale);
+}
+
+/* stream row f32 [width] += weight * row: InternViT's layer scale */
+KERNEL(k_add_scaled, float *stream, const float *rows, const float *weight, int width) {
+    const float *row = rows + BLK * (size_t)width;
+    float *to = stream + BLK * (size_t)width;
+    EACH(i, width) to[i] += weight[i] * row[i];
+}
+
+/* image features stand in for the embedding of their token; index < 0: dropped */
+KERNEL(k_place_rows, float *stream, const float *features, const int32_t *index, int width) {
+    const float *from = features + BLK * (size_t)width;
+    int at = index[BLK];
+    if (at >= 0) EACH(i, width) stream[(size_t)at * (size_t)width + (size_t)i] = from[i];
+}
+
+/* One window of pool x pool patches side by side, row by row. hidden f32 [views, before + side * side, width], whose
+ * first `before` rows are no patches -> out in-type [views * windows, ld] */
+KERNEL(k_patch_windows, void *out, const float *hidden, int before, int width, int side, int pool, int ld, int wide) {
+    int across = side / pool, view = (int)BLK / (across * across), window = (int)BLK % (across * across);
+    const float *patches = hidden + ((size_t)view * (size_t)(before + side * side) + (size_t)before) * (size_t)width;
+    for (int j = 0; j < pool * pool; j++) {
+        int patch = (window / across * pool + j / pool) * side + window % across * pool + j % pool;
+        const float *row = patches + (size_t)patch * (size_t)width;
+        size_t to = BLK * (size_t)ld + (size_t)(j * width);
+        EACH(i, width) vk_put(out, to + (size_t)i, row[i], wide);
+    }
+}

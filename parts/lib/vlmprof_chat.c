@@ -1,0 +1,1097 @@
+/* vlmprof_chat.c: implements what vlmprof_chat.h declares */
+#include "vlmprof_chat.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names */
+static const struct { const char *name, *path; } vp_impl_chat_apis[] = {
+#define VP_IMPL_CHAT_ROW(id, name, path, text) {name, path},
+    VP_CHAT_APIS(VP_IMPL_CHAT_ROW)
+#undef VP_IMPL_CHAT_ROW
+};
+VP_API const char *vp_chat_api_name(int32_t api) {
+    return api >= 0 && api < VP_CHAT_API_LAST_ ? vp_impl_chat_apis[api].name : NULL;
+}
+VP_API const char *vp_chat_api_path(int32_t api) {
+    return api >= 0 && api < VP_CHAT_API_LAST_ ? vp_impl_chat_apis[api].path : NULL;
+}
+/* Bytes of a URL without an end and the slashes before it; the host, after `least` bytes, stays. */
+static size_t vp_impl_chat_without(const char *url, size_t bytes, const char *end, size_t least) {
+    const size_t end_bytes = strlen(end);
+    if (bytes > least + end_bytes && memcmp(url + bytes - end_bytes, end, end_bytes) == 0) bytes -= end_bytes;
+    while (bytes > least && url[bytes - 1] == '/') bytes--;
+    return bytes;
+}
+VP_API size_t vp_chat_base_bytes(const char *url) {
+    const char *host = strstr(url, "://");
+    const size_t least = host ? (size_t)(host - url) + 3 : 0;
+    size_t bytes = vp_impl_chat_without(url, strlen(url), "", least);
+    int32_t i;
+    for (i = 0; i < VP_CHAT_API_LAST_; i++) bytes = vp_impl_chat_without(url, bytes, vp_impl_chat_apis[i].path, least);
+    return vp_impl_chat_without(url, bytes, "/v1", least);
+}
+VP_API vp_result vp_chat_api_find(const char *name, vp_chat_api *api) {
+    int32_t i;
+    for (i = 0; name && i < VP_CHAT_API_LAST_; i++) {
+        if (strcmp(name, vp_impl_chat_apis[i].name) != 0) continue;
+        *api = (vp_chat_api)i;
+        return VP_OK;
+    }
+    return VP_ERR_NOT_FOUND;
+}
+
+/* ---- texts that grow */
+typedef struct vp_impl_chat_text { char *text; size_t bytes, capacity; } vp_impl_chat_text;
+
+/* Makes room for `count` more bytes and a NUL. */
+static vp_result vp_impl_chat_grow(char **text, size_t bytes, size_t *capacity, size_t count) {
+    size_t needed, doubled;
+    char *grown;
+    if (!vp_size_add(bytes, count, &needed) || !vp_size_add(needed, 1, &needed)) return VP_ERR_MEMORY;
+    if (needed <= *capacity) return VP_OK;
+    if (!vp_size_multiply(*capacity, 2, &doubled) || doubled < needed) doubled = needed;
+    if (doubled < 64) doubled = 64;
+    grown = (char *)VP_REALLOC(*text, doubled);
+    if (!grown) return VP_ERR_MEMORY;
+    *text = grown;
+    *capacity = doubled;
+    return VP_OK;
+}
+static vp_result vp_impl_chat_append(char **text, size_t *bytes, size_t *capacity, const char *more, size_t count) {
+    if (vp_impl_chat_grow(text, *bytes, capacity, count) != VP_OK) return VP_ERR_MEMORY;
+    if (count) memcpy(*text + *bytes, more, count);
+    *bytes += count;
+    (*text)[*bytes] = 0;
+    return VP_OK;
+}
+static vp_result vp_impl_chat_sink(void *user, const char *text, size_t bytes) {
+    vp_impl_chat_text *out = (vp_impl_chat_text *)user;
+    return vp_impl_chat_append(&out->text, &out->bytes, &out->capacity, text, bytes);
+}
+
+/* ---- base64 */
+VP_API size_t vp_base64_bytes(size_t count) { return count / 3 * 4 + (count % 3 ? 4 : 0); }
+VP_API size_t vp_base64(const void *bytes, size_t count, char *text) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *from = (const unsigned char *)bytes;
+    char *out = text;
+    for (; count >= 3; count -= 3, from += 3) {
+        const uint32_t three = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
+        *out++ = digits[three >> 18];
+        *out++ = digits[three >> 12 & 63];
+        *out++ = digits[three >> 6 & 63];
+        *out++ = digits[three & 63];
+    }
+    if (count) {
+        const uint32_t rest = (uint32_t)from[0] << 16 | (count > 1 ? (uint32_t)from[1] << 8 : 0);
+        *out++ = digits[rest >> 18];
+        *out++ = digits[rest >> 12 & 63];
+        *out++ = count > 1 ? digits[rest >> 6 & 63] : '=';
+        *out++ = '=';
+    }
+    *out = 0;
+    return (size_t)(out - text);
+}
+
+/* ---- the body */
+static int vp_impl_chat_is_media_type(const char *text) {
+    const char *at;
+    if (!text || !strchr(text, '/')) return 0;
+    for (at = text; *at; at++)
+        if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9')
+              || strchr("/+-.", *at))) return 0;
+    return 1;
+}
+/* A data: URL, or the base64 alone. */
+static void vp_impl_chat_image_text(vp_json_writer *writer, const vp_chat_image *image, int is_bare) {
+    const char *const pieces[] = {"data:", image->media_type, ";base64,"};
+    vp_impl_chat_text out = {NULL, 0, 0};
+    vp_result result = VP_OK;
+    size_t i;
+    for (i = 0; !is_bare && i < 3 && result == VP_OK; i++)
+        result = vp_impl_chat_sink(&out, pieces[i], strlen(pieces[i]));
+    if (result == VP_OK)
+        result = vp_impl_chat_grow(&out.text, out.bytes, &out.capacity, vp_base64_bytes(image->byte_count));
+    if (result == VP_OK) {
+        out.bytes += vp_base64(image->bytes, image->byte_count, out.text + out.bytes);
+        vp_json_string_bytes(writer, out.text, out.bytes);
+    } else {
+        vp_json_fail(writer, result);
+    }
+    VP_FREE(out.text);
+}
+static void vp_impl_chat_member(vp_json_writer *writer, const char *key, const char *text) {
+    vp_json_key(writer, key);
+    vp_json_string(writer, text);
+}
+/* The images, then the text, as parts of a list. */
+static void vp_impl_chat_parts(vp_json_writer *writer, vp_chat_api api, const vp_chat_request *request) {
+    const int is_chat = api == VP_CHAT_COMPLETIONS;
+    int32_t i;
+    vp_json_key(writer, "content");
+    vp_json_begin_array(writer);
+    for (i = 0; i < request->image_count; i++) {
+        vp_json_begin_object(writer);
+        vp_impl_chat_member(writer, "type", is_chat ? "image_url" : "input_image");
+        vp_json_key(writer, "image_url");
+        if (is_chat) {
+            vp_json_begin_object(writer);
+            vp_json_key(writer, "url");
+        }
+        vp_impl_chat_image_text(writer, &request->images[i], 0);
+        if (is_chat) vp_json_end_object(writer);
+        vp_json_end_object(writer);
+    }
+    vp_json_begin_object(writer);
+    vp_impl_chat_member(writer, "type", is_chat ? "text" : "input_text");
+    vp_impl_chat_member(writer, "text", request->text);
+    vp_json_end_object(writer);
+    vp_json_end_array(writer);
+}
+static void vp_impl_chat_messages(vp_json_writer *writer, vp_chat_api api, const vp_chat_request *request) {
+    int32_t i;
+    vp_json_key(writer, api == VP_CHAT_RESPONSES ? "input" : "messages");
+    vp_json_begin_array(writer);
+    vp_json_begin_object(writer);
+    vp_impl_chat_member(writer, "role", "user");
+    if (api == VP_CHAT_OLLAMA) {
+        vp_impl_chat_member(writer, "content", request->text);
+        if (request->image_count > 0) {
+            vp_json_key(writer, "images");
+            vp_json_begin_array(writer);
+            for (i = 0; i < request->image_count; i++) vp_impl_chat_image_text(writer, &request->images[i], 1);
+            vp_json_end_array(writer);
+        }
+    } else {
+        vp_impl_chat_parts(writer, api, request);
+    }
+    vp_json_end_object(writer);
+    vp_json_end_array(writer);
+}
+/* Hosted servers refuse members that they do not know: each stands here only when it is asked for. */
+static void vp_impl_chat_settings(vp_json_writer *writer, vp_chat_api api, const vp_chat_request *request) {
+    const int is_ollama = api == VP_CHAT_OLLAMA;
+    if (is_ollama) {
+        vp_json_key(writer, "options");
+        vp_json_begin_object(writer);
+    }
+    vp_json_key(writer, "temperature");
+    vp_json_int(writer, 0);
+    if (request->max_tokens > 0) {
+        vp_json_key(writer, is_ollama ? "num_predict" : api == VP_CHAT_RESPONSES ? "max_output_tokens" : "max_tokens");
+        vp_json_int(writer, request->max_tokens);
+    }
+    if (is_ollama) {
+        vp_json_end_object(writer);
+    } else {
+        if (request->ignore_eos) {
+            vp_json_key(writer, "ignore_eos");
+            vp_json_bool(writer, 1);
+            if (request->max_tokens > 0) { /* vLLM: stop tokens of the model's own count as well */
+                vp_json_key(writer, "min_tokens");
+                vp_json_int(writer, request->max_tokens);
+            }
+        }
+        if (request->no_cache) {
+            vp_json_key(writer, "cache_prompt");
+            vp_json_bool(writer, 0);
+        }
+        if (request->cache_salt) vp_impl_chat_member(writer, "cache_salt", request->cache_salt);
+    }
+    vp_json_key(writer, "stream");
+    vp_json_bool(writer, !request->no_stream);
+    if (api == VP_CHAT_COMPLETIONS && !request->no_stream) {
+        vp_json_key(writer, "stream_options");
+        vp_json_begin_object(writer);
+        vp_json_key(writer, "include_usage");
+        vp_json_bool(writer, 1);
+        vp_json_end_object(writer);
+    }
+}
+
+static int vp_impl_chat_is_blank(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
+
+/* ---- members that the caller sets */
+enum { VP_IMPL_CHAT_STEPS_MAX = 32, VP_IMPL_CHAT_NODES_MAX = 1 << 20 };
+typedef enum vp_impl_chat_step_kind { VP_IMPL_CHAT_KEY, VP_IMPL_CHAT_ITEM, VP_IMPL_CHAT_ALL } vp_impl_chat_step_kind;
+typedef struct vp_impl_chat_step {
+    vp_impl_chat_step_kind kind;
+    const char *key; size_t key_bytes;
+    uint32_t item;
+} vp_impl_chat_step;
+typedef struct vp_impl_chat_setting {
+    const char *value; size_t value_bytes;
+    int is_text; /* the value is no JSON */
+    vp_impl_chat_step steps[VP_IMPL_CHAT_STEPS_MAX];
+    int32_t step_count;
+    const vp_json *json;     /* the body so far */
+    vp_impl_chat_text out;   /* the new one */
+    size_t copied;           /* bytes of the old one that it covers */
+} vp_impl_chat_setting;
+
+/* Reads "[12]" or "[*]"; NULL: it is neither. */
+static const char *vp_impl_chat_bracket(const char *at, vp_impl_chat_step *step) {
+    step->kind = at[1] == '*' ? VP_IMPL_CHAT_ALL : VP_IMPL_CHAT_ITEM;
+    step->item = 0;
+    at++;
+    if (*at == '*') return at[1] == ']' ? at + 2 : NULL;
+    if (*at == ']') return NULL;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (step->item > 100000000) return NULL;
+        step->item = step->item * 10 + (uint32_t)(*at - '0');
+    }
+    return *at == ']' ? at + 1 : NULL;
+}
+/* Takes a path apart; 0: it is none. */
+static int vp_impl_chat_path(const char *path, vp_impl_chat_setting *setting) {
+    const char *at = path;
+    if (!path || vp_utf8_valid_bytes(path, strlen(path)) != strlen(path)) return 0;
+    for (;;) {
+        vp_impl_chat_step *step = &setting->steps[setting->step_count];
+        if (setting->step_count++ == VP_IMPL_CHAT_STEPS_MAX) return 0;
+        step->kind = VP_IMPL_CHAT_KEY;
+        step->key = at;
+        step->key_bytes = strcspn(at, ".[");
+        if (step->key_bytes == 0) return 0;
+        for (at += step->key_bytes; *at == '['; ) {
+            if (setting->step_count == VP_IMPL_CHAT_STEPS_MAX) return 0;
+            at = vp_impl_chat_bracket(at, &setting->steps[setting->step_count++]);
+            if (!at) return 0;
+        }
+        if (*at == 0) return 1;
+        if (*at++ != '.') return 0;
+    }
+}
+static uint32_t vp_impl_chat_get(const vp_json *json, uint32_t object, const char *key, size_t bytes) {
+    uint32_t at, found = VP_JSON_NONE;
+    for (at = object + 1; at < json->nodes[object].end; at = json->nodes[at + 1].end)
+        if (vp_json_equals_bytes(json, at, key, bytes)) found = at + 1;
+    return found;
+}
+/* A value's place in the text, quotes included. */
+static void vp_impl_chat_span(const vp_json *json, uint32_t node, size_t *start, size_t *bytes) {
+    const size_t quotes = json->nodes[node].type == VP_JSON_STRING;
+    *start = (size_t)json->nodes[node].start - quotes;
+    *bytes = (size_t)json->nodes[node].bytes + 2 * quotes;
+}
+/* Writes the value, in the objects that the steps from `step` on name. */
+static vp_result vp_impl_chat_put(vp_impl_chat_setting *setting, int32_t step) {
+    vp_json_writer writer;
+    char key[512];
+    int32_t at;
+    vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &setting->out, 0);
+    for (at = step; at < setting->step_count; at++) {
+        if (setting->steps[at].key_bytes >= sizeof key) return VP_ERR_FORMAT;
+        memcpy(key, setting->steps[at].key, setting->steps[at].key_bytes);
+        key[setting->steps[at].key_bytes] = 0;
+        /* the first one's braces are those of the object that it goes to */
+        vp_json_begin_object(&writer);
+        if (at == step) setting->out.bytes--;
+        vp_json_key(&writer, key);
+    }
+    if (setting->is_text) vp_json_string_bytes(&writer, setting->value, setting->value_bytes);
+    else vp_json_raw(&writer, setting->value, setting->value_bytes);
+    for (at = step; at < setting->step_count; at++) vp_json_end_object(&writer);
+    if (step < setting->step_count) setting->out.bytes--;
+    return vp_json_finish(&writer);
+}
+/* Copies the old body up to `upto`. */
+static vp_result vp_impl_chat_copy(vp_impl_chat_setting *setting, size_t upto) {
+    const size_t from = setting->copied;
+    setting->copied = upto;
+    return vp_impl_chat_sink(&setting->out, setting->json->text + from, upto - from);
+}
+/* Sets what the steps from `step` on lead to, seen from `node`. List items come in the order of the text. */
+static vp_result vp_impl_chat_walk(vp_impl_chat_setting *setting, uint32_t node, int32_t step) {
+    const vp_json *json = setting->json;
+    const vp_impl_chat_step *now = &setting->steps[step];
+    size_t start, bytes;
+    uint32_t child;
+    int32_t rest;
+    vp_result result = VP_OK;
+    vp_impl_chat_span(json, node, &start, &bytes);
+    if (step == setting->step_count) {
+        if (vp_impl_chat_copy(setting, start) != VP_OK) return VP_ERR_MEMORY;
+        setting->copied = start + bytes;
+        return vp_impl_chat_put(setting, step);
+    }
+    if (json->nodes[node].type != (now->kind == VP_IMPL_CHAT_KEY ? VP_JSON_OBJECT : VP_JSON_ARRAY))
+        return VP_ERR_MISMATCH;
+    if (now->kind == VP_IMPL_CHAT_ALL) {
+        for (child = node + 1; child < json->nodes[node].end && result == VP_OK; child = json->nodes[child].end)
+            result = vp_impl_chat_walk(setting, child, step + 1);
+        return result;
+    }
+    child = now->kind == VP_IMPL_CHAT_ITEM ? vp_json_at(json, node, now->item)
+                                           : vp_impl_chat_get(json, node, now->key, now->key_bytes);
+    if (child != VP_JSON_NONE) return vp_impl_chat_walk(setting, child, step + 1);
+    for (rest = step; rest < setting->step_count; rest++)
+        if (setting->steps[rest].kind != VP_IMPL_CHAT_KEY) return VP_ERR_NOT_FOUND;
+    result = vp_impl_chat_copy(setting, start + bytes - 1);
+    if (result == VP_OK && json->nodes[node].count > 0) result = vp_impl_chat_sink(&setting->out, ", ", 2);
+    return result == VP_OK ? vp_impl_chat_put(setting, step) : result;
+}
+/* "image_url.detail": in chat completions a member of each part's "image_url"; in responses it stands beside it. */
+static vp_result vp_impl_chat_walk_images(vp_impl_chat_setting *setting, vp_chat_api api) {
+    const vp_json *json = setting->json;
+    const int is_chat = api == VP_CHAT_COMPLETIONS;
+    const uint32_t message = vp_json_at(json, vp_json_get(json, 0, is_chat ? "messages" : "input"), 0),
+                   parts = vp_json_get(json, message, "content");
+    vp_result result = VP_OK;
+    uint32_t part;
+    if (api == VP_CHAT_OLLAMA || parts == VP_JSON_NONE || json->nodes[parts].type != VP_JSON_ARRAY)
+        return VP_ERR_MISMATCH;
+    for (part = parts + 1; part < json->nodes[parts].end && result == VP_OK; part = json->nodes[part].end)
+        if (vp_json_get(json, part, "image_url") != VP_JSON_NONE)
+            result = vp_impl_chat_walk(setting, part, is_chat ? 0 : 1);
+    return result;
+}
+/* Parses into nodes that grow. */
+static vp_result vp_impl_chat_parse(const char *text, size_t bytes, vp_json_node **nodes, size_t *capacity,
+                                    vp_json *json, vp_error *error) {
+    size_t needed = 0;
+    vp_json_node *grown;
+    vp_result result = vp_json_parse(text, bytes, *nodes, *capacity, json, &needed, error);
+    if (result != VP_ERR_CAPACITY) return result;
+    if (needed > VP_IMPL_CHAT_NODES_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, "JSON", "the text has more than a million values");
+    grown = (vp_json_node *)VP_REALLOC(*nodes, needed * 2 * sizeof **nodes);
+    if (!grown) return vp_fail(error, VP_ERR_MEMORY, -1, "JSON", "no memory for a JSON text");
+    *nodes = grown;
+    *capacity = needed * 2;
+    return vp_json_parse(text, bytes, *nodes, *capacity, json, NULL, error);
+}
+static const char *vp_impl_chat_knob_text(vp_result result) {
+    switch (result) {
+    case VP_ERR_FORMAT: return "keys between dots and [N] or [*] make a path, and a value is UTF-8";
+    case VP_ERR_NOT_FOUND: return "the body has no such list item";
+    case VP_ERR_MISMATCH: return "the path leads into what is neither object nor list";
+    default: return vp_result_text(result);
+    }
+}
+static vp_result vp_impl_chat_knob(vp_chat_api api, const vp_chat_knob *knob, vp_impl_chat_text *body) {
+    vp_impl_chat_setting setting;
+    vp_json_node *nodes = NULL;
+    size_t capacity = 0;
+    vp_json json;
+    vp_result result = VP_OK;
+    memset(&setting, 0, sizeof setting);
+    setting.value = knob->value;
+    if (!knob->value || !vp_impl_chat_path(knob->path, &setting)) return VP_ERR_FORMAT;
+    setting.value_bytes = strlen(knob->value);
+    setting.is_text = vp_json_parse(knob->value, setting.value_bytes, NULL, 0, NULL, NULL, NULL) == VP_ERR_FORMAT;
+    while (!setting.is_text && vp_impl_chat_is_blank(*setting.value)) setting.value++, setting.value_bytes--;
+    while (!setting.is_text && vp_impl_chat_is_blank(setting.value[setting.value_bytes - 1])) setting.value_bytes--;
+    result = vp_impl_chat_parse(body->text, body->bytes, &nodes, &capacity, &json, NULL);
+    if (result == VP_OK) {
+        setting.json = &json;
+        result = strncmp(knob->path, "image_url.", 10) == 0 ? vp_impl_chat_walk_images(&setting, api)
+                                                            : vp_impl_chat_walk(&setting, 0, 0);
+        if (result == VP_OK) result = vp_impl_chat_copy(&setting, body->bytes);
+    }
+    VP_FREE(nodes);
+    if (result != VP_OK) {
+        VP_FREE(setting.out.text);
+        return result;
+    }
+    VP_FREE(body->text);
+    *body = setting.out;
+    return VP_OK;
+}
+
+/* The first text of a request that is missing or no UTF-8; NULL: all are in order. */
+static const char *vp_impl_chat_bad_text(const vp_chat_request *request) {
+    const char *const texts[] = {request->model, request->text, request->cache_salt ? request->cache_salt : ""};
+    const char *const names[] = {"model", "text", "cache_salt"};
+    int32_t i;
+    for (i = 0; i < 3; i++)
+        if (!texts[i] || vp_utf8_valid_bytes(texts[i], strlen(texts[i])) != strlen(texts[i])) return names[i];
+    for (i = 0; i < request->image_count; i++)
+        if (!vp_impl_chat_is_media_type(request->images[i].media_type)) return "media_type";
+    return NULL;
+}
+VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, char **body, size_t *bytes,
+                              vp_error *error) {
+    vp_impl_chat_text out = {NULL, 0, 0};
+    vp_json_writer writer;
+    vp_result result;
+    size_t i;
+    if (!vp_chat_api_name((int32_t)api) || request->image_count < 0 || request->max_tokens < 0)
+        return vp_fail(error, VP_ERR_RANGE, -1, "request", "a count below 0, or an API that does not exist");
+    if (vp_impl_chat_bad_text(request))
+        return vp_fail(error, VP_ERR_FORMAT, -1, vp_impl_chat_bad_text(request), "the text is missing or no UTF-8, or"
+                       " the media type is none");
+    vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &out, 0);
+    vp_json_begin_object(&writer);
+    vp_impl_chat_member(&writer, "model", request->model);
+    vp_impl_chat_messages(&writer, api, request);
+    vp_impl_chat_settings(&writer, api, request);
+    vp_json_end_object(&writer);
+    result = vp_json_finish(&writer);
+    if (result != VP_OK) vp_fail(error, result, -1, "body", vp_result_text(result));
+    for (i = 0; result == VP_OK && i < request->knob_count; i++) {
+        result = vp_impl_chat_knob(api, &request->knobs[i], &out);
+        if (result != VP_OK)
+            vp_fail(error, result, -1, request->knobs[i].path ? request->knobs[i].path : "path",
+                    vp_impl_chat_knob_text(result));
+    }
+    if (result != VP_OK) {
+        VP_FREE(out.text);
+        return result;
+    }
+    *body = out.text;
+    *bytes = out.bytes;
+    return VP_OK;
+}
+
+/* ---- server-sent events */
+VP_API void vp_sse_init(vp_sse *sse, size_t most_bytes, vp_sse_event event, void *user) {
+    memset(sse, 0, sizeof *sse);
+    sse->most_bytes = most_bytes;
+    sse->event = event;
+    sse->user = user;
+}
+VP_API void vp_sse_free(vp_sse *sse) {
+    VP_FREE(sse->line);
+    VP_FREE(sse->data);
+    vp_sse_init(sse, sse->most_bytes, sse->event, sse->user);
+}
+static vp_result vp_impl_sse_append(vp_sse *sse, char **text, size_t *bytes, size_t *capacity, const char *more,
+                                    size_t count) {
+    if (count > sse->most_bytes || *bytes > sse->most_bytes - count) return VP_ERR_RANGE;
+    return vp_impl_chat_append(text, bytes, capacity, more, count);
+}
+static vp_result vp_impl_sse_data(vp_sse *sse, const char *value, size_t bytes) {
+    vp_result result = sse->has_data
+        ? vp_impl_sse_append(sse, &sse->data, &sse->data_bytes, &sse->data_capacity, "\n", 1) : VP_OK;
+    sse->has_data = 1;
+    if (result != VP_OK) return result;
+    return vp_impl_sse_append(sse, &sse->data, &sse->data_bytes, &sse->data_capacity, value, bytes);
+}
+static vp_result vp_impl_sse_end_of_event(vp_sse *sse) {
+    vp_result result = VP_OK;
+    if (sse->has_data) result = sse->event(sse->user, sse->name, sse->data, sse->data_bytes);
+    sse->has_data = 0;
+    sse->data_bytes = 0;
+    sse->name[0] = 0;
+    return result;
+}
+static void vp_impl_sse_name(vp_sse *sse, const char *name, size_t bytes) {
+    if (bytes >= sizeof sse->name) bytes = sizeof sse->name - 1;
+    memcpy(sse->name, name, bytes);
+    sse->name[bytes] = 0;
+}
+static vp_result vp_impl_sse_line(vp_sse *sse) {
+    const char *line = sse->line, *colon, *value;
+    size_t bytes = sse->line_bytes, field, value_bytes;
+    sse->line_bytes = 0;
+    if (!sse->after_start && bytes >= 3 && memcmp(line, "\xEF\xBB\xBF", 3) == 0) {
+        line += 3;
+        bytes -= 3;
+    }
+    sse->after_start = 1;
+    if (bytes == 0) return vp_impl_sse_end_of_event(sse);
+    colon = (const char *)memchr(line, ':', bytes);
+    field = colon ? (size_t)(colon - line) : bytes;
+    value = line + field + (colon != NULL);
+    value_bytes = bytes - field - (colon != NULL);
+    if (value_bytes > 0 && *value == ' ') {
+        value++;
+        value_bytes--;
+    }
+    if (field == 4 && memcmp(line, "data", 4) == 0) return vp_impl_sse_data(sse, value, value_bytes);
+    if (field == 5 && memcmp(line, "event", 5) == 0) vp_impl_sse_name(sse, value, value_bytes);
+    if (field == 5 && memcmp(line, "error", 5) == 0) {
+        vp_impl_sse_name(sse, "error", 5);
+        return vp_impl_sse_data(sse, value, value_bytes);
+    }
+    return VP_OK;
+}
+VP_API vp_result vp_sse_feed(vp_sse *sse, const char *bytes, size_t count) {
+    const char *at = bytes, *end = bytes + count;
+    while (at < end) {
+        const char *stop = at;
+        vp_result result;
+        if (sse->after_cr) {
+            sse->after_cr = 0;
+            if (*at == '\n') {
+                at++;
+                continue;
+            }
+        }
+        while (stop < end && *stop != '\n' && *stop != '\r') stop++;
+        result = vp_impl_sse_append(sse, &sse->line, &sse->line_bytes, &sse->line_capacity, at, (size_t)(stop - at));
+        if (result != VP_OK) return result;
+        if (stop == end) break;
+        sse->after_cr = *stop == '\r';
+        result = vp_impl_sse_line(sse);
+        if (result != VP_OK) return result;
+        at = stop + 1;
+    }
+    return VP_OK;
+}
+
+/* ---- answers: what is known of one */
+typedef enum vp_impl_chat_form { VP_IMPL_CHAT_UNKNOWN, VP_IMPL_CHAT_EVENTS, VP_IMPL_CHAT_LINES, VP_IMPL_CHAT_WHOLE }
+    vp_impl_chat_form;
+typedef struct vp_impl_chat_state {
+    vp_chat_api api;
+    size_t most_bytes;
+    vp_impl_chat_form form, announced; /* announced: by the content type */
+    vp_sse sse;
+    vp_impl_chat_text body;            /* all of a JSON, or a line */
+    vp_json_node *nodes; size_t node_capacity;
+    size_t text_capacity, reasoning_capacity, piece_capacity;
+    int64_t now_ns;
+    int is_done;                       /* truth: "[DONE]" came */
+    int64_t timed_prompt, timed_cached, timed_completion; /* llama.cpp's "timings" count tokens as well */
+    vp_result result;                  /* what ended it */
+    vp_error error;
+} vp_impl_chat_state;
+enum { VP_IMPL_CHAT_WORDS_MAX = 4096, VP_IMPL_CHAT_TIMINGS_MAX = 65536 };
+
+static vp_result vp_impl_chat_fail(vp_chat_reply *reply, vp_result code, const char *where, const char *text) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    if (state->result == VP_OK) state->result = vp_fail(&state->error, code, -1, where, text);
+    return state->result;
+}
+static vp_result vp_impl_chat_no_memory(vp_chat_reply *reply) {
+    return vp_impl_chat_fail(reply, VP_ERR_MEMORY, "answer", "no memory for the server's answer");
+}
+
+/* The words of a value on one line: of a text, or of its JSON. */
+static vp_result vp_impl_chat_words(const vp_json *json, uint32_t node, char *out, size_t capacity) {
+    char *text;
+    size_t start, bytes = 0;
+    if (vp_json_text(json, node, NULL, 0, &bytes) == VP_ERR_CAPACITY) {
+        text = (char *)VP_MALLOC(bytes + 1);
+        if (!text) return VP_ERR_MEMORY;
+        vp_json_text(json, node, text, bytes + 1, NULL);
+    } else {
+        vp_impl_chat_span(json, node, &start, &bytes);
+        text = (char *)VP_MALLOC(bytes + 1);
+        if (!text) return VP_ERR_MEMORY;
+        memcpy(text, json->text + start, bytes);
+        text[bytes] = 0;
+    }
+    vp_text_copy(out, capacity, text);
+    VP_FREE(text);
+    return VP_OK;
+}
+/* A member that holds the words of a value; a text that is not there leaves it as it is. */
+static vp_result vp_impl_chat_keep(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node) {
+    char words[VP_IMPL_CHAT_WORDS_MAX], *copy;
+    if (node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL) return VP_OK;
+    if (vp_impl_chat_words(json, node, words, sizeof words) != VP_OK) return vp_impl_chat_no_memory(reply);
+    copy = (char *)VP_MALLOC(strlen(words) + 1);
+    if (!copy) return vp_impl_chat_no_memory(reply);
+    memcpy(copy, words, strlen(words) + 1);
+    VP_FREE(*member);
+    *member = copy;
+    return VP_OK;
+}
+static vp_result vp_impl_chat_keep_text(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node,
+                                        const char *name) {
+    if (node != VP_JSON_NONE && json->nodes[node].type != VP_JSON_STRING && json->nodes[node].type != VP_JSON_NULL)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is no text");
+    return vp_impl_chat_keep(reply, member, json, node);
+}
+/* {"error": "text"}, {"error": {"message": "text"}}: the value that says it best. */
+static uint32_t vp_impl_chat_said(const vp_json *json, uint32_t error) {
+    const uint32_t message = vp_json_get(json, error, "message");
+    return message != VP_JSON_NONE && json->nodes[message].type == VP_JSON_STRING ? message : error;
+}
+static int vp_impl_chat_is_set(const vp_json *json, uint32_t node) {
+    return node != VP_JSON_NONE && json->nodes[node].type != VP_JSON_NULL;
+}
+static vp_result vp_impl_chat_failure(vp_chat_reply *reply, const vp_json *json, uint32_t error) {
+    return reply->failure ? VP_OK
+                          : vp_impl_chat_keep(reply, &reply->failure, json, vp_impl_chat_said(json, error));
+}
+VP_API void vp_chat_failure(const char *body, size_t bytes, char *out, size_t capacity) {
+    static const char *const names[] = {"error", "message", "detail"};
+    vp_json_node *nodes = NULL;
+    size_t node_capacity = 0, i;
+    vp_json json;
+    uint32_t said = VP_JSON_NONE;
+    char *copy;
+    out[0] = 0;
+    if (vp_impl_chat_parse(body, bytes, &nodes, &node_capacity, &json, NULL) == VP_OK)
+        for (i = 0; i < 3 && !vp_impl_chat_is_set(&json, said); i++) said = vp_json_get(&json, 0, names[i]);
+    if (nodes && vp_impl_chat_is_set(&json, said)) {
+        if (vp_impl_chat_words(&json, vp_impl_chat_said(&json, said), out, capacity) != VP_OK) out[0] = 0;
+        VP_FREE(nodes);
+        return;
+    }
+    VP_FREE(nodes);
+    copy = (char *)VP_MALLOC(bytes + 1);
+    if (!copy) return;
+    for (i = 0; i < bytes; i++) copy[i] = body[i] ? body[i] : ' ';
+    copy[bytes] = 0;
+    for (i = 0; (i += vp_utf8_valid_bytes(copy + i, bytes - i)) < bytes; ) copy[i] = '?';
+    vp_text_copy(out, capacity, copy);
+    VP_FREE(copy);
+}
+
+/* ---- answers: texts, pieces, counts */
+/* Adds a text to the answer or to the reasoning. Lists of parts, as some servers send them, count as their texts. */
+static vp_result vp_impl_chat_add(vp_chat_reply *reply, const vp_json *json, uint32_t node, int is_reasoning,
+                                  size_t *added) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    char **text = is_reasoning ? &reply->reasoning : &reply->text;
+    size_t *bytes = is_reasoning ? &reply->reasoning_bytes : &reply->text_bytes,
+           *capacity = is_reasoning ? &state->reasoning_capacity : &state->text_capacity, count = 0;
+    if (!vp_impl_chat_is_set(json, node)) return VP_OK;
+    if (json->nodes[node].type == VP_JSON_ARRAY) {
+        uint32_t part;
+        for (part = node + 1; part < json->nodes[node].end; part = json->nodes[part].end) {
+            const uint32_t words = vp_json_get(json, part, "text");
+            vp_result result;
+            if (json->nodes[part].type != VP_JSON_OBJECT
+                || (words != VP_JSON_NONE && json->nodes[words].type != VP_JSON_STRING))
+                return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "content", "a part of the answer is no text");
+            result = vp_impl_chat_add(reply, json, words, is_reasoning, added);
+            if (result != VP_OK) return result;
+        }
+        return VP_OK;
+    }
+    if (json->nodes[node].type != VP_JSON_STRING)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "content", "a piece of the answer is no text");
+    vp_json_text(json, node, NULL, 0, &count);
+    if (count > state->most_bytes - reply->text_bytes - reply->reasoning_bytes)
+        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "answer", "the answer is longer than what is allowed");
+    if (vp_impl_chat_grow(text, *bytes, capacity, count) != VP_OK) return vp_impl_chat_no_memory(reply);
+    vp_json_text(json, node, *text + *bytes, count + 1, NULL);
+    *bytes += count;
+    *added += count;
+    return VP_OK;
+}
+static vp_result vp_impl_chat_piece(vp_chat_reply *reply, size_t text_bytes, size_t reasoning_bytes) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    const size_t bytes = text_bytes + reasoning_bytes;
+    if (bytes == 0) return VP_OK;
+    if (reply->piece_count == state->piece_capacity) {
+        const size_t capacity = state->piece_capacity ? state->piece_capacity * 2 : 64;
+        vp_chat_piece *grown = (vp_chat_piece *)VP_REALLOC(reply->pieces, capacity * sizeof *grown);
+        if (!grown) return vp_impl_chat_no_memory(reply);
+        reply->pieces = grown;
+        state->piece_capacity = capacity;
+    }
+    reply->pieces[reply->piece_count].at_ns = state->now_ns;
+    reply->pieces[reply->piece_count].text_bytes = (int64_t)bytes;
+    if (reply->piece_count++ == 0) reply->first_ns = state->now_ns;
+    if (text_bytes > 0 && reply->text_bytes == text_bytes) reply->first_output_ns = state->now_ns;
+    reply->last_ns = state->now_ns;
+    return VP_OK;
+}
+/* A member that counts tokens; one that is not there leaves the count as it is. */
+static vp_result vp_impl_chat_count(vp_chat_reply *reply, const vp_json *json, uint32_t object, const char *name,
+                                    int64_t *count) {
+    const uint32_t node = vp_json_get(json, object, name);
+    int64_t value;
+    if (!vp_impl_chat_is_set(json, node)) return VP_OK;
+    if (vp_json_to_int(json, node, &value) != VP_OK || value < 0)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is no count");
+    *count = value;
+    return VP_OK;
+}
+typedef struct vp_impl_chat_counter { const char *object, *name; int64_t *count; } vp_impl_chat_counter;
+static vp_result vp_impl_chat_count_all(vp_chat_reply *reply, const vp_json *json, uint32_t root,
+                                        const vp_impl_chat_counter *counters, size_t count) {
+    vp_result result = VP_OK;
+    size_t i;
+    for (i = 0; i < count && result == VP_OK; i++)
+        result = vp_impl_chat_count(reply, json,
+                                    counters[i].object ? vp_json_get(json, root, counters[i].object) : root,
+                                    counters[i].name, counters[i].count);
+    return result;
+}
+static vp_chat_usage vp_impl_chat_no_usage(void) {
+    const vp_chat_usage none = {-1, -1, -1, -1, -1};
+    return none;
+}
+/* The names of chat completions and of responses. */
+static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json, uint32_t usage) {
+    vp_chat_usage *to = &reply->usage;
+    const vp_impl_chat_counter counters[] = {
+        {NULL, "prompt_tokens", &to->prompt_tokens}, {NULL, "input_tokens", &to->prompt_tokens},
+        {NULL, "completion_tokens", &to->completion_tokens}, {NULL, "output_tokens", &to->completion_tokens},
+        {NULL, "reasoning_tokens", &to->reasoning_tokens}, /* SGLang */
+        {"prompt_tokens_details", "cached_tokens", &to->cached_tokens},
+        {"prompt_tokens_details", "image_tokens", &to->image_tokens},
+        {"input_tokens_details", "cached_tokens", &to->cached_tokens},
+        {"input_tokens_details", "image_tokens", &to->image_tokens},
+        {"completion_tokens_details", "reasoning_tokens", &to->reasoning_tokens},
+        {"output_tokens_details", "reasoning_tokens", &to->reasoning_tokens}};
+    vp_result result;
+    if (!vp_impl_chat_is_set(json, usage)) return VP_OK;
+    if (json->nodes[usage].type != VP_JSON_OBJECT)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sends something that is no object");
+    *to = vp_impl_chat_no_usage();
+    result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
+                                vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"),
+                                            "multimodal_tokens"),
+                                "image", &to->image_tokens);
+    if (result != VP_OK) return result;
+    return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
+}
+static vp_result vp_impl_chat_set_timings(vp_chat_reply *reply, const char *text, size_t bytes) {
+    char *copy;
+    if (bytes > VP_IMPL_CHAT_TIMINGS_MAX)
+        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "timings", "the server's times are longer than 64 KiB");
+    copy = (char *)VP_MALLOC(bytes + 1);
+    if (!copy) return vp_impl_chat_no_memory(reply);
+    memcpy(copy, text, bytes);
+    copy[bytes] = 0;
+    VP_FREE(reply->timings);
+    reply->timings = copy;
+    return VP_OK;
+}
+static vp_result vp_impl_chat_timings_of(vp_chat_reply *reply, const vp_json *json, uint32_t root) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    const vp_impl_chat_counter counters[] = {{NULL, "prompt_n", &state->timed_prompt},
+        {NULL, "cache_n", &state->timed_cached}, {NULL, "predicted_n", &state->timed_completion}};
+    uint32_t timings = vp_json_get(json, root, "timings");
+    vp_result result;
+    if (!vp_impl_chat_is_set(json, timings)) timings = vp_json_get(json, root, "metrics");
+    if (timings == VP_JSON_NONE || json->nodes[timings].type != VP_JSON_OBJECT) return VP_OK;
+    result = vp_impl_chat_set_timings(reply, json->text + json->nodes[timings].start,
+                                      (size_t)json->nodes[timings].bytes);
+    if (result != VP_OK) return result;
+    return vp_impl_chat_count_all(reply, json, timings, counters, sizeof counters / sizeof *counters);
+}
+
+/* ---- answers: chat completions */
+static vp_result vp_impl_chat_choice(vp_chat_reply *reply, const vp_json *json, uint32_t choice) {
+    uint32_t delta = vp_json_get(json, choice, "delta"), thought;
+    size_t text_bytes = 0, reasoning_bytes = 0;
+    vp_result result;
+    if (!vp_impl_chat_is_set(json, delta)) delta = vp_json_get(json, choice, "message");
+    if (vp_impl_chat_is_set(json, delta)) {
+        if (json->nodes[delta].type != VP_JSON_OBJECT)
+            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "delta", "the server sends something that is no object");
+        thought = vp_json_get(json, delta, "reasoning_content");
+        /* vLLM sends the same under both names */
+        if (!vp_impl_chat_is_set(json, thought)) thought = vp_json_get(json, delta, "reasoning");
+        result = vp_impl_chat_add(reply, json, thought, 1, &reasoning_bytes);
+        if (result == VP_OK)
+            result = vp_impl_chat_add(reply, json, vp_json_get(json, delta, "content"), 0, &text_bytes);
+        if (result == VP_OK)
+            result = vp_impl_chat_add(reply, json, vp_json_get(json, delta, "refusal"), 0, &text_bytes);
+        if (result == VP_OK) result = vp_impl_chat_piece(reply, text_bytes, reasoning_bytes);
+        if (result != VP_OK) return result;
+        if (!reply->is_streamed) reply->is_complete = 1;
+    }
+    if (vp_impl_chat_is_set(json, vp_json_get(json, choice, "finish_reason"))) reply->is_complete = 1;
+    return vp_impl_chat_keep_text(reply, &reply->finish_reason, json, vp_json_get(json, choice, "finish_reason"),
+                                  "finish_reason");
+}
+static vp_result vp_impl_chat_completion(vp_chat_reply *reply, const vp_json *json) {
+    const uint32_t choices = vp_json_get(json, 0, "choices");
+    uint32_t choice, place = 0;
+    vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
+    if (result == VP_OK && vp_impl_chat_is_set(json, choices)) {
+        if (json->nodes[choices].type != VP_JSON_ARRAY)
+            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "the server sends something that is no list");
+        for (choice = choices + 1; choice < json->nodes[choices].end && result == VP_OK;
+             choice = json->nodes[choice].end, place++) {
+            int64_t index = place;
+            if (json->nodes[choice].type != VP_JSON_OBJECT)
+                return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "a choice of the server's is no object");
+            result = vp_impl_chat_count(reply, json, choice, "index", &index);
+            if (result == VP_OK && index == 0) result = vp_impl_chat_choice(reply, json, choice);
+        }
+    }
+    if (result == VP_OK) result = vp_impl_chat_usage_of(reply, json, vp_json_get(json, 0, "usage"));
+    return result == VP_OK ? vp_impl_chat_timings_of(reply, json, 0) : result;
+}
+
+/* ---- answers: responses */
+/* "output": messages with parts of text, reasoning with summaries or texts. */
+static vp_result vp_impl_chat_outputs(vp_chat_reply *reply, const vp_json *json, uint32_t outputs) {
+    size_t text_bytes = 0, reasoning_bytes = 0;
+    vp_result result = VP_OK;
+    uint32_t output;
+    if (!vp_impl_chat_is_set(json, outputs)) return VP_OK;
+    if (json->nodes[outputs].type != VP_JSON_ARRAY)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "output", "the server sends something that is no list");
+    for (output = outputs + 1; output < json->nodes[outputs].end && result == VP_OK; output = json->nodes[output].end) {
+        const uint32_t type = vp_json_get(json, output, "type"), content = vp_json_get(json, output, "content");
+        if (vp_json_equals(json, type, "message")) {
+            result = vp_impl_chat_add(reply, json, content, 0, &text_bytes);
+        } else if (vp_json_equals(json, type, "reasoning")) {
+            result = vp_impl_chat_add(reply, json, vp_json_get(json, output, "summary"), 1, &reasoning_bytes);
+            if (result == VP_OK) result = vp_impl_chat_add(reply, json, content, 1, &reasoning_bytes);
+        }
+    }
+    return result == VP_OK ? vp_impl_chat_piece(reply, text_bytes, reasoning_bytes) : result;
+}
+/* A whole response, alone or at the end of a stream. */
+static vp_result vp_impl_chat_response(vp_chat_reply *reply, const vp_json *json, uint32_t response) {
+    const uint32_t status = vp_json_get(json, response, "status"),
+                   why = vp_json_get(json, vp_json_get(json, response, "incomplete_details"), "reason");
+    vp_result result = VP_OK;
+    if (response == VP_JSON_NONE || json->nodes[response].type != VP_JSON_OBJECT)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "response", "the server sends something that is no object");
+    if (vp_impl_chat_is_set(json, vp_json_get(json, response, "error")))
+        result = vp_impl_chat_failure(reply, json, vp_json_get(json, response, "error"));
+    if (result == VP_OK && reply->piece_count == 0)
+        result = vp_impl_chat_outputs(reply, json, vp_json_get(json, response, "output"));
+    if (result == VP_OK)
+        result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, response, "model"), "model");
+    if (result == VP_OK)
+        result = vp_impl_chat_keep_text(reply, &reply->finish_reason, json,
+                                        vp_impl_chat_is_set(json, why) ? why : status, "status");
+    if (result == VP_OK) result = vp_impl_chat_usage_of(reply, json, vp_json_get(json, response, "usage"));
+    if (result == VP_OK) result = vp_impl_chat_timings_of(reply, json, response);
+    if (result == VP_OK && (vp_json_equals(json, status, "completed") || vp_json_equals(json, status, "incomplete")))
+        reply->is_complete = 1;
+    return result;
+}
+static vp_result vp_impl_chat_response_event(vp_chat_reply *reply, const vp_json *json) {
+    static const struct { const char *type; int is_reasoning; } deltas[] = {{"response.output_text.delta", 0},
+        {"response.refusal.delta", 0}, {"response.reasoning_text.delta", 1},
+        {"response.reasoning_summary_text.delta", 1}};
+    const uint32_t type = vp_json_get(json, 0, "type");
+    size_t bytes = 0, i;
+    if (type == VP_JSON_NONE || json->nodes[type].type != VP_JSON_STRING)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "type", "the server sends an event without a type");
+    for (i = 0; i < sizeof deltas / sizeof *deltas; i++) {
+        vp_result result;
+        if (!vp_json_equals(json, type, deltas[i].type)) continue;
+        result = vp_impl_chat_add(reply, json, vp_json_get(json, 0, "delta"), deltas[i].is_reasoning, &bytes);
+        if (result != VP_OK) return result;
+        return vp_impl_chat_piece(reply, deltas[i].is_reasoning ? 0 : bytes, deltas[i].is_reasoning ? bytes : 0);
+    }
+    if (vp_json_equals(json, type, "error")) return vp_impl_chat_failure(reply, json, 0);
+    if (vp_json_equals(json, type, "response.completed") || vp_json_equals(json, type, "response.incomplete")
+        || vp_json_equals(json, type, "response.failed"))
+        return vp_impl_chat_response(reply, json, vp_json_get(json, 0, "response"));
+    return VP_OK;
+}
+
+/* ---- answers: Ollama */
+static vp_result vp_impl_chat_ollama_times(vp_chat_reply *reply, const vp_json *json) {
+    static const char *const names[] = {"total_duration", "load_duration", "prompt_eval_duration", "eval_duration"};
+    vp_impl_chat_text out = {NULL, 0, 0};
+    vp_json_writer writer;
+    vp_result result;
+    int any = 0;
+    size_t i;
+    vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &out, 0);
+    vp_json_begin_object(&writer);
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+        int64_t duration = -1;
+        result = vp_impl_chat_count(reply, json, 0, names[i], &duration);
+        if (result != VP_OK) break;
+        if (duration < 0) continue;
+        vp_json_key(&writer, names[i]);
+        vp_json_int(&writer, duration);
+        any = 1;
+    }
+    vp_json_end_object(&writer);
+    result = ((vp_impl_chat_state *)reply->state)->result;
+    if (result == VP_OK && vp_json_finish(&writer) != VP_OK) result = vp_impl_chat_no_memory(reply);
+    if (result == VP_OK && any) result = vp_impl_chat_set_timings(reply, out.text, out.bytes);
+    VP_FREE(out.text);
+    return result;
+}
+static vp_result vp_impl_chat_ollama(vp_chat_reply *reply, const vp_json *json) {
+    const uint32_t message = vp_json_get(json, 0, "message"), done = vp_json_get(json, 0, "done");
+    const vp_impl_chat_counter counters[] = {{NULL, "prompt_eval_count", &reply->usage.prompt_tokens},
+        {NULL, "eval_count", &reply->usage.completion_tokens}};
+    size_t text_bytes = 0, reasoning_bytes = 0;
+    vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
+    if (vp_impl_chat_is_set(json, message) && json->nodes[message].type != VP_JSON_OBJECT)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "message", "the server sends something that is no object");
+    if (result == VP_OK)
+        result = vp_impl_chat_add(reply, json, vp_json_get(json, message, "thinking"), 1, &reasoning_bytes);
+    if (result == VP_OK)
+        result = vp_impl_chat_add(reply, json, vp_json_get(json, message, "content"), 0, &text_bytes);
+    if (result == VP_OK) result = vp_impl_chat_piece(reply, text_bytes, reasoning_bytes);
+    if (result != VP_OK || done == VP_JSON_NONE || json->nodes[done].type != VP_JSON_TRUE) return result;
+    reply->is_complete = 1;
+    result = vp_impl_chat_keep_text(reply, &reply->finish_reason, json, vp_json_get(json, 0, "done_reason"),
+                                    "done_reason");
+    if (result == VP_OK)
+        result = vp_impl_chat_count_all(reply, json, 0, counters, sizeof counters / sizeof *counters);
+    return result == VP_OK ? vp_impl_chat_ollama_times(reply, json) : result;
+}
+
+/* ---- answers: from bytes to objects */
+/* Takes one JSON text of the server's. */
+static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, size_t bytes, int is_error) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    vp_json json;
+    uint32_t error;
+    vp_result result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
+    if (result != VP_OK) return state->result = result;
+    if (json.nodes[0].type != VP_JSON_OBJECT)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer", "the server sends JSON that is no object");
+    error = vp_json_get(&json, 0, "error");
+    if (vp_impl_chat_is_set(&json, error)) return vp_impl_chat_failure(reply, &json, error);
+    if (is_error) return vp_impl_chat_failure(reply, &json, 0);
+    switch (state->api) {
+    case VP_CHAT_OLLAMA: return vp_impl_chat_ollama(reply, &json);
+    case VP_CHAT_RESPONSES:
+        return reply->is_streamed ? vp_impl_chat_response_event(reply, &json) : vp_impl_chat_response(reply, &json, 0);
+    default: return vp_impl_chat_completion(reply, &json);
+    }
+}
+static vp_result vp_impl_chat_event(void *user, const char *name, const char *data, size_t bytes) {
+    vp_chat_reply *reply = (vp_chat_reply *)user;
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    const int is_error = strcmp(name, "error") == 0;
+    while (bytes > 0 && vp_impl_chat_is_blank(data[bytes - 1])) bytes--;
+    for (; bytes > 0 && vp_impl_chat_is_blank(*data); bytes--) data++;
+    if (state->is_done || bytes == 0) return VP_OK;
+    if (bytes == 6 && memcmp(data, "[DONE]", 6) == 0) {
+        state->is_done = reply->is_complete = 1;
+        return VP_OK;
+    }
+    if (is_error && *data != '{') { /* words without JSON around them */
+        char words[VP_IMPL_CHAT_WORDS_MAX];
+        if (reply->failure) return VP_OK;
+        vp_chat_failure(data, bytes, words, sizeof words);
+        reply->failure = (char *)VP_MALLOC(strlen(words) + 1);
+        if (!reply->failure) return vp_impl_chat_no_memory(reply);
+        memcpy(reply->failure, words, strlen(words) + 1);
+        return VP_OK;
+    }
+    return vp_impl_chat_object(reply, data, bytes, is_error);
+}
+/* 1: the header's value is this type, whatever its letters' case and parameters. */
+static int vp_impl_chat_is_type(const char *content_type, const char *type) {
+    size_t i;
+    while (*content_type == ' ' || *content_type == '\t') content_type++;
+    for (i = 0; type[i]; i++) {
+        const char letter = content_type[i] >= 'A' && content_type[i] <= 'Z' ? (char)(content_type[i] + 32)
+                                                                              : content_type[i];
+        if (letter != type[i]) return 0;
+    }
+    return content_type[i] == 0 || content_type[i] == ';' || content_type[i] == ' ' || content_type[i] == '\t';
+}
+VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, const char *content_type,
+                                     size_t most_bytes) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)VP_CALLOC(1, sizeof *state);
+    memset(reply, 0, sizeof *reply);
+    reply->text = (char *)VP_CALLOC(1, 1);
+    reply->reasoning = (char *)VP_CALLOC(1, 1);
+    if (!state || !reply->text || !reply->reasoning) {
+        VP_FREE(state);
+        vp_chat_reply_free(reply);
+        return VP_ERR_MEMORY;
+    }
+    reply->state = state;
+    reply->usage = vp_impl_chat_no_usage();
+    state->api = api;
+    state->most_bytes = most_bytes;
+    state->text_capacity = state->reasoning_capacity = 1;
+    state->timed_prompt = state->timed_cached = state->timed_completion = -1;
+    if (content_type && vp_impl_chat_is_type(content_type, "text/event-stream")) state->announced = VP_IMPL_CHAT_EVENTS;
+    if (content_type && vp_impl_chat_is_type(content_type, "application/x-ndjson"))
+        state->announced = VP_IMPL_CHAT_LINES;
+    vp_sse_init(&state->sse, most_bytes, vp_impl_chat_event, reply);
+    return VP_OK;
+}
+/* An object is never an event: errors come as JSON under the wrong type. Fields of events begin with letters or a
+ * colon, maybe behind a byte order mark. */
+static vp_impl_chat_form vp_impl_chat_form_of(const vp_impl_chat_state *state, char first) {
+    const int is_letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
+    if (state->announced == VP_IMPL_CHAT_LINES) return VP_IMPL_CHAT_LINES;
+    if (first == '{') return VP_IMPL_CHAT_WHOLE;
+    if (state->announced != VP_IMPL_CHAT_UNKNOWN) return state->announced;
+    return is_letter || first == ':' || first == '\xEF' ? VP_IMPL_CHAT_EVENTS : VP_IMPL_CHAT_WHOLE;
+}
+/* Keeps bytes of a JSON text until it is whole. */
+static vp_result vp_impl_chat_hold(vp_chat_reply *reply, const char *bytes, size_t count) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    if (count > state->most_bytes - state->body.bytes)
+        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "answer", "the answer is longer than what is allowed");
+    return vp_impl_chat_sink(&state->body, bytes, count) == VP_OK ? VP_OK : vp_impl_chat_no_memory(reply);
+}
+/* Takes the line that is held. */
+static vp_result vp_impl_chat_line(vp_chat_reply *reply) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    size_t bytes = state->body.bytes;
+    while (bytes > 0 && vp_impl_chat_is_blank(state->body.text[bytes - 1])) bytes--;
+    state->body.bytes = 0;
+    return bytes > 0 ? vp_impl_chat_object(reply, state->body.text, bytes, 0) : VP_OK;
+}
+static vp_result vp_impl_chat_feed(vp_chat_reply *reply, const char *bytes, size_t count) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    vp_result result = VP_OK;
+    if (state->form == VP_IMPL_CHAT_UNKNOWN) {
+        while (count > 0 && vp_impl_chat_is_blank(*bytes)) bytes++, count--;
+        if (count == 0) return VP_OK;
+        state->form = vp_impl_chat_form_of(state, *bytes);
+        reply->is_streamed = state->form != VP_IMPL_CHAT_WHOLE;
+    }
+    if (state->form == VP_IMPL_CHAT_EVENTS) {
+        state->sse.user = reply; /* a reply can be moved between two feeds */
+        result = vp_sse_feed(&state->sse, bytes, count);
+        if (result == VP_OK || state->result != VP_OK) return result;
+        return vp_impl_chat_fail(reply, result, "answer", result == VP_ERR_RANGE
+                                 ? "the server sends an event that is longer than what is allowed"
+                                 : "no memory for the server's answer");
+    }
+    while (state->form == VP_IMPL_CHAT_LINES && result == VP_OK && count > 0) {
+        const char *stop = (const char *)memchr(bytes, '\n', count);
+        const size_t line = stop ? (size_t)(stop - bytes) : count;
+        result = vp_impl_chat_hold(reply, bytes, line);
+        if (result == VP_OK && stop) result = vp_impl_chat_line(reply);
+        bytes += line + (stop != NULL);
+        count -= line + (stop != NULL);
+    }
+    return result == VP_OK ? vp_impl_chat_hold(reply, bytes, count) : result;
+}
+/* Hands out the error that ended the answer. */
+static vp_result vp_impl_chat_report(const vp_impl_chat_state *state, vp_error *error) {
+    if (state->result != VP_OK && error) *error = state->error;
+    return state->result;
+}
+VP_API vp_result vp_chat_reply_feed(vp_chat_reply *reply, const char *bytes, size_t count, int64_t now_ns,
+                                    vp_error *error) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    if (count == 0 || state->result != VP_OK) return vp_impl_chat_report(state, error);
+    state->now_ns = now_ns;
+    vp_impl_chat_feed(reply, bytes, count);
+    return vp_impl_chat_report(state, error);
+}
+VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    vp_chat_usage *usage = &reply->usage;
+    if (state->result == VP_OK && state->form == VP_IMPL_CHAT_WHOLE)
+        vp_impl_chat_object(reply, state->body.text, state->body.bytes, 0);
+    else if (state->result == VP_OK && state->form == VP_IMPL_CHAT_LINES)
+        vp_impl_chat_line(reply);
+    if (state->result == VP_OK && !reply->failure && !reply->is_complete)
+        vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer",
+                          state->form == VP_IMPL_CHAT_UNKNOWN ? "the server's answer is empty"
+                          : reply->is_streamed ? "the stream ended before the server said that the answer is whole"
+                                               : "the server sends JSON that holds no answer");
+    if (usage->cached_tokens < 0) usage->cached_tokens = state->timed_cached;
+    if (usage->completion_tokens < 0) usage->completion_tokens = state->timed_completion;
+    /* llama.cpp counts the prompt without what it read from the cache */
+    if (usage->prompt_tokens < 0 && state->timed_prompt >= 0 && state->timed_cached >= 0
+        && state->timed_prompt <= INT64_MAX - state->timed_cached)
+        usage->prompt_tokens = state->timed_prompt + state->timed_cached;
+    return vp_impl_chat_report(state, error);
+}
+VP_API void vp_chat_reply_free(vp_chat_reply *reply) {
+    vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
+    if (state) {
+        vp_sse_free(&state->sse);
+        VP_FREE(state->body.text);
+        VP_FREE(state->nodes);
+        VP_FREE(state);
+    }
+    VP_FREE(reply->text);
+    VP_FREE(reply->reasoning);
+    VP_FREE(reply->finish_reason);
+    VP_FREE(reply->model);
+    VP_FREE(reply->timings);
+    VP_FREE(reply->failure);
+    VP_FREE(reply->pieces);
+    memset(reply, 0, sizeof *reply);
+}

@@ -1,0 +1,147 @@
+/* vlmprof_chat.h - v0.2.0 - requests to chat servers as JSON, and their answers as they arrive - MIT licence
+ *
+ * Builds the body of a request that shows a server images and asks a question, and reads what the server sends back,
+ * piece by piece: text, token counts, and the time at which each piece arrived. It knows OpenAI's chat completions
+ * (vLLM, SGLang, llama.cpp, TGI, transformers serve and hosted servers), OpenAI's responses and Ollama's own chat.
+ * It opens no connection: vlmprof_server.h does.
+ *
+ *     vp_chat_request request = {"my-model", "What is this?", &image, 1, 32};
+ *     char *body;
+ *     size_t bytes;
+ *     vp_chat_body(VP_CHAT_COMPLETIONS, &request, &body, &bytes, NULL);
+ *     ... send body, then for each piece that arrives ...
+ *     vp_chat_reply_feed(&reply, piece, piece_bytes, vp_clock_ns(), NULL); */
+#ifndef VLMPROF_CHAT_H
+#define VLMPROF_CHAT_H
+#include "vlmprof.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The language of a server: name for options, path below the base URL, what it is. */
+#define VP_CHAT_APIS(X) \
+    X(VP_CHAT_COMPLETIONS, "chat", "/v1/chat/completions", "OpenAI's chat completions") \
+    X(VP_CHAT_RESPONSES, "responses", "/v1/responses", "OpenAI's responses") \
+    X(VP_CHAT_OLLAMA, "ollama", "/api/chat", "Ollama's own chat")
+#define VP_CHAT_API_ENUM(id, name, path, text) id,
+typedef enum vp_chat_api { VP_CHAT_APIS(VP_CHAT_API_ENUM) VP_CHAT_API_LAST_ } vp_chat_api;
+#undef VP_CHAT_API_ENUM
+/* The name and the path of an API; NULL for a number that is none. */
+VP_API const char *vp_chat_api_name(int32_t api);
+VP_API const char *vp_chat_api_path(int32_t api);
+/* returns: bytes of a URL that are the server's: without an API's path, /v1 and slashes at its end */
+VP_API size_t vp_chat_base_bytes(const char *url);
+/* returns: VP_OK; VP_ERR_NOT_FOUND: no API is called so */
+VP_API vp_result vp_chat_api_find(const char *name, vp_chat_api *api);
+
+/* ---- requests */
+/* An image as a file has it. media_type: "image/png", "image/jpeg" ... */
+typedef struct vp_chat_image { const void *bytes; size_t byte_count; const char *media_type; } vp_chat_image;
+
+/* A member of the body that the caller sets: a path and a JSON value.
+ * path: keys between dots, [N] for the N-th item of a list from 0 on, [*] for every item:
+ *   "mm_processor_kwargs.max_pixels", "messages[0].content[1].image_url.detail". Objects that are missing on the way
+ *   are made; list items are not. "image_url." at the beginning means that member of every image part (in responses
+ *   beside its URL; Ollama's images have no members)
+ * value: JSON text ("1024", "\"low\"", "{\"a\":1}", "null"); a text that is no JSON counts as a string */
+typedef struct vp_chat_knob { const char *path, *value; } vp_chat_knob;
+
+typedef struct vp_chat_request {
+    const char *model, *text;
+    const vp_chat_image *images; int32_t image_count; /* they stand before the text */
+    int32_t max_tokens; /* 0: the server decides */
+    int ignore_eos;     /* truth: exactly max_tokens tokens, where the server has a switch for it (ignore_eos and
+                         * min_tokens; Ollama has none) */
+    int no_stream;      /* truth: the answer in one piece; TTFT cannot be known then */
+    int no_cache;       /* truth: ask the server to read nothing from its prompt cache (llama.cpp's cache_prompt; Ollama
+                         * has no such switch) */
+    const char *cache_salt; /* vLLM's cache_salt; NULL: none. Not sent to Ollama */
+    const vp_chat_knob *knobs; size_t knob_count; /* applied last, in their order */
+} vp_chat_request;
+
+/* Builds the body of a POST. Temperature is 0. Chat completions stream with stream_options.include_usage. Members that
+ * hosted servers refuse (ignore_eos, min_tokens, cache_prompt, cache_salt) stand in it only where they are asked for.
+ * out:     body, bytes  on success only: malloc'ed UTF-8 JSON, followed by a NUL that is not counted
+ * returns: VP_OK; VP_ERR_RANGE: counts below 0; VP_ERR_FORMAT: a text that is no UTF-8, or a knob's path (error->where
+ *          names it); VP_ERR_NOT_FOUND: a list item of a path that is not there; VP_ERR_MISMATCH: a step into what is
+ *          neither object nor list; VP_ERR_MEMORY
+ * threads: reentrant */
+VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, char **body, size_t *bytes,
+                              vp_error *error);
+
+/* Base64 with padding (RFC 4648). text: capacity vp_base64_bytes(count) + 1; a NUL follows. Returns the length. */
+VP_API size_t vp_base64_bytes(size_t count);
+VP_API size_t vp_base64(const void *bytes, size_t count, char *text);
+
+/* ---- server-sent events (HTML standard, 9.2.6): "data:" lines between empty lines, in any pieces */
+typedef struct vp_sse vp_sse;
+/* Called for each event with data; data is followed by a NUL that is not counted. A result other than VP_OK ends the
+ * feed, which returns it. */
+typedef vp_result (*vp_sse_event)(void *user, const char *name, const char *data, size_t data_bytes);
+struct vp_sse {
+    vp_sse_event event; void *user;
+    size_t most_bytes;                  /* of one event */
+    char *line; size_t line_bytes, line_capacity;
+    char *data; size_t data_bytes, data_capacity;
+    char name[64];
+    int has_data, after_cr, after_start; /* truths; start: the first line */
+};
+VP_API void vp_sse_init(vp_sse *sse, size_t most_bytes, vp_sse_event event, void *user);
+/* returns: VP_OK; VP_ERR_RANGE: an event is longer than most_bytes; VP_ERR_MEMORY; what the callback returned
+ * rule:    Lines end with LF, CR LF or CR; comments, ids and unknown fields are skipped; a byte order mark at the very
+ *          start is skipped; an event that no empty line ends is none; a name is cut to 63 bytes. A field "error", as
+ *          older llama.cpp servers send it, is the data of an event of that name */
+VP_API vp_result vp_sse_feed(vp_sse *sse, const char *bytes, size_t count);
+VP_API void vp_sse_free(vp_sse *sse);
+
+/* ---- answers */
+/* Token counts as the server says them; -1: it does not. cached: of the prompt, read from a cache. */
+typedef struct vp_chat_usage {
+    int64_t prompt_tokens, completion_tokens, image_tokens, cached_tokens, reasoning_tokens;
+} vp_chat_usage;
+
+/* A piece of the answer: when it arrived, and the bytes of text (reasoning included) that came with it. It may hold
+ * several tokens, or a part of one. */
+typedef struct vp_chat_piece { int64_t at_ns, text_bytes; } vp_chat_piece;
+
+typedef struct vp_chat_reply {
+    char *text; size_t text_bytes;           /* the answer; may hold NULs; a NUL follows that is not counted */
+    char *reasoning; size_t reasoning_bytes; /* what a reasoning model says before it; "" : nothing */
+    vp_chat_usage usage;
+    char *finish_reason, *model;             /* as the server says them; NULL: it does not */
+    char *timings;                           /* the server's own times as JSON, an object; NULL: it gives none.
+                                              * llama.cpp: "timings"; Ollama: its durations; vLLM: "metrics" */
+    vp_chat_piece *pieces; size_t piece_count;
+    int64_t first_ns, first_output_ns, last_ns; /* first piece, first piece that is no reasoning, last piece; 0: none */
+    int is_streamed;                         /* truth: it came as a stream of events or lines */
+    int is_complete;                         /* truth: the server said that the answer is whole */
+    char *failure;                           /* the server's error inside a reply, one line; NULL: none */
+    void *state;                             /* private */
+} vp_chat_reply;
+
+/* content_type: the header's value, NULL where there is none: "text/event-stream" (SSE), "application/x-ndjson" (a JSON
+ * object a line); anything else is told apart by the first byte. most_bytes: of text, of one event and of a whole JSON.
+ * returns: VP_OK; VP_ERR_MEMORY */
+VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, const char *content_type,
+                                     size_t most_bytes);
+/* Takes bytes of the body that arrived at now_ns.
+ * returns: VP_OK; VP_ERR_FORMAT: no JSON, or JSON of another shape; VP_ERR_RANGE: more than most_bytes; VP_ERR_MEMORY
+ * rule:    a first piece with a role and empty text is no piece; usage comes with an empty list of choices or with any
+ *          piece, the last one counts; an error inside the stream sets reply->failure and is no format error */
+VP_API vp_result vp_chat_reply_feed(vp_chat_reply *reply, const char *bytes, size_t count, int64_t now_ns,
+                                    vp_error *error);
+/* The body has ended. An answer in one piece is read now; its piece has the time of its last byte.
+ * returns: VP_OK, also with reply->failure; VP_ERR_FORMAT: no JSON, or the stream broke off before the server said that
+ *          it was whole ("[DONE]", a finish reason, Ollama's "done"); VP_ERR_RANGE; VP_ERR_MEMORY */
+VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error);
+VP_API void vp_chat_reply_free(vp_chat_reply *reply);
+
+/* What the body of an HTTP error says, on one line: {"error": "..."}, {"error": {"message": "..."}}, {"message": "..."}
+ * and {"detail": "..."} as their text, anything else as it is. Cut to capacity - 1 bytes. */
+VP_API void vp_chat_failure(const char *body, size_t bytes, char *out, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_CHAT_H */

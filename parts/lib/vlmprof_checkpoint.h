@@ -1,0 +1,121 @@
+/* vlmprof_checkpoint.h - v0.2.0 - safetensors, packed weights - MIT licence
+ *
+ * safetensors files and packed weights -> the tensors of a model, compared with its config. Uses
+ * malloc, mmap and stdio. */
+#ifndef VLMPROF_CHECKPOINT_H
+#define VLMPROF_CHECKPOINT_H
+#include "vlmprof.h"
+#include "vlmprof_config.h"
+#include "vlmprof_file.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The blocks of GGUF files follow the plain types; vp_dtype_to_f32 (vlmprof_gguf.h) reads them. */
+typedef enum vp_dtype {
+    VP_DTYPE_F32, VP_DTYPE_BF16, VP_DTYPE_F16,
+    VP_DTYPE_Q8_0, VP_DTYPE_Q5_0, VP_DTYPE_Q4_0, VP_DTYPE_Q4_K, VP_DTYPE_Q6_K, VP_DTYPE_COUNT
+} vp_dtype;
+/* Conversions of one value. Conversion to f32 is exact (NaN becomes quiet). Conversion to bf16 rounds to nearest,
+ * ties to even: subnormals are kept, values that are too large become infinity, NaN stays a quiet NaN of the same
+ * sign.
+ * memory:  none
+ * threads: reentrant */
+VP_API float vp_bf16_to_f32(uint16_t value);
+VP_API uint16_t vp_f32_to_bf16(float value);
+VP_API float vp_f16_to_f32(uint16_t value);
+
+/* A tensor of a file: row-major, little-endian; `data` points into the mapping and may be unaligned for its type. */
+typedef struct vp_tensor {
+    vp_dtype dtype;
+    int32_t dimensions;
+    int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
+    const unsigned char *data;
+    uint64_t bytes;
+    int32_t shard; /* index of its file; shards are in the order of their names; -1: none */
+    /* 0, or the count of heads whose rows stand in pairs: rows 2i and 2i + 1 of a head in the file are its rows i and
+     * i + half of its rows (of GGUF files) */
+    int32_t paired_heads;
+    int32_t with_one; /* 1: weights of a norm whose model stores them without their 1 have it here (of GGUF files) */
+} vp_tensor;
+/* owned: malloc'ed memory that tensor.data lies in, freed with the checkpoint; NULL: in a file, tensor.shard */
+typedef struct vp_named_tensor { char name[112]; vp_tensor tensor; unsigned char *owned; } vp_named_tensor;
+typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
+
+/* Opens a model folder: model.safetensors; otherwise model.safetensors.index.json and the shards it names; otherwise
+ * model.packed. Every header is checked strictly before any data is read. With a config, names and shapes are compared,
+ * and one error lists what is missing, extra or misshapen.
+ * in:      directory   path of the folder
+ *          config      NULL: any set of tensors is accepted
+ * out:     checkpoint  on success only; close it with vp_checkpoint_close
+ * returns: VP_OK; VP_ERR_NOT_FOUND no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT a malformed
+ *          file; VP_ERR_MISMATCH names or shapes differ from the index or the config, packed weights of another config,
+ *          safetensors beside packed weights; VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed
+ *          weights of another version or byte order, or a needed tensor is not F32, BF16 or F16; VP_ERR_MEMORY
+ * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or
+ *          rest; each key once. The index names its shards by plain names: one with a slash, a backslash or ".." is
+ *          VP_ERR_FORMAT, so that a checkpoint reads nothing outside its folder
+ * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
+ * memory:  about 120 bytes per tensor; the files are mapped read-only and must not shrink while they are open
+ * threads: one thread opens; many threads may then read one checkpoint */
+VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
+                                    vp_error *error);
+/* A checkpoint of tensors that lie in memory, in at most 2 files, which outlive it.
+ * in:      tensors  [count] malloc'ed; on success they belong to the checkpoint. shard -1: in no file
+ *          maps     [map_count] of tensor.shard; map_bytes their lengths
+ * returns: VP_OK; VP_ERR_MISMATCH a name stands twice; VP_ERR_MEMORY
+ * threads: reentrant */
+VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const unsigned char *const *maps,
+                                  const size_t *map_bytes, int32_t map_count, vp_checkpoint **checkpoint,
+                                  vp_error *error);
+/* One tensor by its name.
+ * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
+ * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16, F16,
+ *          or over 5 dimensions
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
+VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
+/* Call it before reading a tensor (needed 1: the system fetches it ahead) and after (needed 0: its pages leave this
+ * process's memory and would be read from the file again). So a checkpoint larger than the memory can be read tensor
+ * by tensor. This is only advice: the data never change.
+ * memory:  none
+ * threads: reentrant */
+VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed);
+
+/* A packed file. vp_engine_convert writes it, and vp_engine_open uses it in place: a header, then the weights of the
+ * CPU engine, byte for byte as they stand in its memory. Version 1 was bf16 only and had none of the fields behind
+ * weights_bytes; a file of it is read with 16 bits everywhere. */
+#define VP_PACKED_FILE "model.packed"
+enum { VP_PACKED_VERSION = 2, VP_PACKED_HEADER_BYTES = 4096 };
+typedef struct vp_packed {
+    uint32_t version;             /* VP_PACKED_VERSION, or 1 */
+    uint32_t panel_columns;       /* of the kernels the weights were packed for */
+    uint64_t model_hash;          /* vp_model_hash */
+    uint64_t weights_bytes;
+    /* a weight's in the linears of the language model's blocks, of its head, of tower and connector: 16 bf16, 8, 4 */
+    uint32_t block_bits, head_bits, vision_bits;
+    uint32_t quant_values;        /* how many integers share a scale */
+    uint32_t quant_order;         /* of integers and bf16 scales in a panel: 1, of kernels/cpu/quant_rows.h */
+    const unsigned char *weights; /* in the mapping; not part of the header */
+} vp_packed;
+/* A hash of all tensors' names and shapes and of the number of vision blocks that run. Packed weights fit every
+ * config with the same hash. */
+VP_API uint64_t vp_model_hash(const vp_model_config *config);
+/* The header for packed weights: magic "VLMPACK", byte order, version, its own length, the other fields above in their
+ * order, zeros, and in the last 8 bytes the FNV-1a hash of everything before them. */
+VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]);
+/* out:     packed  on success only; packed->weights lives until vp_checkpoint_close
+ * returns: VP_OK; VP_ERR_NOT_FOUND the folder held safetensors */
+VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed);
+/* The name of 16, 8 or 4 bits: "bf16", "int8", "int4". */
+VP_API const char *vp_packed_precision(uint32_t bits);
+/* What packed weights hold, to be shown: "int4, head int8, vision int4"; head and vision are named unless bf16. */
+VP_API void vp_packed_text(const vp_packed *packed, char text[40]);
+VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_CHECKPOINT_H */

@@ -1,0 +1,187 @@
+/* vlmprof_config.h - v0.2.0 - config.json, built-in shapes, tensors of a model - MIT licence
+ *
+ * config.json and preprocessor_config.json -> the shape of a model; the tensors that a model of this shape has. Uses
+ * malloc. */
+#ifndef VLMPROF_CONFIG_H
+#define VLMPROF_CONFIG_H
+#include "vlmprof.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Parses a text into malloc'ed nodes: free((void *)json->nodes).
+ * in:      where  names the text in errors
+ * returns: VP_OK; as vp_json_parse; VP_ERR_MEMORY
+ * threads: reentrant */
+VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where, vp_json *json, vp_error *error);
+
+/* The models that a config.json can name, in the words of `architectures` and `model_type`. MolmoE and Molmo-7B share
+ * the model_type "molmo": Molmo-7B's config has a hidden_size. */
+#define VP_ARCHITECTURES(X) \
+    X(MOLMOE, "MolmoE", "OLMoForCausalLM", "molmo") \
+    X(MOLMO, "Molmo", "MolmoForCausalLM", "molmo") \
+    X(OLMOE, "OLMoE", "OlmoeForCausalLM", "olmoe") \
+    X(LLAVA, "LLaVA", "LlavaForConditionalGeneration", "llava") \
+    X(IDEFICS3, "Idefics3", "Idefics3ForConditionalGeneration", "idefics3") \
+    X(SMOLVLM, "SmolVLM", "SmolVLMForConditionalGeneration", "smolvlm") \
+    X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl") \
+    X(INTERNVL_CHAT, "InternVL (original)", "InternVLChatModel", "internvl_chat") \
+    X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl") \
+    X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
+    X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe") \
+    X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3") \
+    X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2") \
+    X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
+    X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
+    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3") \
+    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text") \
+    X(QWEN3_MOE, "Qwen3-MoE", "Qwen3MoeForCausalLM", "qwen3_moe")
+typedef enum vp_architecture {
+#define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
+    VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
+#undef VP_ARCHITECTURE_ENUM
+    VP_ARCHITECTURE_COUNT
+} vp_architecture;
+VP_API const char *vp_architecture_name(vp_architecture architecture); /* to be shown; "unknown" outside of the list */
+
+/* what is normed of q and k, by RMS: nothing, the whole projected width, or each head alone */
+typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } vp_qk_norm;
+/* x * sigmoid(1.702 x), x * Phi(x), and the latter by way of tanh */
+typedef enum vp_gelu { VP_GELU_QUICK, VP_GELU_ERF, VP_GELU_TANH } vp_gelu;
+/* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others put
+ * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first;
+ * MERGER: each patch is normed before. MEAN: the mean of a window's patches, normed by RMS, and one matrix.
+ * STITCHED: as POOLING, but the windows lie over the patches of all crops put together, and over the first view */
+typedef enum vp_connector {
+    VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP,
+    VP_CONNECTOR_MERGER, VP_CONNECTOR_MEAN, VP_CONNECTOR_STITCHED
+} vp_connector;
+/* How RoPE's frequencies are stretched. LINEAR: all divided by factor. LLAMA3: those whose wavelength is above
+ * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency. YARN:
+ * those of pairs that turn less than low_frequency times in original_positions, with a passage in steps of whole pairs
+ * to those that turn more than high_frequency times; sines and cosines are multiplied by magnitude */
+typedef enum vp_rope_scaling { VP_ROPE_PLAIN, VP_ROPE_LINEAR, VP_ROPE_LLAMA3, VP_ROPE_YARN } vp_rope_scaling;
+typedef struct vp_rope {
+    vp_rope_scaling scaling;
+    double factor, low_frequency, high_frequency, original_positions, magnitude; /* 0 where the scaling has none */
+    /* M-RoPE: pairs of a head that turn by time, row and column of an image; 0, 0, 0: all by the place in the sequence.
+     * They lie in blocks of so many pairs, or interleaved: pair i by i % 3 until a section's pairs are spent, the rest
+     * by time */
+    int32_t sections[3], interleaved;
+} vp_rope;
+
+enum { VP_VIT_LAYERS_MAX = 4 };
+/* The shape of a model, from config.json (the names of MolmoE's fields are in brackets). Counts and widths are positive
+ * unless they belong to a part that the model lacks: experts (expert_count 0), a dense MLP (mlp_dim 0), a tower
+ * (vit_block_count 0); additional_vocab_size may be 0, too. */
+typedef struct vp_model_config {
+    vp_architecture architecture;
+    int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
+    int32_t kv_head_count;                                     /* heads of k and v; divides head_count */
+    /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
+    int32_t expert_count, expert_dim, top_k;
+    int32_t mlp_dim;                                           /* hidden width of a dense MLP */
+    int32_t norm_topk;                                         /* 1: the chosen experts' weights sum to 1 */
+    /* text tokens; rows of wte.embedding and lm_head; rows of wte.new_embedding */
+    int32_t vocab_size, embedding_size, additional_vocab_size;
+    int32_t tied_head;                                         /* 1: the head is the embedding */
+    int32_t max_sequence_length;                               /* the length of training */
+    /* most positions of a request [max_position_embeddings, else max_sequence_length] */
+    int32_t max_positions;
+    double rope_theta;
+    vp_rope rope;
+    float norm_eps;                                            /* [layer_norm_eps] */
+    vp_qk_norm qk_norm;
+    int32_t qkv_bias, norm_after;                              /* 1: norms follow attention and MLP, none is before */
+    /* 1: norms are before attention and MLP and behind them; 1: weights of RMS norms are stored without the 1 */
+    int32_t norm_around, norm_plus_one;
+    float embedding_scale;     /* what embeddings of text are multiplied with; 0: with nothing */
+    float query_scale;         /* what q is, beside 1 / sqrt(head_dim); 0: with nothing */
+    int32_t gated_gelu;        /* 1: the MLP's gate is GELU by way of tanh, not SiLU */
+    /* 1: the tokens of an image (vp_request.span_ends) see each other both ways */
+    int32_t image_bidirectional;
+    int32_t sliding_window;    /* tokens that a token sees, itself among them; 0: all before it .. */
+    uint64_t full_blocks;      /* .. bit b: but block b sees all; it turns by rope_theta and rope .. */
+    double rope_local_theta;   /* .. and the others, with a window, by this, unscaled */
+    float clip_qkv;                                            /* q, k, v are cut to -clip..clip; 0: not */
+    /* [vision_backbone.image_*]; positions: with the class token */
+    int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions;
+    int32_t vit_class_token;                                   /* rows before the patches: 1 or 0 */
+    int32_t vit_qkv_bias;                                      /* 1: q, k and v have one */
+    vp_gelu vit_gelu;
+    float vit_norm_eps;
+    /* block outputs used, as in the config (negative from the end) */
+    int32_t vit_layers[VP_VIT_LAYERS_MAX], vit_layer_count;
+    /* blocks that must run for them: 1 + the largest index */
+    int32_t vit_blocks_needed;
+    /* 1: pictures of any size. A view is then one window of pool x pool patches (vit_positions), and the views of a
+     * picture, row by row, see each other */
+    int32_t vit_native;
+    double vit_rope_theta;                                     /* heads are turned by row and column; 0: they are not */
+    int32_t vit_table_side;    /* of a square of learned positions that is stretched over a native picture; 0: none */
+    int32_t vit_rms, vit_gated;                               /* 1: norms by RMS, no bias; 1: an MLP of SwiGLU's kind */
+    int32_t vit_window;        /* side of the squares that attention is kept to, in views; 0: none .. */
+    uint64_t vit_full_blocks;                                  /* .. bit b: but block b sees everything */
+    /* features of vit_layers[1..] that are added to image tokens behind the first blocks of the language model */
+    int32_t deepstack_count;
+    vp_connector connector;
+    int32_t window_pool; /* STITCHED: side of a window in patches; geometry.pool is 1. Otherwise 0 */
+    int32_t projector_dim;                                     /* hidden width of the image projector; 0: one matrix */
+    int32_t image_replaces; /* 1: image features stand in for the embeddings of image tokens; 0: they are added */
+    vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
+} vp_model_config;
+
+/* Reads the shape of a model. Whatever the engine does not implement is refused, by name.
+ * in:      config_json        bytes [config_bytes]        text of config.json
+ *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from
+ *                             config.json and CLIP's mean and std
+ * out:     config             on success only
+ * returns: VP_OK; VP_ERR_FORMAT bad JSON or a value of the wrong type; VP_ERR_NOT_FOUND a field is missing;
+ *          VP_ERR_RANGE a value is out of range; VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two
+ *          fields contradict each other; VP_ERR_MEMORY. error->where is the field.
+ * rule:    an absent field has the default of the reference's ModelConfig. If that default is not implemented, the
+ *          absent field is refused as well.
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
+ *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
+ *          llama,qwen2,qwen3,qwen3_moe,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py;
+ *          OpenGVLab/InternVL, internvl_chat/internvl/model/internvl_chat/configuration_*.py
+ * memory:  temporary: about 40 bytes per JSON value
+ * threads: reentrant */
+VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
+                                       size_t preprocessor_bytes, vp_model_config *config, vp_error *error);
+/* Built-in shapes. "tiny" (MolmoE's architecture), "tiny-dense" (Molmo-7B-D's), "tiny-qwen3-vl-moe" and
+ * "tiny-gemma3" run in milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks'
+ * first 12. They go with
+ * a byte tokenizer, and the ids are behind its ids: the end is the last of the vocabulary. The ids of image tokens are
+ * Molmo's.
+ * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched); VP_ERR_MEMORY
+ * memory:  temporary, as vp_model_config_parse
+ * threads: reentrant */
+VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config);
+VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids);
+VP_API const char *vp_model_preset_name(int32_t index); /* NULL past the end */
+/* A preset's preprocessor_config.json; NULL: it needs none, or there is no such preset. */
+VP_API const char *vp_model_preset_preprocessor(const char *name);
+
+/* A tensor that a model of this config has: name and shape, outermost dimension first. */
+enum { VP_TENSOR_DIMENSIONS_MAX = 5 };
+typedef struct vp_tensor_spec {
+    char name[112];
+    int32_t dimensions;
+    int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
+} vp_tensor_spec;
+/* Number of tensors (3,573 for MolmoE-1B), and tensor `index` of them in a fixed order: embeddings, final norm,
+ * blocks, connector, ViT, head.
+ * in:      config  as vp_model_config_parse or a preset fills it
+ *          index   0..count-1, else VP_ERR_RANGE
+ * out:     spec    on success only
+ * memory:  none
+ * threads: reentrant */
+VP_API int64_t vp_model_tensor_count(const vp_model_config *config);
+VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_CONFIG_H */

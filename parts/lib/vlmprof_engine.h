@@ -1,0 +1,305 @@
+/* vlmprof_engine.h - v0.2.0 - the engine's interface: open, run, convert, ceilings - MIT licence
+ *
+ * The model engine: one request from pixels to token ids, stage by stage, of any model of VP_ARCHITECTURES. It is C
+ * code in parts/engine/ and vlmprof_kernels.cu: link the objects (libvlmprof.a). An engine owns packed weights, KV
+ * cache and every buffer, sized once for the longest request: vp_engine_run allocates nothing. One engine per thread.
+ *
+ * Needs vlmprof.h, vlmprof_stages.h, vlmprof_ranges.h and vlmprof_checkpoint.h, and includes what is missing. The
+ * manual stands in vlmprof.h. */
+#ifndef VLMPROF_ENGINE_H
+#define VLMPROF_ENGINE_H
+#ifndef VLMPROF_H
+#include "vlmprof.h"
+#endif
+#include "vlmprof_stages.h"
+#include "vlmprof_ranges.h"
+#include "vlmprof_checkpoint.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks hold integers with one scale
+ * per row and 32 values; everything else, and all inputs of products, is bf16 */
+typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4 } vp_weights;
+typedef struct vp_engine vp_engine;
+
+/* not VP_OK: stop with VP_ERR_INTERRUPTED */
+typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total);
+/* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there.
+ * DEPENDENT: in decode steps a kernel asks for its weights while the one before it still runs (programmatic
+ * dependent launch; from compute capability 9.0 on); the same bits, but what it gains was never measured. With
+ * events around launches there is nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as
+ * experts do, instead of cuBLAS. TUNED: the first product of each shape times 8 algorithms of cuBLAS and keeps the
+ * fastest, in warm-up requests; which one that is, and so the last bits of results, may differ from one process to
+ * the next. PERSISTENT: a decode step of MolmoE in bf16 or fp32 is one cooperative kernel, one block a
+ * multiprocessor; the same bits; not in profiles; what it gains was never measured, either. CLUSTERS: on
+ * Hopper products of many rows, those of experts too, go by pairs of our own blocks that bring weights for each other
+ * (TMA multicast), where counts say that this takes less time; never measured */
+typedef enum vp_gpu_switch {
+    VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4, VP_GPU_PERSISTENT = 8, VP_GPU_TUNED = 16,
+    VP_GPU_CLUSTERS = 32
+} vp_gpu_switch;
+typedef struct vp_engine_options {
+    const vp_model_config *config;
+    /* NULL: synthetic weights from `seed`; packed weights are used where they lie, on the CPU only, and the three
+     * precisions below must be theirs (vp_checkpoint_packed) */
+    const vp_checkpoint *checkpoint;
+    uint64_t seed;
+    vp_weights weights;
+    vp_weights head_weights;   /* INT8 or INT4: the head's, too; otherwise it is as the rest of the model */
+    vp_weights vision_weights; /* the same of the linears of tower and connector */
+    const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
+    const char *gemm;     /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
+    int32_t threads;      /* 0: all cores this process may use */
+    uint32_t gpu;         /* vp_gpu_switch; 0: none */
+    int32_t max_sequence; /* longest prompt + new tokens of any request */
+    int32_t max_views;    /* most views (crops + global) of any request */
+    /* 1: neither memory nor weights are there. Such an engine answers vp_engine_count, vp_engine_bytes,
+     * vp_engine_memory and vp_engine_free_bytes, and runs nothing */
+    int32_t counts_only;
+    vp_progress progress; void *progress_user;
+} vp_engine_options;
+/* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to
+ * fill in */
+VP_API vp_engine_options vp_engine_options_default(void);
+/* of the generator of synthetic weights: one seed gives the same bits on all devices and with any number of threads, as
+ * long as this stays what it is. It is in a sweep's fingerprint: a sweep does not go on with other weights. */
+#define VP_SYNTHETIC_VERSION 1
+
+/* ---- CUDA devices. The GPU code exists only if vlmprof_kernels.cu, compiled by nvcc, is linked in addition to the
+ * object that a C compiler makes of it. */
+/* The number of CUDA devices that this process can use, at least 1.
+ * returns: VP_OK; VP_ERR_DEVICE with the reason: no GPU code in this build, no driver, a driver that is too old, no GPU
+ * threads: reentrant */
+VP_API vp_result vp_device_count(int32_t *count, vp_error *error);
+/* Describes device `index`. It makes no CUDA context, on any device.
+ * returns: VP_OK; VP_ERR_DEVICE as above, or no such device */
+VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error);
+/* Destroys this process's context on a CUDA device with everything in it, no matter who made it: for a program that
+ * owns its device and wants to go on after vp_engine_broken. Nothing else in vlmprof resets a device.
+ * returns: VP_OK; VP_ERR_STATE an engine is still open; VP_ERR_DEVICE as above, or the device cannot be reset
+ * source:  CUDA Runtime API, cudaDeviceReset */
+VP_API vp_result vp_device_reset(int32_t cuda_device, vp_error *error);
+/* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
+VP_API int32_t vp_device_toolkit(void);
+/* Reads the telemetry of CUDA device `cuda_device` through NVML (opened with dlopen; the device is found by its PCI
+ * address), or with -1 of the CPU, from /sys and /proc. It can take some milliseconds (the first call on a GPU
+ * more): never call it inside a timed section.
+ * out:     out  on success only
+ * returns: VP_OK, also if single numbers are not reported; VP_ERR_UNSUPPORTED with the reason: no NVML, NVML does
+ *          not know the device, or the system reports nothing about its CPU; VP_ERR_DEVICE no such device, or no GPU
+ *          code in this build
+ * threads: reentrant */
+VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error);
+/* What a CUDA device has used since its driver was loaded, through NVML, without a context. Only the difference of two
+ * readings says anything, and the counter moves in steps: on data center GPUs every 20 to 100 ms.
+ * out:     joules  on success only
+ * returns: VP_OK; VP_ERR_UNSUPPORTED with the reason: no NVML, a device that counts none, or a CPU (-1);
+ *          VP_ERR_DEVICE as above
+ * source:  NVML API, nvmlDeviceGetTotalEnergyConsumption
+ * threads: reentrant */
+VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error *error);
+
+/* Chooses kernels, reserves memory, and loads or draws the weights. "auto" takes the first CUDA device if
+ * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then says why.
+ * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must
+ *                   stay open as long as the engine
+ * out:     engine   on success only; give it to vp_engine_close
+ * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE
+ *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels
+ *          lack, or packed weights in another precision or for a GPU; VP_ERR_MEMORY with the bytes asked and free;
+ *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by
+ *          progress
+ * memory:  on the device, bf16: 2 bytes a parameter (a tied head of integers is a second copy), buffers, and the
+ *          KV cache: 4 bytes * kv_head_count * head_dim * blocks a position; fp32: twice that. On a GPU also 32 MiB of
+ *          pinned host memory. While loading also one tensor of the checkpoint at a time
+ * threads: one engine per thread */
+VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
+VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
+/* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except those
+ * that bf16 would change and that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
+ * VP_PACKED_FILE, which vp_engine_open uses without a copy: linears hold what they would after opening with the same
+ * precisions. */
+typedef enum vp_convert_layout { VP_CONVERT_HF, VP_CONVERT_PACKED } vp_convert_layout;
+typedef struct vp_convert_options {
+    const vp_model_config *config;
+    const vp_checkpoint *checkpoint; /* NULL: synthetic weights from `seed` */
+    uint64_t seed;
+    const char *directory;           /* is there; files of the names above are overwritten */
+    vp_convert_layout layout;
+    vp_weights weights, head_weights, vision_weights; /* as vp_engine_options has them, never FP32; HF: BF16 only */
+    uint64_t shard_bytes;            /* HF: most bytes of tensors in one file, where not one tensor alone has more */
+    int32_t threads;                 /* 0: all cores this process may use */
+    vp_progress progress; void *progress_user;
+} vp_convert_options;
+/* HF, bf16, seed 42, shards of 5 GB, all cores; config and directory are the caller's to fill in */
+VP_API vp_convert_options vp_convert_options_default(void);
+/* Writes the weights of a model in another form. A run of its precision gives the same bits from every form. Each file
+ * is on the disk when this returns.
+ * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape
+ *          that the kernels lack; VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED
+ *          by progress. What was written then stays behind
+ * memory:  the largest tensor and 64 MiB; packed: addresses for all weights
+ * threads: reentrant */
+VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
+
+/* ---- what an engine is made of, and what its device can do */
+/* What vp_engine_open took, by part, ns */
+typedef struct vp_opening {
+    int64_t device_ns;  /* the device made ready, its kernels measured and chosen */
+    int64_t memory_ns;  /* memory asked for, tables filled */
+    int64_t weights_ns; /* weights read or drawn, laid out, quantised: the system gives their pages here; 0: packed */
+    int64_t pages_ns;   /* all pages of a packed file brought into memory, so that no request waits for them */
+    uint64_t page_bytes;
+} vp_opening;
+VP_API vp_opening vp_engine_opening(const vp_engine *engine);
+/* weights + cache + scratch, on the device; with counts_only what they would take */
+VP_API uint64_t vp_engine_bytes(const vp_engine *engine);
+VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine); /* on the device now; 0: the system does not say */
+/* what vp_engine_bytes is made of, and what the host holds beside it */
+typedef struct vp_memory_block {
+    const char *name;          /* static */
+    uint64_t bytes;
+    int32_t on_device;         /* 0: the host's memory; on the CPU all of it */
+    /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
+     * active blocks. Else 0 */
+    uint64_t bytes_a_position;
+} vp_memory_block;
+/* Blocks of memory, counted from 0: weights, KV cache, vision buffers, language buffers, scratch (their sum is
+ * vp_engine_bytes), then, if there are any, pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU each
+ * has two events as well). Nothing else grows while requests run.
+ * returns: 1, or 0 with *out untouched: no such index */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
+/* What the device can do at most, to compare operations with. */
+typedef struct vp_ceilings {
+    double bytes_per_s;   /* reading */
+    /* the engine's copy within the device's memory (CPU: one thread's), bytes read and bytes written both counted */
+    double copy_bytes_per_s;
+    double flops_per_s;   /* products of the engine's arithmetic */
+    uint64_t read_bytes;  /* how much was read at once */
+    int32_t product_size; /* n of the fastest n x n x n product */
+} vp_ceilings;
+/* Measures the ceilings at the first call, which takes some tenths of a second, and remembers them. All threads read
+ * up to 1 GiB of the weights, or 256 MiB if the weights are smaller; 128 MiB are copied; products are the engine's
+ * own (CPU: the chosen kernels, GPU: cuBLAS) of 256 to 4096 rows. The best of several rounds counts: it is what a
+ * busy machine reaches, not what its data sheet says. An operation may exceed a ceiling, and is reported as such:
+ * its operands stay in a cache (tiny models, small activations; a last-level cache above 256 MiB), or the clock was
+ * lower when this ran. Call it between requests only.
+ * out:     out  on success only
+ * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
+ * memory:  256 MiB on the device during the first call */
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
+/* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
+VP_API const char *vp_engine_device(const vp_engine *engine);
+/* Why "auto" took the CPU; or what this GPU does differently than intended, and why: decode steps sent kernel by
+ * kernel instead of as a graph, or products whose bias needs a launch of its own. Otherwise "". It may grow with
+ * each request. */
+VP_API const char *vp_engine_device_note(const vp_engine *engine);
+/* 1 after an error that the device does not recover from (a kernel's illegal address, a failed launch, a lost
+ * device): each request then fails with VP_ERR_DEVICE, and the engine can only be closed. Closing the last engine
+ * resets the device for this process; then a new engine may open. If the driver refuses that too, vp_engine_open
+ * returns VP_ERR_DEVICE and only a new process helps. 0: the next request can be served, also after one that failed. */
+VP_API int vp_engine_broken(const vp_engine *engine);
+/* What one time stamp (vp_stage_times.stamps) costs on this backend, including reading it. This call measures it, in
+ * some microseconds on the CPU and less than a millisecond on a GPU; 0: below the clock's resolution, -1: the device
+ * failed. Call it between requests only. */
+VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
+/* The kernel chosen for linears with this many rows. On a GPU it names the ways that are taken. For the single row
+ * of a decode step: "gemv, one graph a step" or "gemv, kernel by kernel". For more rows: "cublas (biases: cublasLt;
+ * tiles: vision prefill experts)", that is, who adds biases ("apart": a launch after the product), and which
+ * attention, and whether experts, run on our own tensor core tiles, or "none". The text is valid until the next
+ * call. */
+VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows);
+/* kernels this processor can run; NULL past the end */
+VP_API const char *vp_engine_gemm_name(int32_t index);
+/* How VP_TIMING_KERNEL times launches: "activity records of CUPTI, version 130001", "CUDA events: " and why CUPTI does
+ * not, or "the host's clock". The text is valid until the next call. */
+VP_API const char *vp_engine_launch_timer(const vp_engine *engine);
+/* the same of any GPU of this process, without an engine; NULL: no GPU code in this build */
+VP_API const char *vp_device_launch_timer(void);
+/* For vp_ranges_init: sends ranges to a tool that reads NVTX (Nsight Systems); without such a tool a pair costs a
+ * few ns. NULL: built without NVTX, that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program;
+ * any thread may use it. */
+VP_API const vp_range_hooks *vp_engine_range_hooks(void);
+
+/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped. Copying is
+ * neither counted nor timed */
+typedef struct vp_dump {
+    float *image_features; /* f32 [views, tokens_per_crop, d_model]; with window_pool [image tokens, d_model] */
+    float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
+    float *deepstack_features; /* f32 [deepstack_count, views, d_model] */
+    float *block_last;     /* f32 [active blocks, d_model] */
+    float *block_mean;     /* f32 [active blocks, d_model]: mean over positions */
+    float *logits;         /* f32 [max_new_tokens, embedding_size] */
+} vp_dump;
+
+typedef struct vp_request {
+    const int32_t *input_ids; int32_t input_count;   /* BOS, image tokens, text */
+    /* f32 [views, patches, patch_values], a patch row by row, each pixel's three colours together; NULL: no image */
+    const float *pixels;
+    const float *image_masks;                        /* f32 [views, patches]; read by attention pooling alone */
+    /* int32 [views, tokens_per_crop]; with windows across crops (config.window_pool) [image tokens] */
+    const int32_t *image_input_idx;
+    /* int32 [input_count], for images of models with image_bidirectional: token i sees those before span_ends[i], which
+     * is i + 1 for tokens of text, and where its image ends for an image's. Other models do not read it */
+    const int32_t *span_ends;
+    int32_t views;
+    /* vit_native: of the picture, in views, whose product they are; window_pool: of the crops, behind one view; else
+     * unused */
+    int32_t grid_rows, grid_cols;
+    int32_t top_k;                                   /* 1..expert_count; 0 where there are no experts */
+    /* ascending; a block that is not listed is the identity (DeepStack's features are added behind it all the same) */
+    const int32_t *active_blocks; int32_t active_block_count;
+    int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
+    const int32_t *more_eos_ids; int32_t more_eos_count; /* further ids that end an answer; NULL and 0: none */
+    const vp_dump *dump;                             /* NULL: nothing is copied */
+    vp_timing timing;
+    /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
+    vp_launch *launches; int64_t launch_capacity;
+    /* VP_TIMING_KERNEL: room for the threads' spans, in no order; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;
+} vp_request;
+
+typedef struct vp_reply {
+    /* caller's, [max_new_tokens] each; step_ns[i]: decode step i < token_count - 1 on the device */
+    int32_t *tokens; int64_t *step_ns;
+    int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
+    vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
+    /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
+    int64_t launch_count;
+    int64_t span_count;                              /* the same of spans, where they are wanted; a GPU has none */
+} vp_reply;
+/* Runs a request: greedy, one token per step. N tokens take N - 1 decode steps.
+ * in:      request  checked completely before anything runs: ids, positions, blocks and sizes fit the model and the
+ *                   engine
+ * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count, span_count
+ * returns: VP_OK; VP_ERR_RANGE a value does not fit the model or the engine (reply untouched); VP_ERR_STATE the engine
+ *          only counts (reply untouched); VP_ERR_FORMAT logits
+ *          that are not numbers: the weights or pixels are damaged (reply is then unusable); VP_ERR_DEVICE or
+ *          VP_ERR_MEMORY a CUDA call failed: the same request may succeed if it is sent again, unless vp_engine_broken
+ * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same
+ *          kernels
+ * memory:  none; VP_TIMING_KERNEL: one vp_launch per launch, on a GPU also two events; allocated before the request
+ *          starts and kept for the next one
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
+ * example: cli/measure/engine.c */
+VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
+/* What a request needs, by the same code that would send it: nothing is sent.
+ * in:      request  as for vp_engine_run; input_ids, pixels, image_masks and image_input_idx are not read
+ * out:     work     launches, flops, bytes and ran of H2D .. DECODE; all else is 0
+ * returns: VP_OK; VP_ERR_RANGE a value does not fit the model or the engine
+ * rule:    max_new_tokens tokens are made; experts share the tokens of a prompt evenly. A router that leaves experts
+ *          of a block without tokens reads fewer bytes in PREFILL, and as many FLOPs are done; where each product is a
+ *          launch of its own (fp32 on a GPU), fewer launches as well. All other numbers are those of vp_engine_run
+ * memory:  none */
+VP_API vp_result vp_engine_count(vp_engine *engine, const vp_request *request, vp_stage_times *work, vp_error *error);
+/* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made
+ * superfluous. Call this between requests and outside of timed sections, so that the next request does not wait for
+ * it. */
+VP_API void vp_engine_settle(vp_engine *engine);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_ENGINE_H */

@@ -1,0 +1,263 @@
+/* vlmprof_latency.h - v0.2.0 - regression, the latency model, recalibration, guardrails - MIT licence
+ *
+ * What a request will cost: one linear model per stage, fitted to measured requests, with its errors on requests that
+ * were left out; the same model carried to another device; how safe a budget is that relies on it. Latency may be in
+ * any unit. Rows and groups count from 0; a count above 2^32 - 1 is VP_ERR_RANGE. Values must be finite. Intervals are
+ * two-sided at `level` (0.95). `scratch` is any memory of at least vp_..._scratch_bytes(...) bytes (SIZE_MAX if that
+ * overflows), otherwise VP_ERR_CAPACITY.
+ * numeric: double, additions in a fixed order: the same input gives the same bits
+ * memory:  only the caller's, and the stack that a function's comment states; otherwise under 4 KB of stack
+ * threads: reentrant */
+#ifndef VLMPROF_LATENCY_H
+#define VLMPROF_LATENCY_H
+#include "vlmprof.h"
+#include "vlmprof_analysis.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- regression */
+enum { VP_LINEAR_COLUMNS_LIMIT = 24 };
+/* AT_ZERO: held there by its sign; DROPPED: see options */
+typedef enum vp_linear_state { VP_LINEAR_USED, VP_LINEAR_AT_ZERO, VP_LINEAR_DROPPED } vp_linear_state;
+typedef struct vp_linear_options {
+    const double *weights;            /* [rows], > 0; NULL: all 1. Variance of a row is sigma^2 / weight */
+    const unsigned char *nonnegative; /* [columns], 1: the coefficient must be >= 0; NULL: none */
+    /* 1: a column that the columns before it explain is left out; 0: it is an error */
+    int drop_dependent;
+} vp_linear_options;
+VP_API vp_linear_options vp_linear_options_default(void); /* no weights, no signs, dependent columns are an error */
+/* A linear model and what its intervals need. Plain data: it can be stored. */
+typedef struct vp_linear {
+    uint64_t rows;
+    int32_t columns, used_columns;
+    /* 2-norm condition number of the used columns, each scaled to length 1 */
+    double condition;
+    /* residual deviation at weight 1: sqrt(sum w r^2 / degrees); NaN for degrees 0 */
+    double sigma;
+    double degrees;                            /* rows - used columns */
+    double coefficient[VP_LINEAR_COLUMNS_LIMIT];  /* exactly 0 where the state is not USED */
+    /* standard errors; 0 where the state is not USED, NaN for degrees 0 */
+    double error[VP_LINEAR_COLUMNS_LIMIT];
+    /* [columns, columns] B with covariance = sigma^2 B B' */
+    double root[VP_LINEAR_COLUMNS_LIMIT * VP_LINEAR_COLUMNS_LIMIT];
+    unsigned char state[VP_LINEAR_COLUMNS_LIMIT]; /* vp_linear_state */
+} vp_linear;
+/* Weighted least squares, with signs where asked.
+ * in:      x     double [rows, columns], columns 1..VP_LINEAR_COLUMNS_LIMIT; an intercept is a column of ones
+ *          y     double [rows]
+ * out:     fit   on success only;  error  may be NULL, names the column
+ * returns: VP_OK; VP_ERR_RANGE a count or value out of range, or an overflow; VP_ERR_MISMATCH fewer rows than
+ * columns, or dependent columns
+ * rule:    Householder QR over blocks of rows, columns scaled to length 1. A column is dependent if less than 1e-11
+ *          of it lies outside the span of those before it. Signs: Lawson and Hanson's active set on the triangle;
+ *          coefficients held at 0 are exactly 0
+ * source:  Golub and Van Loan, Matrix Computations, 5.2 and 5.3; Lawson and Hanson, Solving Least Squares Problems,
+ * ch. 23
+ * numeric: errors and intervals of a fit with signs treat the active set as known
+ * memory:  40 KB of stack, whatever the rows */
+VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows, size_t columns,
+                                   const vp_linear_options *options, vp_linear *fit, vp_error *error);
+VP_API double vp_linear_value(const vp_linear *fit, const double *x); /* x'coefficient; columns in order */
+/* mean: of the line; low, high: of a new value */
+typedef struct vp_linear_range { double value, mean_low, mean_high, low, high; } vp_linear_range;
+/* Intervals of the mean and of a new measurement at x.
+ * in:      weight  of the new measurement, > 0
+ * returns: VP_OK; VP_ERR_MISMATCH degrees 0; VP_ERR_RANGE */
+VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, double weight, double level,
+                                    vp_linear_range *range);
+/* Student's interval of a coefficient; [0, 0] for a column that is not used. returns: as above */
+VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, double level, double *low, double *high);
+typedef struct vp_linear_errors {
+    size_t count;
+    double r2;                     /* 1 - sum r^2 / sum (y - mean)^2; NaN when all y are equal */
+    double mae, rmse, bias;        /* bias: mean of predicted - measured */
+    double mape;                   /* mean of |r| / |y|, a fraction; NaN when a y is 0 */
+    double p95_absolute, max_absolute;
+} vp_linear_errors;
+/* How far predictions are from the measurements.
+ * in:      scratch  double [count]
+ * returns: VP_OK; VP_ERR_RANGE count 0 or a value that is not finite */
+VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count,
+                                          double *scratch, vp_linear_errors *errors);
+VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_count);
+/* Leave-one-group-out: each row is predicted by a fit of the rows of all other groups (configurations, image sizes).
+ * in:      groups     uint32 [rows], 0..group_count - 1; every group may be empty
+ * out:     predicted  double [rows], on success only
+ * returns: as vp_linear_compute, VP_ERR_MISMATCH when what is left for a group cannot be fitted; VP_ERR_CAPACITY
+ * numeric: as vp_linear_compute on the other rows; time grows with rows + groups, not with their product
+ * memory:  60 KB of stack */
+VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows,
+                                     size_t columns, size_t group_count, const vp_linear_options *options,
+                                     void *scratch, size_t scratch_bytes, double *predicted, vp_error *error);
+
+/* ---- what a request costs: one linear model per stage */
+#define VP_LATENCY_STAGES(X) X(VISION, "vision") X(PREFILL, "prefill") X(DECODE, "decode") X(OTHER, "other")
+typedef enum vp_latency_stage {
+#define VP_LATENCY_ENUM(name, text) VP_LATENCY_##name,
+    VP_LATENCY_STAGES(VP_LATENCY_ENUM)
+#undef VP_LATENCY_ENUM
+    VP_LATENCY_STAGE_COUNT
+} vp_latency_stage; /* T_vision_total, T_LLM_prefill, T_LLM_decode, and T_total minus these */
+typedef enum vp_latency_features {
+    /* vp_latency_column_name; no coefficient is negative; rows weigh 1 / predicted^2, found by iteration: noise is
+     * taken as a share of the time, and the line goes through the means. (1 / measured^2 would too, but it trusts low
+     * measurements more than high ones of the same request, and the line runs low.) */
+    VP_LATENCY_PHYSICAL,
+    VP_LATENCY_SEED, /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k,
+                      * num_active_blocks, output_tokens */
+    VP_LATENCY_MEAN, /* the mean of what was measured */
+    VP_LATENCY_WEIGHTS /* PHYSICAL, and what weights of several precisions cost: for measurements of more than one */
+} vp_latency_features;
+enum { VP_LATENCY_COLUMNS_LIMIT = 11 };
+typedef struct vp_latency_request {
+    int32_t views;         /* passes of the vision transformer: crops + global view; 0 for text only */
+    int32_t vision_tokens; /* that the language model sees */
+    int32_t text_tokens;
+    int32_t sequence;      /* prompt positions: BOS, image and text */
+    int32_t output_tokens; /* decode steps are one fewer */
+    int32_t tier_index, top_k, expert_count, active_blocks;
+    int32_t weight_bits;   /* of the language model's linears: 4, 8, 16 or 32; only WEIGHTS reads it */
+} vp_latency_request;
+/* One row of a stage's model.
+ * out:     x        double [VP_LATENCY_COLUMNS_LIMIT], the first *columns
+ * returns: VP_OK; VP_ERR_RANGE a count negative, sequence or output_tokens or active_blocks < 1, top_k outside
+ * 1..expert_count; both are 0 of a model without experts; WEIGHTS: weight_bits none of those
+ * rule:    vision: 1, views, vision tokens
+ *          prefill: 1, n, B, B n, B n k (expert FLOPs), B n^2 (attention), B E (1 - (1 - k / E)^n) (experts whose
+ *          bytes are read, on average)
+ *          decode: S, S B, S B k (bytes of experts), B (S n + S (S - 1) / 2) (positions read from the cache)
+ *          other: 1, views, n
+ *          WEIGHTS: prefill also B w, R w, B q, R q, with R its last column above; decode also S B w, S B k w, S B q,
+ *          S B k q. w: bytes of a weight, bits / 8, and of integers 1/16 more for the scale of 32 values; q: 1 of
+ *          integers, which are widened before they multiply, else 0
+ *          n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros */
+VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
+                                double *x, int32_t *columns);
+/* The name of a column; NULL past the last. */
+VP_API const char *vp_latency_column_name(vp_latency_features features, vp_latency_stage stage, int32_t column);
+VP_API const char *vp_latency_stage_name(vp_latency_stage stage);
+typedef struct vp_affine { /* measured = slope * predicted + offset */
+    double slope, offset;
+    double condition;      /* of the columns 1, predicted, scaled to length 1 */
+    /* condition over VP_AFFINE_CONDITION_LIMIT: the predictions are almost all the same, the line is worthless
+     * elsewhere */
+    int ill_conditioned;
+    size_t count;          /* points it was made of; 0: the identity */
+} vp_affine;
+#define VP_AFFINE_CONDITION_LIMIT 4000.0 /* a spread of 0.05 % of the mean */
+/* plain data, can be stored */
+typedef struct vp_latency_model {
+    vp_latency_features features;
+    unsigned char fitted[VP_LATENCY_STAGE_COUNT]; /* 0: there was nothing measured of this stage */
+    vp_linear fit[VP_LATENCY_STAGE_COUNT];
+    vp_affine affine[VP_LATENCY_STAGE_COUNT];
+} vp_latency_model;
+/* Fits the stages.
+ * in:      requests  [rows]
+ * measured  double [rows, VP_LATENCY_STAGE_COUNT]; NaN: not measured; rows whose stage did not run are left out
+ *          error     may be NULL
+ * returns: VP_OK; VP_ERR_RANGE a request, or a value that is infinite (or <= 0 for PHYSICAL); VP_ERR_MISMATCH no
+ * stage could be fitted
+ * rule:    columns that these rows cannot distinguish from earlier ones are dropped (a sweep with one top_k says
+ *          nothing about top_k). PHYSICAL: least squares with equal weights, then with 1 / predicted^2 of the last fit
+ *          until no coefficient moves by more than 1e-9 of itself, at most 30 times; predictions below 1 % of the mean
+ *          time weigh as 1 % of it. What is predicted is the mean of such requests, not their median
+ * source:  McCullagh and Nelder, Generalized Linear Models, ch. 8 and 9 (variance proportional to the mean squared) */
+VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests,
+                                const double *measured, size_t rows, vp_latency_model *model, vp_error *error);
+/* NaN for a stage that is not fitted */
+typedef struct vp_latency_prediction { double stage[VP_LATENCY_STAGE_COUNT], total; } vp_latency_prediction;
+/* What a request will cost; under a microsecond.
+ * out:     prediction  total: the sum of the stages that are fitted
+ * returns: VP_OK; VP_ERR_RANGE as vp_latency_row */
+VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request,
+                                    vp_latency_prediction *prediction);
+/* Interval of a new measurement of a stage, recalibration included (its own uncertainty is not). It does not go below 0
+ * where the value does not. returns: as vp_linear_interval */
+VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage,
+                                     const vp_latency_request *request, double level, vp_linear_range *range);
+/* Limits of a new measurement that assume no distribution: two modes, tails and skew are in them. */
+typedef struct vp_latency_limits {
+    size_t count;            /* ratios they are made of; 0: none */
+    double level, low, high; /* of measured / predicted */
+} vp_latency_limits;
+/* The limits of measured / predicted.
+ * in:      measured   double [count]
+ *          predicted  double [count], > 0, by models that never saw the row (vp_latency_leave_out)
+ *          scratch    double [count]
+ * returns: VP_OK; VP_ERR_MISMATCH too few rows for the level: fewer than 39 for 0.95; VP_ERR_RANGE
+ * rule:    k = floor((count + 1) (1 - level) / 2); low is the k-th smallest ratio, high the k-th largest
+ * source:  Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, ch. 2; Barber, Candes, Ramdas and
+ * Tibshirani, Predictive inference with the jackknife+ */
+VP_API vp_result vp_latency_limits_compute(const double *measured, const double *predicted, size_t count, double level,
+                                           double *scratch, vp_latency_limits *limits);
+/* How much wider the interval of a new value is than one of its noise alone: sqrt(1 + leverage). Near 1 inside the
+ * data; it grows outside of them. */
+VP_API double vp_linear_stretch(const vp_linear_range *range);
+/* The interval of a new measurement of a request that is predicted to take `value` >= 0; never below 0. */
+VP_API void vp_latency_limits_apply(const vp_latency_limits *limits, double value, double stretch, double *low,
+                                    double *high);
+VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count);
+/* Predictions of a stage by models that never saw the row's group.
+ * in:      groups     uint32 [rows], 0..group_count - 1
+ *          measured   double [rows] of this stage
+ * out:     predicted  double [rows]; NaN where measured is NaN or the stage did not run
+ * rule:    PHYSICAL: rows weigh as in vp_latency_fit of all rows
+ * returns: as vp_latency_fit and vp_linear_leave_out */
+VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_stage stage,
+                                      const vp_latency_request *requests, const double *measured,
+                                      const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
+                                      size_t scratch_bytes, double *predicted, vp_error *error);
+
+/* ---- recalibration to a new device, guardrails */
+/* The line through points, by least squares.
+ * returns: VP_OK, also if it is ill-conditioned: check that member; VP_ERR_MISMATCH fewer than 2 points, or all
+ *          predictions equal; VP_ERR_RANGE
+ * numeric: differences to the first point are taken before anything is multiplied: correct to 1e-6 even if x differs
+ *          only in its sixth digit */
+VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, size_t count, vp_affine *affine);
+VP_API double vp_affine_apply(const vp_affine *affine, double predicted);
+/* Recalibrates every stage that has measurements; the model keeps its fits, earlier recalibrations are replaced.
+ * in:      measured  as vp_latency_fit
+ *          force     1: takes ill-conditioned lines too
+ *          scratch   double [2 * rows]
+ * returns: VP_OK; VP_ERR_MISMATCH a stage whose line is ill-conditioned or cannot be drawn (model untouched; error
+ * names it); VP_ERR_RANGE */
+VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests,
+                                        const double *measured, size_t rows, int force, double *scratch,
+                                        vp_error *error);
+typedef struct vp_affine_curve {
+    size_t points, draws;   /* measurements used; draws that gave a line */
+    size_t refused;         /* draws whose line was ill-conditioned or could not be drawn */
+    double before;          /* MAPE of all points without a line */
+    double mean, low, high; /* MAPE of the points left out: mean, P5 and P95 over the draws */
+} vp_affine_curve;
+VP_API size_t vp_affine_curve_scratch_bytes(size_t count, size_t draws);
+/* Learning curve: how well a line through `points` randomly drawn measurements predicts all others.
+ * in:      points  2..count - 1;  draws  1..100000;  measured  none 0
+ * returns: VP_OK; VP_ERR_MISMATCH no draw gave a line; VP_ERR_CAPACITY; VP_ERR_RANGE */
+VP_API vp_result vp_affine_learning(const double *predicted, const double *measured, size_t count, size_t points,
+                                    size_t draws, uint32_t seed, void *scratch, size_t scratch_bytes,
+                                    vp_affine_curve *curve);
+typedef struct vp_guardrail {
+    double budget;
+    size_t count, accepted, over_budget, violations, false_accepts, false_rejects;
+    double violation_rate;    /* of the accepted: measured > tolerance * budget */
+    double false_accept_rate; /* of those over budget: accepted */
+    /* of those within budget: not accepted. Rates are NaN where there is nothing to divide by */
+    double false_reject_rate;
+} vp_guardrail;
+/* What happens if only requests that are predicted to stay within a budget are accepted.
+ * in:      safety     a request is accepted when predicted * safety <= budget; > 0, 1: as predicted
+ *          tolerance  of violations, >= 1: the experiments' 1.1
+ * returns: VP_OK; VP_ERR_RANGE count 0, values that are not finite
+ * rule:    budgets are the caller's: the experiments take 0.5, 0.7, 0.85 and 1.0 of a reference latency */
+VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
+                                      double safety, double tolerance, vp_guardrail *guardrail);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_LATENCY_H */

@@ -1,0 +1,1055 @@
+/* vlmprof_server.c: implements what vlmprof_server.h declares */
+#include "vlmprof_server.h"
+#include <stdlib.h>
+#include <string.h>
+#if defined(__linux__)
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+#endif
+
+VP_API vp_server_options vp_server_options_default(void) {
+    vp_server_options options;
+    memset(&options, 0, sizeof options);
+    options.connect_timeout_ms = 10000;
+    options.idle_timeout_ms = 600000;
+    options.total_timeout_ms = 3600000;
+    options.max_retries = 2;
+    options.most_bytes = (size_t)64 << 20;
+    return options;
+}
+VP_API void vp_exchange_free(vp_exchange *exchange) { vp_chat_reply_free(&exchange->reply); }
+
+#if defined(__linux__)
+/* ---- libcurl: what is used of it, by its ABI. Numbers: curl/curl.h and curl/multi.h of 7.62, which never change.
+ * source: https://curl.se/libcurl/c/symbols-in-versions.html */
+enum {
+    VP_IMPL_CURL_GLOBAL_ALL = 3, VP_IMPL_CURL_ERROR_BYTES = 256,
+    /* CURLcode */
+    VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL = 1, VP_IMPL_CURLE_COULDNT_CONNECT = 7, VP_IMPL_CURLE_WEIRD_SERVER_REPLY = 8,
+    VP_IMPL_CURLE_PARTIAL_FILE = 18, VP_IMPL_CURLE_OUT_OF_MEMORY = 27, VP_IMPL_CURLE_GOT_NOTHING = 52,
+    VP_IMPL_CURLE_SEND_ERROR = 55, VP_IMPL_CURLE_RECV_ERROR = 56, VP_IMPL_CURLE_BAD_CONTENT_ENCODING = 61,
+    VP_IMPL_CURLE_TOO_LARGE = 100,
+    /* CURLoption: numbers from 0 on, pointers from 10000, functions from 20000, 64-bit numbers from 30000 */
+    VP_IMPL_CURLOPT_VERBOSE = 41, VP_IMPL_CURLOPT_POST = 47, VP_IMPL_CURLOPT_FOLLOWLOCATION = 52,
+    VP_IMPL_CURLOPT_SSL_VERIFYPEER = 64, VP_IMPL_CURLOPT_HTTPGET = 80, VP_IMPL_CURLOPT_SSL_VERIFYHOST = 81,
+    VP_IMPL_CURLOPT_HTTP_VERSION = 84, VP_IMPL_CURLOPT_NOSIGNAL = 99, VP_IMPL_CURLOPT_TCP_NODELAY = 121,
+    VP_IMPL_CURLOPT_CONNECTTIMEOUT_MS = 156, VP_IMPL_CURLOPT_PROTOCOLS = 181, VP_IMPL_CURLOPT_TCP_KEEPALIVE = 213,
+    VP_IMPL_CURLOPT_SUPPRESS_CONNECT_HEADERS = 265,
+    VP_IMPL_CURLOPT_WRITEDATA = 10001, VP_IMPL_CURLOPT_URL = 10002, VP_IMPL_CURLOPT_PROXY = 10004,
+    VP_IMPL_CURLOPT_ERRORBUFFER = 10010, VP_IMPL_CURLOPT_POSTFIELDS = 10015, VP_IMPL_CURLOPT_USERAGENT = 10018,
+    VP_IMPL_CURLOPT_HTTPHEADER = 10023, VP_IMPL_CURLOPT_HEADERDATA = 10029, VP_IMPL_CURLOPT_CAINFO = 10065,
+    VP_IMPL_CURLOPT_DEBUGDATA = 10095,
+    VP_IMPL_CURLOPT_ACCEPT_ENCODING = 10102, VP_IMPL_CURLOPT_PRIVATE = 10103,
+    VP_IMPL_CURLOPT_WRITEFUNCTION = 20011, VP_IMPL_CURLOPT_HEADERFUNCTION = 20079,
+    VP_IMPL_CURLOPT_DEBUGFUNCTION = 20094,
+    VP_IMPL_CURLOPT_POSTFIELDSIZE_LARGE = 30120,
+    VP_IMPL_CURL_HTTP_VERSION_1_1 = 2, VP_IMPL_CURLPROTO_HTTP_AND_HTTPS = 3, VP_IMPL_CURLINFO_HEADER_OUT = 2,
+    VP_IMPL_CURLINFO_DATA_OUT = 4,
+    VP_IMPL_CURLINFO_PRIVATE = 0x100015, VP_IMPL_CURLINFO_NUM_CONNECTS = 0x20001A,
+    /* CURLMoption, events of sockets, messages */
+    VP_IMPL_CURLMOPT_MAXCONNECTS = 6, VP_IMPL_CURLMOPT_SOCKETDATA = 10002, VP_IMPL_CURLMOPT_TIMERDATA = 10005,
+    VP_IMPL_CURLMOPT_SOCKETFUNCTION = 20001, VP_IMPL_CURLMOPT_TIMERFUNCTION = 20004,
+    VP_IMPL_CURL_POLL_IN = 1, VP_IMPL_CURL_POLL_OUT = 2, VP_IMPL_CURL_POLL_REMOVE = 4,
+    VP_IMPL_CURL_CSELECT_IN = 1, VP_IMPL_CURL_CSELECT_OUT = 2, VP_IMPL_CURL_CSELECT_ERR = 4,
+    VP_IMPL_CURL_SOCKET_TIMEOUT = -1, VP_IMPL_CURLMSG_DONE = 1
+};
+typedef struct vp_impl_curl_list { char *data; struct vp_impl_curl_list *next; } vp_impl_curl_list;
+typedef struct vp_impl_curl_message { int kind; void *easy; union { void *whatever; int result; } data; }
+    vp_impl_curl_message;
+#define VP_IMPL_CURL_CALLS(X) \
+    X(int, curl_global_init, (long)) \
+    X(void, curl_global_cleanup, (void)) \
+    X(char *, curl_version, (void)) \
+    X(time_t, curl_getdate, (const char *, const time_t *)) \
+    X(vp_impl_curl_list *, curl_slist_append, (vp_impl_curl_list *, const char *)) \
+    X(void, curl_slist_free_all, (vp_impl_curl_list *)) \
+    X(void *, curl_easy_init, (void)) \
+    X(int, curl_easy_setopt, (void *, int, ...)) \
+    X(int, curl_easy_getinfo, (void *, int, ...)) \
+    X(const char *, curl_easy_strerror, (int)) \
+    X(void, curl_easy_reset, (void *)) \
+    X(void, curl_easy_cleanup, (void *)) \
+    X(void *, curl_multi_init, (void)) \
+    X(int, curl_multi_setopt, (void *, int, ...)) \
+    X(int, curl_multi_add_handle, (void *, void *)) \
+    X(int, curl_multi_remove_handle, (void *, void *)) \
+    X(int, curl_multi_assign, (void *, int, void *)) \
+    X(int, curl_multi_socket_action, (void *, int, int, int *)) \
+    X(vp_impl_curl_message *, curl_multi_info_read, (void *, int *)) \
+    X(const char *, curl_multi_strerror, (int)) \
+    X(int, curl_multi_cleanup, (void *))
+typedef struct vp_impl_curl {
+#define VP_IMPL_CURL_MEMBER(type, name, arguments) type (*name) arguments;
+    VP_IMPL_CURL_CALLS(VP_IMPL_CURL_MEMBER)
+#undef VP_IMPL_CURL_MEMBER
+} vp_impl_curl;
+
+/* ---- what is known of a request */
+enum { VP_IMPL_SERVER_HEADERS_MAX = 65536, VP_IMPL_SERVER_REFUSAL_MAX = 65536, VP_IMPL_SERVER_WORDS_MAX = 300,
+       VP_IMPL_SERVER_KEY_MAX = 2048, VP_IMPL_SERVER_SECRET_MIN = 8, VP_IMPL_SERVER_PAUSE_MAX_MS = 60000,
+       VP_IMPL_SERVER_EVENTS = 128,
+       VP_IMPL_SERVER_MONOTONIC = 1 }; /* Linux's CLOCK_MONOTONIC: strict ISO mode hides the name */
+typedef struct vp_impl_flight {
+    vp_server *server;
+    void *easy;
+    vp_exchange *exchange;
+    struct vp_impl_flight *next;  /* among the free ones, or the finished ones */
+    int64_t at_ns; uint64_t order; /* when something is to be done; equal times go by their order */
+    size_t place;                 /* in the heap, from 1 on; 0: not there */
+    int is_flying;                /* truth: libcurl has it */
+    const char *get_url;          /* NULL: a POST */
+    char *own_url;                /* of a GET */
+    int64_t heard_ns;             /* the last byte of the answer */
+    int status, headers_ended, has_reply;
+    size_t header_bytes;
+    int64_t answer_bytes;
+    int64_t pause_ms;             /* Retry-After; -1: none */
+    char content_type[128], location[2 * VP_IMPL_SERVER_KEY_MAX]; /* the key must fit: half of it is not found */
+    char *body; size_t body_bytes, body_capacity; /* of a refusal, or of a GET */
+    int is_enough;                /* truth: the rest of a refusal is not read */
+    vp_error broken;              /* code: VP_OK, or why this side broke off */
+    char curl_error[VP_IMPL_CURL_ERROR_BYTES];
+} vp_impl_flight;
+
+struct vp_server {
+    vp_impl_curl curl;
+    vp_server_options options;
+    char *url, *post_url, *api_key, *ca_file;
+    int is_global, is_loopback;
+    vp_impl_curl_list *post_headers, *get_headers;
+    void *multi;
+    int epoll, timer;             /* descriptors */
+    int64_t armed_ns, curl_at_ns; /* 0: not set */
+    vp_impl_flight **flights, **heap, *unused, *first_done, *last_done;
+    size_t flight_count, flight_capacity, heap_count, active_count;
+    long connection_count;        /* kept open */
+    uint64_t order;
+};
+
+static void vp_impl_server_wipe(char *text) {
+    volatile char *at = text; /* the compiler must not leave it out */
+    if (at) while (*at) *at++ = 0;
+}
+/* Takes the API key out of a text that a server may have echoed it in. A shorter one is a word like "EMPTY". */
+static size_t vp_impl_server_scrub(const vp_server *server, char *text, size_t bytes) {
+    static const char mark[] = "[key]";
+    const size_t key_bytes = server->api_key ? strlen(server->api_key) : 0;
+    char *at = text, *out = text, *end = text ? text + bytes : text;
+    if (!text || key_bytes < VP_IMPL_SERVER_SECRET_MIN) return bytes;
+    while (at < end) {
+        if ((size_t)(end - at) >= key_bytes && *at == *server->api_key && memcmp(at, server->api_key, key_bytes) == 0) {
+            memcpy(out, mark, sizeof mark - 1);
+            out += sizeof mark - 1;
+            at += key_bytes;
+        } else {
+            *out++ = *at++;
+        }
+    }
+    *out = 0;
+    return (size_t)(out - text);
+}
+/* The same for words on a line. They are cut only then: half a key would not be found. */
+static void vp_impl_server_scrub_words(const vp_server *server, char *text) {
+    size_t bytes = text ? vp_impl_server_scrub(server, text, strlen(text)) : 0, at = VP_IMPL_SERVER_WORDS_MAX;
+    if (bytes <= at) return;
+    while (at > 0 && ((unsigned char)text[at] & 0xC0) == 0x80) at--; /* not inside a character */
+    text[at] = 0;
+}
+
+/* ---- a heap of what is due next */
+static int vp_impl_server_is_before(const vp_impl_flight *left, const vp_impl_flight *right) {
+    return left->at_ns != right->at_ns ? left->at_ns < right->at_ns : left->order < right->order;
+}
+static void vp_impl_server_set(vp_server *server, size_t place, vp_impl_flight *flight) {
+    server->heap[place - 1] = flight;
+    flight->place = place;
+}
+static void vp_impl_server_up(vp_server *server, size_t place, vp_impl_flight *flight) {
+    for (; place > 1 && vp_impl_server_is_before(flight, server->heap[place / 2 - 1]); place /= 2)
+        vp_impl_server_set(server, place, server->heap[place / 2 - 1]);
+    vp_impl_server_set(server, place, flight);
+}
+static void vp_impl_server_down(vp_server *server, size_t place, vp_impl_flight *flight) {
+    for (;;) {
+        size_t child = place * 2;
+        if (child > server->heap_count) break;
+        if (child < server->heap_count) child += (size_t)vp_impl_server_is_before(server->heap[child],
+                                                                                  server->heap[child - 1]);
+        if (!vp_impl_server_is_before(server->heap[child - 1], flight)) break;
+        vp_impl_server_set(server, place, server->heap[child - 1]);
+        place = child;
+    }
+    vp_impl_server_set(server, place, flight);
+}
+static void vp_impl_server_push(vp_server *server, vp_impl_flight *flight, int64_t at_ns) {
+    flight->at_ns = at_ns;
+    flight->order = server->order++;
+    vp_impl_server_up(server, ++server->heap_count, flight); /* the heap has room for all flights */
+}
+static void vp_impl_server_drop(vp_server *server, vp_impl_flight *flight) {
+    const size_t place = flight->place;
+    vp_impl_flight *last;
+    if (place == 0) return;
+    flight->place = 0;
+    last = server->heap[--server->heap_count];
+    if (last == flight) return;
+    if (place > 1 && vp_impl_server_is_before(last, server->heap[place / 2 - 1]))
+        vp_impl_server_up(server, place, last);
+    else
+        vp_impl_server_down(server, place, last);
+}
+
+/* ---- what libcurl calls */
+static vp_result vp_impl_server_break(vp_impl_flight *flight, vp_result code, const char *text) {
+    if (flight->broken.code == VP_OK) vp_fail(&flight->broken, code, -1, flight->server->url, text);
+    return code;
+}
+/* The value of a header line of this name; NULL: it has another. */
+static const char *vp_impl_server_header(const char *line, size_t bytes, const char *name, size_t *value_bytes) {
+    size_t i = 0;
+    for (; name[i]; i++) {
+        if (i == bytes || ((unsigned char)line[i] | 0x20) != (unsigned char)name[i]) return NULL; /* names: a-z, - */
+    }
+    if (i == bytes || line[i++] != ':') return NULL;
+    while (i < bytes && (line[i] == ' ' || line[i] == '\t')) i++;
+    while (bytes > i && (unsigned char)line[bytes - 1] <= ' ') bytes--;
+    *value_bytes = bytes - i;
+    return line + i;
+}
+static void vp_impl_server_copy(char *out, size_t capacity, const char *text, size_t bytes) {
+    if (bytes >= capacity) bytes = capacity - 1;
+    memcpy(out, text, bytes);
+    out[bytes] = 0;
+}
+/* Seconds, or a date; in ms. */
+static int64_t vp_impl_server_pause(const vp_server *server, const char *text) {
+    int64_t seconds = 0;
+    const char *at = text;
+    time_t date;
+    for (; *at >= '0' && *at <= '9' && seconds < 1000000000; at++) seconds = seconds * 10 + (*at - '0');
+    if (at == text) {
+        date = server->curl.curl_getdate(text, NULL);
+        if (date < 0) return -1;
+        seconds = (int64_t)date - (int64_t)time(NULL);
+        if (seconds > 1000000000) seconds = 1000000000;
+    }
+    return seconds > 0 ? seconds * 1000 : 0;
+}
+static void vp_impl_server_take_header(vp_impl_flight *flight, const char *line, size_t bytes) {
+    size_t value_bytes;
+    const char *value;
+    char text[64];
+    if (bytes >= 12 && memcmp(line, "HTTP/", 5) == 0) {
+        const char *at = (const char *)memchr(line, ' ', bytes);
+        const size_t left = at ? bytes - (size_t)(at - line) : 0;
+        flight->status = left > 3 && at[1] >= '1' && at[1] <= '9' && at[2] >= '0' && at[2] <= '9' && at[3] >= '0'
+                                 && at[3] <= '9'
+                             ? (at[1] - '0') * 100 + (at[2] - '0') * 10 + (at[3] - '0') : 0;
+        flight->content_type[0] = flight->location[0] = 0;
+        flight->pause_ms = -1;
+    } else if ((value = vp_impl_server_header(line, bytes, "content-type", &value_bytes)) != NULL) {
+        vp_impl_server_copy(flight->content_type, sizeof flight->content_type, value, value_bytes);
+    } else if ((value = vp_impl_server_header(line, bytes, "location", &value_bytes)) != NULL) {
+        vp_impl_server_copy(flight->location, sizeof flight->location, value, value_bytes);
+    } else if ((value = vp_impl_server_header(line, bytes, "retry-after", &value_bytes)) != NULL) {
+        vp_impl_server_copy(text, sizeof text, value, value_bytes);
+        flight->pause_ms = vp_impl_server_pause(flight->server, text);
+    }
+}
+static size_t vp_impl_server_on_header(char *line, size_t size, size_t count, void *user) {
+    vp_impl_flight *flight = (vp_impl_flight *)user;
+    const size_t bytes = size * count;
+    flight->heard_ns = vp_clock_ns();
+    flight->header_bytes += bytes;
+    if (flight->header_bytes > VP_IMPL_SERVER_HEADERS_MAX) {
+        vp_impl_server_break(flight, VP_ERR_FORMAT, "the server sends more than 64 KiB of headers");
+        return 0;
+    }
+    if (flight->headers_ended) return bytes; /* trailers */
+    if (bytes > 2 || (line[0] != '\r' && line[0] != '\n')) {
+        vp_impl_server_take_header(flight, line, bytes);
+    } else if (flight->status >= 200) { /* below: an interim answer */
+        flight->headers_ended = 1;
+        flight->exchange->headers_ns = flight->heard_ns;
+        flight->exchange->http_status = flight->status;
+        flight->exchange->state = VP_EXCHANGE_ANSWERED;
+    }
+    return bytes;
+}
+/* Adds to a body that is kept; 0: it is too long, or there is no memory. */
+static int vp_impl_server_keep(vp_impl_flight *flight, const char *data, size_t bytes, size_t most) {
+    size_t capacity = flight->body_capacity ? flight->body_capacity : 4096;
+    char *grown;
+    if (bytes > most - flight->body_bytes) {
+        vp_impl_server_break(flight, VP_ERR_RANGE, "the answer is longer than what is allowed");
+        return 0;
+    }
+    while (capacity <= flight->body_bytes + bytes) capacity *= 2;
+    if (capacity != flight->body_capacity) {
+        grown = (char *)VP_REALLOC(flight->body, capacity);
+        if (!grown) {
+            vp_impl_server_break(flight, VP_ERR_MEMORY, "no memory for the answer");
+            return 0;
+        }
+        flight->body = grown;
+        flight->body_capacity = capacity;
+    }
+    memcpy(flight->body + flight->body_bytes, data, bytes);
+    flight->body_bytes += bytes;
+    flight->body[flight->body_bytes] = 0;
+    return 1;
+}
+static size_t vp_impl_server_on_body(char *data, size_t size, size_t count, void *user) {
+    vp_impl_flight *flight = (vp_impl_flight *)user;
+    vp_server *server = flight->server;
+    const size_t bytes = size * count;
+    const int64_t now = vp_clock_ns();
+    flight->heard_ns = now;
+    if (!flight->headers_ended) {
+        vp_impl_server_break(flight, VP_ERR_FORMAT, "the server sends no HTTP headers");
+        return 0;
+    }
+    if (flight->status >= 300 && !flight->get_url) {
+        const size_t room = VP_IMPL_SERVER_REFUSAL_MAX - flight->body_bytes;
+        flight->is_enough = bytes > room;
+        return vp_impl_server_keep(flight, data, bytes < room ? bytes : room, VP_IMPL_SERVER_REFUSAL_MAX)
+               && !flight->is_enough ? bytes : 0;
+    }
+    flight->answer_bytes += (int64_t)bytes;
+    if (flight->get_url) return vp_impl_server_keep(flight, data, bytes, server->options.most_bytes) ? bytes : 0;
+    if (!flight->has_reply) {
+        if (vp_chat_reply_begin(&flight->exchange->reply, server->options.api,
+                                flight->content_type[0] ? flight->content_type : NULL,
+                                server->options.most_bytes) != VP_OK) {
+            vp_impl_server_break(flight, VP_ERR_MEMORY, "no memory for the answer");
+            return 0;
+        }
+        flight->has_reply = 1;
+    }
+    return vp_chat_reply_feed(&flight->exchange->reply, data, bytes, now, &flight->broken) == VP_OK ? bytes : 0;
+}
+/* libcurl reports what it wrote to the socket. A request that it sends once more, because a kept connection turned out
+ * to be closed, is stamped again; a proxy's CONNECT is not the request. */
+static int vp_impl_server_on_debug(void *easy, int kind, char *data, size_t bytes, void *user) {
+    vp_impl_flight *flight = (vp_impl_flight *)user;
+    (void)easy;
+    if (kind == VP_IMPL_CURLINFO_DATA_OUT) flight->exchange->uploaded_ns = vp_clock_ns();
+    if (kind != VP_IMPL_CURLINFO_HEADER_OUT || bytes < 5) return 0;
+    if (memcmp(data, "POST ", 5) != 0 && memcmp(data, "GET ", 4) != 0) return 0;
+    flight->exchange->sent_ns = vp_clock_ns();
+    flight->exchange->state = VP_EXCHANGE_SENT;
+    return 0;
+}
+static int vp_impl_server_on_socket(void *easy, int socket, int what, void *user, void *known) {
+    vp_server *server = (vp_server *)user;
+    struct epoll_event event;
+    (void)easy;
+    memset(&event, 0, sizeof event);
+    event.data.fd = socket;
+    if (what == VP_IMPL_CURL_POLL_REMOVE) {
+        epoll_ctl(server->epoll, EPOLL_CTL_DEL, socket, &event);
+        return 0;
+    }
+    event.events = (what & VP_IMPL_CURL_POLL_IN ? (uint32_t)EPOLLIN : 0u)
+                 | (what & VP_IMPL_CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0u);
+    if (epoll_ctl(server->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event) != 0) return -1;
+    server->curl.curl_multi_assign(server->multi, socket, server);
+    return 0;
+}
+static int vp_impl_server_on_timer(void *multi, long timeout_ms, void *user) {
+    vp_server *server = (vp_server *)user;
+    (void)multi;
+    server->curl_at_ns = timeout_ms < 0 ? 0 : vp_clock_ns() + (int64_t)timeout_ms * 1000000;
+    return 0;
+}
+
+/* ---- opening */
+static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
+    static const struct { const char *name; size_t offset; } calls[] = {
+#define VP_IMPL_CURL_ROW(type, name, arguments) {#name, offsetof(vp_impl_curl, name)},
+        VP_IMPL_CURL_CALLS(VP_IMPL_CURL_ROW)
+#undef VP_IMPL_CURL_ROW
+    };
+    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
+    void *library = NULL, *call;
+    long major = 0, minor = 0;
+    size_t i;
+    for (i = 0; i < sizeof names / sizeof *names && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, names[0], "libcurl is not installed, and servers are spoken to"
+                       " through it (Debian, Ubuntu: apt install libcurl4; Fedora: dnf install libcurl)");
+    for (i = 0; i < sizeof calls / sizeof *calls; i++) {
+        call = dlsym(library, calls[i].name);
+        if (!call)
+            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl lacks the function");
+        memcpy((char *)curl + calls[i].offset, &call, sizeof call);
+    }
+    if (sscanf(curl->curl_version(), "libcurl/%4ld.%4ld", &major, &minor) != 2
+        || major < 7 || (major == 7 && minor < 62))
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, curl->curl_version(), "libcurl 7.62 or later is needed");
+    return VP_OK;
+}
+/* Bytes of "http://" or "https://" at the start; 0: neither. */
+static size_t vp_impl_server_scheme(const char *url) {
+    size_t i;
+    for (i = 0; i < 8; i++) {
+        static const char scheme[] = "https://";
+        const char letter = url[i] >= 'A' && url[i] <= 'Z' ? (char)(url[i] + 32) : url[i];
+        if (i == 4 && letter == ':') return url[5] == '/' && url[6] == '/' ? 7 : 0;
+        if (letter != scheme[i]) return 0;
+    }
+    return 8;
+}
+/* What is wrong with a URL; NULL: nothing. */
+static const char *vp_impl_server_bad_url(const char *url) {
+    const size_t scheme = url ? vp_impl_server_scheme(url) : 0;
+    const char *host, *end, *port, *at;
+    if (scheme == 0) return "a URL begins with http:// or https://";
+    for (at = url; *at; at++)
+        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f || strchr("\"<>\\^`{|}", *at))
+            return "the URL holds a character that does not belong there";
+    host = url + scheme;
+    if (strpbrk(host, "?#")) return "the URL of a server has neither ? nor #";
+    end = host + strcspn(host, "/");
+    at = (const char *)memchr(host, '@', (size_t)(end - host));
+    if (at) return "the URL must not hold a user or a password; keys go into the API key";
+    port = *host == '[' ? (const char *)memchr(host, ']', (size_t)(end - host)) : host - 1;
+    if (!port) return "the URL's address lacks its ]";
+    port++;
+    if (*host != '[') port += strcspn(port, ":/");
+    if (port == host || (*host == '[' && port == host + 2)) return "the URL names no host";
+    if (port != end) {
+        int32_t number = 0;
+        if (*port != ':') return "the URL's host is malformed";
+        for (at = port + 1; at < end && *at >= '0' && *at <= '9' && number < 65536; at++)
+            number = number * 10 + (*at - '0');
+        if (at != end || number < 1 || number > 65535) return "the URL's port is not in 1..65535";
+    }
+    return NULL;
+}
+static int vp_impl_server_is_loopback(const char *url) {
+    const char *host = url + vp_impl_server_scheme(url);
+    const size_t bytes = strcspn(host, ":/");
+    if (strncmp(host, "[::1]", 5) == 0) return 1;
+    if (bytes == 9 && (strncmp(host, "localhost", 9) == 0 || strncmp(host, "LOCALHOST", 9) == 0)) return 1;
+    return strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == bytes;
+}
+static char *vp_impl_server_join(const char *first, const char *second) {
+    const size_t first_bytes = strlen(first), second_bytes = strlen(second);
+    char *text = (char *)VP_MALLOC(first_bytes + second_bytes + 1);
+    if (!text) return NULL;
+    memcpy(text, first, first_bytes);
+    memcpy(text + first_bytes, second, second_bytes + 1);
+    return text;
+}
+static const char *vp_impl_server_bad_option(const vp_server_options *options) {
+    const char *at;
+    if (!vp_chat_api_name((int32_t)options->api)) return "api";
+    if (options->connect_timeout_ms < 1) return "connect_timeout_ms";
+    if (options->idle_timeout_ms < 1) return "idle_timeout_ms";
+    if (options->total_timeout_ms < 1) return "total_timeout_ms";
+    if (options->max_retries < 0 || options->max_retries > 100) return "max_retries";
+    if (options->most_bytes < 1) return "most_bytes";
+    if (!options->api_key) return NULL;
+    for (at = options->api_key; *at > ' ' && *at < 0x7f; at++) {}
+    return *at || at == options->api_key || at - options->api_key > VP_IMPL_SERVER_KEY_MAX ? "api_key" : NULL;
+}
+static int vp_impl_server_header_list(vp_server *server, vp_impl_curl_list **list, const char *first) {
+    char *line = NULL;
+    vp_impl_curl_list *longer;
+    *list = server->curl.curl_slist_append(NULL, first);
+    if (!*list || !server->api_key) return *list != NULL;
+    line = vp_impl_server_join("Authorization: Bearer ", server->api_key);
+    longer = line ? server->curl.curl_slist_append(*list, line) : NULL;
+    vp_impl_server_wipe(line);
+    VP_FREE(line);
+    return longer != NULL;
+}
+static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_options *options, vp_error *error) {
+    vp_impl_curl *curl = &server->curl;
+    struct epoll_event event;
+    int failed = 0;
+    server->url = vp_impl_server_join(options->url, "");
+    if (options->api_key) server->api_key = vp_impl_server_join(options->api_key, "");
+    if (options->ca_file) server->ca_file = vp_impl_server_join(options->ca_file, "");
+    if (server->url) server->url[vp_chat_base_bytes(server->url)] = 0;
+    server->post_url = server->url ? vp_impl_server_join(server->url, vp_chat_api_path((int32_t)options->api)) : NULL;
+    if (!server->post_url || (options->api_key && !server->api_key) || (options->ca_file && !server->ca_file))
+        return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
+    server->is_loopback = vp_impl_server_is_loopback(server->url);
+    server->options = *options;
+    server->options.url = server->options.api_key = server->options.ca_file = NULL;
+    if (curl->curl_global_init(VP_IMPL_CURL_GLOBAL_ALL) != 0)
+        return vp_fail(error, VP_ERR_DEVICE, -1, "curl_global_init", "libcurl does not start");
+    server->is_global = 1;
+    server->multi = curl->curl_multi_init();
+    /* An empty Expect leaves the header out: with it a large body would wait for the server's "100 Continue". */
+    if (!server->multi || !vp_impl_server_header_list(server, &server->get_headers, "Accept: application/json")
+        || !vp_impl_server_header_list(server, &server->post_headers, "Content-Type: application/json")
+        || !curl->curl_slist_append(server->post_headers, "Expect:"))
+        return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
+    failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_SOCKETFUNCTION, vp_impl_server_on_socket);
+    failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_SOCKETDATA, server);
+    failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERFUNCTION, vp_impl_server_on_timer);
+    failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERDATA, server);
+    if (failed) return vp_fail(error, VP_ERR_DEVICE, -1, "curl_multi_setopt", "libcurl refuses an option");
+    server->epoll = epoll_create1(EPOLL_CLOEXEC);
+    server->timer = timerfd_create(VP_IMPL_SERVER_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    memset(&event, 0, sizeof event);
+    event.events = EPOLLIN;
+    event.data.fd = server->timer;
+    if (server->epoll < 0 || server->timer < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->timer, &event) != 0)
+        return vp_fail(error, VP_ERR_DEVICE, -1, "epoll", strerror(errno));
+    return VP_OK;
+}
+VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
+    const char *wrong = vp_impl_server_bad_url(options->url);
+    vp_server *opened;
+    vp_result result;
+    if (wrong) return vp_fail(error, VP_ERR_FORMAT, -1, "url", wrong); /* not the URL: it may hold a password */
+    wrong = vp_impl_server_bad_option(options);
+    if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, wrong, "the value is outside its range (a key is one word)");
+    opened = (vp_server *)VP_CALLOC(1, sizeof *opened);
+    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
+    opened->epoll = opened->timer = -1;
+    result = vp_impl_server_load(&opened->curl, error);
+    if (result == VP_OK) result = vp_impl_server_prepare(opened, options, error);
+    if (result != VP_OK) {
+        vp_server_close(opened);
+        return result;
+    }
+    *server = opened;
+    return VP_OK;
+}
+VP_API const char *vp_server_url(const vp_server *server) { return server->url; }
+VP_API const char *vp_server_library(const vp_server *server) { return server->curl.curl_version(); }
+
+/* ---- flights */
+static int vp_impl_server_configure(vp_impl_flight *flight) {
+    vp_server *server = flight->server;
+    int (*const set)(void *, int, ...) = server->curl.curl_easy_setopt;
+    void *easy = flight->easy;
+    int failed = 0;
+    failed |= set(easy, VP_IMPL_CURLOPT_NOSIGNAL, 1L);
+    failed |= set(easy, VP_IMPL_CURLOPT_FOLLOWLOCATION, 0L);
+    failed |= set(easy, VP_IMPL_CURLOPT_PROTOCOLS, (long)VP_IMPL_CURLPROTO_HTTP_AND_HTTPS);
+    failed |= set(easy, VP_IMPL_CURLOPT_SSL_VERIFYPEER, 1L);
+    failed |= set(easy, VP_IMPL_CURLOPT_SSL_VERIFYHOST, 2L);
+    if (server->ca_file) failed |= set(easy, VP_IMPL_CURLOPT_CAINFO, server->ca_file);
+    /* streams that share one HTTP/2 connection would wait for each other */
+    failed |= set(easy, VP_IMPL_CURLOPT_HTTP_VERSION, (long)VP_IMPL_CURL_HTTP_VERSION_1_1);
+    failed |= set(easy, VP_IMPL_CURLOPT_TCP_NODELAY, 1L);
+    failed |= set(easy, VP_IMPL_CURLOPT_TCP_KEEPALIVE, 1L);
+    failed |= set(easy, VP_IMPL_CURLOPT_CONNECTTIMEOUT_MS, (long)server->options.connect_timeout_ms);
+    /* A compressor holds bytes back until it has enough of them, and the stamps would show when. So compression is not
+     * asked for; what a server compresses all the same is unpacked. */
+    failed |= set(easy, VP_IMPL_CURLOPT_ACCEPT_ENCODING, "identity");
+    failed |= set(easy, VP_IMPL_CURLOPT_USERAGENT, "vlmprof/" VLMPROF_VERSION);
+    if (server->is_loopback) failed |= set(easy, VP_IMPL_CURLOPT_PROXY, ""); /* whatever the environment says */
+    failed |= set(easy, VP_IMPL_CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    failed |= set(easy, VP_IMPL_CURLOPT_ERRORBUFFER, flight->curl_error);
+    failed |= set(easy, VP_IMPL_CURLOPT_PRIVATE, flight);
+    failed |= set(easy, VP_IMPL_CURLOPT_HEADERFUNCTION, vp_impl_server_on_header);
+    failed |= set(easy, VP_IMPL_CURLOPT_HEADERDATA, flight);
+    failed |= set(easy, VP_IMPL_CURLOPT_WRITEFUNCTION, vp_impl_server_on_body);
+    failed |= set(easy, VP_IMPL_CURLOPT_WRITEDATA, flight);
+    failed |= set(easy, VP_IMPL_CURLOPT_VERBOSE, 1L); /* for the debug function: nothing is printed */
+    failed |= set(easy, VP_IMPL_CURLOPT_DEBUGFUNCTION, vp_impl_server_on_debug);
+    failed |= set(easy, VP_IMPL_CURLOPT_DEBUGDATA, flight);
+    return failed == 0;
+}
+static vp_result vp_impl_server_room(vp_server *server) {
+    const size_t capacity = server->flight_capacity ? server->flight_capacity * 2 : 16;
+    vp_impl_flight **flights, **heap;
+    if (server->flight_count < server->flight_capacity) return VP_OK;
+    flights = (vp_impl_flight **)VP_REALLOC(server->flights, capacity * sizeof *flights);
+    if (flights) server->flights = flights;
+    heap = (vp_impl_flight **)VP_REALLOC(server->heap, capacity * sizeof *heap);
+    if (heap) server->heap = heap;
+    if (!flights || !heap) return VP_ERR_MEMORY;
+    server->flight_capacity = capacity;
+    return VP_OK;
+}
+/* A flight that was used before, or a new one. Connections are kept for as many as there ever were at once. */
+static vp_impl_flight *vp_impl_server_flight(vp_server *server) {
+    vp_impl_flight *flight = server->unused;
+    if (flight) {
+        server->unused = flight->next;
+        flight->next = NULL;
+        return flight;
+    }
+    if (vp_impl_server_room(server) != VP_OK) return NULL;
+    flight = (vp_impl_flight *)VP_CALLOC(1, sizeof *flight);
+    if (!flight) return NULL;
+    flight->server = server;
+    flight->easy = server->curl.curl_easy_init();
+    if (!flight->easy) {
+        VP_FREE(flight);
+        return NULL;
+    }
+    server->flights[server->flight_count++] = flight;
+    while (server->connection_count < (long)server->flight_count) {
+        server->connection_count = server->connection_count ? server->connection_count * 2 : 64;
+        server->curl.curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_MAXCONNECTS, server->connection_count);
+    }
+    return flight;
+}
+static void vp_impl_server_release(vp_impl_flight *flight) {
+    vp_server *server = flight->server;
+    VP_FREE(flight->own_url);
+    VP_FREE(flight->body);
+    flight->own_url = flight->body = NULL;
+    flight->get_url = NULL;
+    flight->body_bytes = flight->body_capacity = 0;
+    flight->exchange = NULL;
+    flight->next = server->unused;
+    server->unused = flight;
+}
+/* Takes a flight out of libcurl's hands. */
+static void vp_impl_server_land(vp_impl_flight *flight) {
+    vp_impl_server_drop(flight->server, flight);
+    if (flight->is_flying) flight->server->curl.curl_multi_remove_handle(flight->server->multi, flight->easy);
+    flight->is_flying = 0;
+}
+/* Ends an exchange; the caller of vp_server_step gets it. */
+static void vp_impl_server_finish(vp_impl_flight *flight) {
+    vp_server *server = flight->server;
+    vp_exchange *exchange = flight->exchange;
+    vp_chat_reply *reply = &exchange->reply;
+    vp_impl_server_land(flight);
+    exchange->result = exchange->error.code;
+    exchange->state = exchange->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED;
+    vp_impl_server_scrub(server, exchange->error.text, strlen(exchange->error.text));
+    vp_impl_server_scrub_words(server, reply->failure);
+    vp_impl_server_scrub_words(server, reply->model);
+    vp_impl_server_scrub_words(server, reply->finish_reason);
+    if (reply->timings) vp_impl_server_scrub(server, reply->timings, strlen(reply->timings));
+    reply->text_bytes = vp_impl_server_scrub(server, reply->text, reply->text_bytes);
+    reply->reasoning_bytes = vp_impl_server_scrub(server, reply->reasoning, reply->reasoning_bytes);
+    server->active_count--;
+    flight->next = NULL;
+    if (server->last_done) server->last_done->next = flight;
+    else server->first_done = flight;
+    server->last_done = flight;
+}
+static void vp_impl_server_fail(vp_impl_flight *flight, vp_result code, const char *text) {
+    const char *url = flight->get_url ? flight->get_url : flight->server->post_url;
+    char whole[640];
+    if (flight->exchange->attempts > 1)
+        snprintf(whole, sizeof whole, "%.560s (after %d attempts)", text, (int)flight->exchange->attempts);
+    else snprintf(whole, sizeof whole, "%.600s", text);
+    vp_fail(&flight->exchange->error, code, -1, url, whole);
+    vp_impl_server_finish(flight);
+}
+
+/* ---- the end of an attempt */
+/* Waits before the next attempt; 0: there is none. */
+static int vp_impl_server_retry(vp_impl_flight *flight) {
+    const int32_t attempts = flight->exchange->attempts;
+    int64_t pause_ms = flight->pause_ms;
+    if (attempts > flight->server->options.max_retries || flight->answer_bytes > 0) return 0;
+    if (pause_ms > VP_IMPL_SERVER_PAUSE_MAX_MS) return 0;
+    if (pause_ms < 0) pause_ms = attempts < 7 ? (int64_t)500 << (attempts - 1) : (int64_t)VP_IMPL_SERVER_PAUSE_MAX_MS;
+    vp_impl_server_land(flight);
+    flight->exchange->state = VP_EXCHANGE_WAITING;
+    vp_impl_server_push(flight->server, flight, vp_clock_ns() + pause_ms * 1000000);
+    return 1;
+}
+static void vp_impl_server_curl_failed(vp_impl_flight *flight, int code) {
+    const char *text = flight->curl_error[0] ? flight->curl_error : flight->server->curl.curl_easy_strerror(code);
+    vp_result result = VP_ERR_DEVICE;
+    const int is_safe = code == VP_IMPL_CURLE_COULDNT_CONNECT || code == VP_IMPL_CURLE_GOT_NOTHING
+        || code == VP_IMPL_CURLE_SEND_ERROR || code == VP_IMPL_CURLE_RECV_ERROR || code == VP_IMPL_CURLE_PARTIAL_FILE;
+    if (is_safe && vp_impl_server_retry(flight)) return;
+    if (code == VP_IMPL_CURLE_OUT_OF_MEMORY) result = VP_ERR_MEMORY;
+    /* up to libcurl 8.6 a header line that is too long counts as lack of memory */
+    if ((code == VP_IMPL_CURLE_TOO_LARGE || code == VP_IMPL_CURLE_OUT_OF_MEMORY) && flight->exchange->sent_ns != 0
+        && !flight->headers_ended) {
+        result = VP_ERR_FORMAT;
+        text = "the server sends a header line that is too long";
+    }
+    if (code == VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL || code == VP_IMPL_CURLE_WEIRD_SERVER_REPLY
+        || code == VP_IMPL_CURLE_BAD_CONTENT_ENCODING) result = VP_ERR_FORMAT;
+    vp_impl_server_fail(flight, result, text);
+}
+/* Where a Location header leads: the host, or the words for the same server. */
+static void vp_impl_server_target(const char *location, char *out, size_t capacity) {
+    const char *host = strstr(location, "//");
+    char text[160];
+    if (!host || (host != location && host[-1] != ':')) {
+        vp_text_copy(out, capacity, "another path of the same server");
+        return;
+    }
+    host += 2;
+    vp_impl_server_copy(text, sizeof text, host, strcspn(host, "/?#"));
+    /* a name before an @ may be a secret */
+    vp_text_copy(out, capacity, strrchr(text, '@') ? strrchr(text, '@') + 1 : text);
+}
+static void vp_impl_server_refused(vp_impl_flight *flight) {
+    const int status = flight->status;
+    char words[4096] = "", text[600] = "", pause[80] = "";
+    if ((status == 429 || (status >= 502 && status <= 504)) && vp_impl_server_retry(flight)) return;
+    if (status < 400) {
+        vp_impl_server_scrub(flight->server, flight->location, strlen(flight->location));
+        vp_impl_server_target(flight->location, words, 160);
+        snprintf(text, sizeof text, "HTTP %d: the server redirects to %.160s, and redirects are not followed: give that"
+                 " URL", status, words);
+    } else {
+        if (flight->body) vp_chat_failure(flight->body, flight->body_bytes, words, sizeof words);
+        vp_impl_server_scrub_words(flight->server, words);
+        if (flight->pause_ms > VP_IMPL_SERVER_PAUSE_MAX_MS)
+            snprintf(pause, sizeof pause, " (it asks for a pause of %lld s)", (long long)(flight->pause_ms / 1000));
+        snprintf(text, sizeof text, "HTTP %d%s%.300s%s", status, words[0] ? ": " : "", words, pause);
+    }
+    vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
+}
+/* Ends an exchange with what the server said inside the answer, whatever became of the connection then; 0: it said
+ * nothing of the kind. */
+static int vp_impl_server_reported(vp_impl_flight *flight) {
+    char text[400];
+    if (!flight->exchange->reply.failure) return 0;
+    vp_impl_server_scrub_words(flight->server, flight->exchange->reply.failure);
+    snprintf(text, sizeof text, "the server reports an error: %.300s", flight->exchange->reply.failure);
+    vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
+    return 1;
+}
+/* An attempt ended with this CURLcode. */
+static void vp_impl_server_ended(vp_impl_flight *flight, int code) {
+    vp_exchange *exchange = flight->exchange;
+    long connects = 0;
+    exchange->end_ns = vp_clock_ns();
+    flight->server->curl.curl_easy_getinfo(flight->easy, VP_IMPL_CURLINFO_NUM_CONNECTS, &connects);
+    exchange->is_new_connection = connects > 0;
+    if (vp_impl_server_reported(flight)) return;
+    if (flight->broken.code != VP_OK) {
+        vp_impl_server_fail(flight, flight->broken.code, flight->broken.text);
+    } else if (code != 0 && !flight->is_enough) {
+        vp_impl_server_curl_failed(flight, code);
+    } else if (flight->get_url) {
+        vp_impl_server_finish(flight);
+    } else if (flight->status >= 300) {
+        vp_impl_server_refused(flight);
+    } else if (!flight->has_reply) {
+        vp_impl_server_fail(flight, VP_ERR_FORMAT, "the server's answer is empty");
+    } else if (vp_chat_reply_end(&exchange->reply, &flight->broken) != VP_OK) {
+        vp_impl_server_fail(flight, flight->broken.code, flight->broken.text);
+    } else if (!vp_impl_server_reported(flight)) {
+        vp_impl_server_finish(flight);
+    }
+}
+static void vp_impl_server_collect(vp_server *server) {
+    vp_impl_curl_message *message;
+    int left;
+    while ((message = server->curl.curl_multi_info_read(server->multi, &left)) != NULL) {
+        char *flight = NULL;
+        if (message->kind != VP_IMPL_CURLMSG_DONE) continue;
+        server->curl.curl_easy_getinfo(message->easy, VP_IMPL_CURLINFO_PRIVATE, &flight);
+        vp_impl_server_ended((vp_impl_flight *)(void *)flight, message->data.result);
+    }
+}
+
+/* ---- the loop */
+static int64_t vp_impl_server_deadline(const vp_impl_flight *flight) {
+    const vp_server_options *options = &flight->server->options;
+    const int64_t idle = flight->heard_ns + (int64_t)options->idle_timeout_ms * 1000000,
+                  total = flight->exchange->start_ns + (int64_t)options->total_timeout_ms * 1000000;
+    return idle < total ? idle : total;
+}
+static vp_chat_usage vp_impl_server_no_usage(void) {
+    const vp_chat_usage none = {-1, -1, -1, -1, -1};
+    return none;
+}
+static void vp_impl_server_launch(vp_impl_flight *flight) {
+    vp_server *server = flight->server;
+    vp_exchange *exchange = flight->exchange;
+    int (*const set)(void *, int, ...) = server->curl.curl_easy_setopt;
+    int failed = 0;
+    /* A handle counts the kept connections that turned out dead when a request was to go over them, and gives up at the
+     * sixth, however many requests lie between: it begins anew each time. */
+    server->curl.curl_easy_reset(flight->easy);
+    failed |= !vp_impl_server_configure(flight);
+    vp_chat_reply_free(&exchange->reply);
+    exchange->reply.usage = vp_impl_server_no_usage();
+    exchange->sent_ns = exchange->uploaded_ns = exchange->headers_ns = exchange->end_ns = 0;
+    exchange->http_status = 0;
+    exchange->attempts++;
+    flight->status = flight->headers_ended = flight->has_reply = flight->is_enough = 0;
+    flight->header_bytes = flight->body_bytes = 0;
+    flight->answer_bytes = 0;
+    flight->pause_ms = -1;
+    flight->content_type[0] = flight->location[0] = flight->curl_error[0] = 0;
+    memset(&flight->broken, 0, sizeof flight->broken);
+    failed |= set(flight->easy, VP_IMPL_CURLOPT_URL, flight->get_url ? flight->get_url : server->post_url);
+    failed |= set(flight->easy, VP_IMPL_CURLOPT_HTTPHEADER,
+                  flight->get_url ? server->get_headers : server->post_headers);
+    if (flight->get_url) {
+        failed |= set(flight->easy, VP_IMPL_CURLOPT_HTTPGET, 1L);
+    } else {
+        failed |= set(flight->easy, VP_IMPL_CURLOPT_POST, 1L);
+        failed |= set(flight->easy, VP_IMPL_CURLOPT_POSTFIELDSIZE_LARGE, (int64_t)exchange->body_bytes);
+        failed |= set(flight->easy, VP_IMPL_CURLOPT_POSTFIELDS, exchange->body);
+    }
+    flight->heard_ns = exchange->start_ns = vp_clock_ns();
+    if (failed || server->curl.curl_multi_add_handle(server->multi, flight->easy) != 0) {
+        vp_impl_server_fail(flight, VP_ERR_DEVICE, "libcurl takes no request");
+        return;
+    }
+    flight->is_flying = 1;
+    vp_impl_server_push(server, flight, vp_impl_server_deadline(flight));
+}
+/* Sends what is due, and ends what has waited for too long. A deadline moves with each byte that comes; the heap learns
+ * of that when the old one is reached. */
+static void vp_impl_server_run_due(vp_server *server, int64_t now) {
+    while (server->heap_count > 0 && server->heap[0]->at_ns <= now) {
+        vp_impl_flight *flight = server->heap[0];
+        char text[120];
+        int is_total;
+        vp_impl_server_drop(server, flight);
+        if (!flight->is_flying) {
+            vp_impl_server_launch(flight);
+            continue;
+        }
+        if (vp_impl_server_deadline(flight) > now) {
+            vp_impl_server_push(server, flight, vp_impl_server_deadline(flight));
+            continue;
+        }
+        is_total = now - flight->exchange->start_ns >= (int64_t)server->options.total_timeout_ms * 1000000;
+        snprintf(text, sizeof text, is_total ? "the answer is not whole after %.3f s" : "no byte came for %.3f s",
+                 (is_total ? server->options.total_timeout_ms : server->options.idle_timeout_ms) / 1000.0);
+        flight->exchange->end_ns = now;
+        if (!vp_impl_server_reported(flight)) vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
+    }
+}
+static vp_result vp_impl_server_act(vp_server *server, int socket, int events, vp_error *error) {
+    int running;
+    const int code = server->curl.curl_multi_socket_action(server->multi, socket, events, &running);
+    vp_impl_server_collect(server);
+    if (code != 0) return vp_fail(error, VP_ERR_DEVICE, -1, "libcurl", server->curl.curl_multi_strerror(code));
+    return VP_OK;
+}
+/* Sleeps until something happens: until a socket is ready or `until_ns` (0: no limit) has come. */
+static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_error *error) {
+    struct epoll_event events[VP_IMPL_SERVER_EVENTS];
+    const int64_t now = vp_clock_ns();
+    const int is_due = until_ns != 0 && until_ns <= now;
+    vp_result result = VP_OK;
+    int count, i;
+    if (!is_due && until_ns != server->armed_ns) {
+        struct itimerspec alarm;
+        const int64_t wait = until_ns ? until_ns - now : 0; /* of zero: none */
+        memset(&alarm, 0, sizeof alarm);
+        alarm.it_value.tv_sec = (time_t)(wait / 1000000000);
+        alarm.it_value.tv_nsec = (long)(wait % 1000000000);
+        if (timerfd_settime(server->timer, 0, &alarm, NULL) != 0)
+            return vp_fail(error, VP_ERR_DEVICE, -1, "timerfd_settime", strerror(errno));
+        server->armed_ns = until_ns;
+    }
+    count = epoll_wait(server->epoll, events, VP_IMPL_SERVER_EVENTS, is_due ? 0 : -1);
+    if (count < 0)
+        return errno == EINTR ? vp_fail(error, VP_ERR_INTERRUPTED, -1, "server", "a signal came")
+                              : vp_fail(error, VP_ERR_DEVICE, -1, "epoll_wait", strerror(errno));
+    for (i = 0; i < count && result == VP_OK; i++) {
+        const uint32_t what = events[i].events;
+        uint64_t expirations;
+        if (events[i].data.fd == server->timer) {
+            server->armed_ns = 0;
+            if (read(server->timer, &expirations, sizeof expirations) < 0) continue; /* it was set anew */
+        } else {
+            result = vp_impl_server_act(server, events[i].data.fd,
+                                        (what & EPOLLIN ? VP_IMPL_CURL_CSELECT_IN : 0)
+                                        | (what & EPOLLOUT ? VP_IMPL_CURL_CSELECT_OUT : 0)
+                                        | (what & (EPOLLERR | EPOLLHUP) ? VP_IMPL_CURL_CSELECT_ERR : 0), error);
+        }
+    }
+    return result;
+}
+/* Works until `wanted`, or any exchange where it is NULL, is finished, until_ns has come or nothing is left to do. */
+static vp_result vp_impl_server_work(vp_server *server, const vp_exchange *wanted, int64_t until_ns, vp_error *error) {
+    vp_result result = VP_OK;
+    int has_waited = 0;
+    while (result == VP_OK) {
+        const int64_t now = vp_clock_ns();
+        int64_t next = until_ns;
+        vp_impl_server_run_due(server, now);
+        if (server->curl_at_ns != 0 && server->curl_at_ns <= vp_clock_ns()) {
+            server->curl_at_ns = 0;
+            result = vp_impl_server_act(server, VP_IMPL_CURL_SOCKET_TIMEOUT, 0, error);
+            if (result != VP_OK) return result;
+        }
+        if (wanted ? wanted->state >= VP_EXCHANGE_DONE : server->first_done != NULL) return VP_OK;
+        if (server->active_count == 0 || (has_waited && until_ns != 0 && until_ns <= now)) return VP_OK;
+        if (server->heap_count > 0 && (next == 0 || server->heap[0]->at_ns < next)) next = server->heap[0]->at_ns;
+        if (server->curl_at_ns != 0 && (next == 0 || server->curl_at_ns < next)) next = server->curl_at_ns;
+        result = vp_impl_server_wait(server, next, error);
+        has_waited = 1;
+    }
+    return result;
+}
+/* Takes the first finished flight, or the one of this exchange, out of the queue. */
+static vp_impl_flight *vp_impl_server_take(vp_server *server, const vp_exchange *exchange) {
+    vp_impl_flight *flight = server->first_done, *before = NULL;
+    while (flight && exchange && flight->exchange != exchange) {
+        before = flight;
+        flight = flight->next;
+    }
+    if (!flight) return NULL;
+    if (before) before->next = flight->next;
+    else server->first_done = flight->next;
+    if (server->last_done == flight) server->last_done = before;
+    return flight;
+}
+static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, char *own_url, vp_error *error) {
+    vp_impl_flight *flight;
+    if (exchange->state != VP_EXCHANGE_NEW)
+        return vp_fail(error, VP_ERR_STATE, -1, "exchange", "it was started before");
+    flight = vp_impl_server_flight(server);
+    if (!flight) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a request");
+    flight->exchange = exchange;
+    flight->own_url = own_url;
+    flight->get_url = own_url;
+    exchange->state = VP_EXCHANGE_WAITING;
+    exchange->attempts = 0;
+    memset(&exchange->error, 0, sizeof exchange->error);
+    memset(&exchange->reply, 0, sizeof exchange->reply);
+    server->active_count++;
+    vp_impl_server_push(server, flight, exchange->scheduled_ns);
+    return VP_OK;
+}
+VP_API vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error) {
+    return vp_impl_server_begin(server, exchange, NULL, error);
+}
+VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **finished, vp_error *error) {
+    const vp_result result = vp_impl_server_work(server, NULL, until_ns, error);
+    vp_impl_flight *flight = result == VP_OK ? vp_impl_server_take(server, NULL) : NULL;
+    *finished = flight ? flight->exchange : NULL;
+    if (flight) vp_impl_server_release(flight);
+    return result;
+}
+/* Waits for one exchange; *body, where it is not NULL, gets what a GET kept. */
+static vp_result vp_impl_server_finish_one(vp_server *server, vp_exchange *exchange, char **body, size_t *bytes,
+                                           vp_error *error) {
+    vp_impl_flight *flight;
+    vp_error why;
+    vp_result result;
+    memset(&why, 0, sizeof why);
+    result = vp_impl_server_work(server, exchange, 0, &why);
+    if (result != VP_OK) {
+        size_t i;
+        for (i = 0; i < server->flight_count; i++)
+            if (server->flights[i]->exchange == exchange && exchange->state < VP_EXCHANGE_DONE) {
+                exchange->error = why;
+                vp_impl_server_finish(server->flights[i]);
+            }
+    }
+    flight = vp_impl_server_take(server, exchange);
+    if (body && flight->body) {
+        *bytes = vp_impl_server_scrub(server, flight->body, flight->body_bytes);
+        *body = flight->body;
+        flight->body = NULL;
+    }
+    vp_impl_server_release(flight);
+    if (exchange->result != VP_OK && error) *error = exchange->error;
+    return exchange->result;
+}
+VP_API vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_error *error) {
+    const vp_result result = vp_impl_server_begin(server, exchange, NULL, error);
+    return result == VP_OK ? vp_impl_server_finish_one(server, exchange, NULL, NULL, error) : result;
+}
+VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes,
+                               vp_error *error) {
+    vp_exchange exchange;
+    char *url, *body = NULL;
+    size_t body_bytes = 0;
+    const char *at;
+    vp_result result;
+    for (at = path; *at > ' ' && *at < 0x7f; at++) {}
+    if (*path != '/' || *at) return vp_fail(error, VP_ERR_RANGE, -1, "path", "it begins with / and holds no blanks");
+    url = vp_impl_server_join(server->url, path);
+    if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a request");
+    memset(&exchange, 0, sizeof exchange);
+    result = vp_impl_server_begin(server, &exchange, url, error);
+    if (result != VP_OK) {
+        VP_FREE(url);
+        return result;
+    }
+    result = vp_impl_server_finish_one(server, &exchange, &body, &body_bytes, error);
+    if (result == VP_OK && exchange.http_status < 400 && !body) {
+        body = (char *)VP_CALLOC(1, 1);
+        if (!body) result = vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for the answer");
+    }
+    if (result == VP_OK) *status = exchange.http_status;
+    if (result == VP_OK && exchange.http_status < 400) {
+        *text = body;
+        *bytes = body_bytes;
+    } else {
+        VP_FREE(body);
+    }
+    return result;
+}
+static void vp_impl_server_free_list(vp_server *server, vp_impl_curl_list *list) {
+    vp_impl_curl_list *line;
+    for (line = list; line; line = line->next) vp_impl_server_wipe(line->data);
+    if (list) server->curl.curl_slist_free_all(list);
+}
+VP_API void vp_server_close(vp_server *server) {
+    size_t i;
+    if (!server) return;
+    for (i = 0; i < server->flight_count; i++) {
+        vp_impl_flight *flight = server->flights[i];
+        vp_impl_server_land(flight);
+        if (flight->exchange && flight->exchange->state < VP_EXCHANGE_DONE) {
+            flight->exchange->state = VP_EXCHANGE_FAILED;
+            flight->exchange->result = vp_fail(&flight->exchange->error, VP_ERR_INTERRUPTED, -1, server->url,
+                                               "the request was broken off");
+        }
+        server->curl.curl_easy_cleanup(flight->easy);
+        VP_FREE(flight->own_url);
+        VP_FREE(flight->body);
+        VP_FREE(flight);
+    }
+    if (server->multi) server->curl.curl_multi_cleanup(server->multi);
+    vp_impl_server_free_list(server, server->get_headers);
+    vp_impl_server_free_list(server, server->post_headers);
+    if (server->is_global) server->curl.curl_global_cleanup();
+    if (server->epoll >= 0) close(server->epoll);
+    if (server->timer >= 0) close(server->timer);
+    vp_impl_server_wipe(server->api_key);
+    VP_FREE(server->api_key);
+    VP_FREE(server->ca_file);
+    VP_FREE(server->url);
+    VP_FREE(server->post_url);
+    VP_FREE(server->flights);
+    VP_FREE(server->heap);
+    VP_FREE(server);
+}
+#else /* no epoll: a server cannot be opened, so the others have none to work with */
+VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
+    (void)options, (void)server;
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "server", "servers can be spoken to on Linux only");
+}
+VP_API void vp_server_close(vp_server *server) { (void)server; }
+VP_API const char *vp_server_url(const vp_server *server) { return (void)server, ""; }
+VP_API const char *vp_server_library(const vp_server *server) { return (void)server, ""; }
+VP_API vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error) {
+    (void)exchange;
+    return vp_server_open(NULL, &server, error);
+}
+VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **finished, vp_error *error) {
+    (void)until_ns, (void)finished;
+    return vp_server_open(NULL, &server, error);
+}
+VP_API vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_error *error) {
+    return vp_server_start(server, exchange, error);
+}
+VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes,
+                               vp_error *error) {
+    (void)path, (void)status, (void)text, (void)bytes;
+    return vp_server_open(NULL, &server, error);
+}
+#endif

@@ -1,0 +1,111 @@
+/* vlmprof_server.h - v0.2.0 - timed requests to a chat server over HTTP - MIT licence
+ *
+ * Sends requests to a server that speaks one of the languages of vlmprof_chat.h and stamps what happens: when a request
+ * was due, when its first byte left, when the headers and each piece of the answer came. One thread keeps any number
+ * of requests in flight. HTTP and TLS are libcurl's, opened at run time (libcurl.so.4, 7.62 or later): a program needs
+ * it only when it talks to a server, and no package to build.
+ *
+ *     vp_server_options options = vp_server_options_default();
+ *     vp_server *server;
+ *     vp_exchange exchange = {body, body_bytes};
+ *     options.url = "http://127.0.0.1:8000";
+ *     if (vp_server_open(&options, &server, &error) == VP_OK && vp_server_ask(server, &exchange, &error) == VP_OK)
+ *         printf("TTFT %.1f ms\n", (exchange.reply.first_ns - exchange.start_ns) / 1e6);
+ *     vp_exchange_free(&exchange);
+ *     vp_server_close(server); */
+#ifndef VLMPROF_SERVER_H
+#define VLMPROF_SERVER_H
+#include "vlmprof_chat.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vp_server vp_server;
+
+typedef struct vp_server_options {
+    const char *url;         /* http:// or https://, with or without /v1 or an API's path; no user, no password */
+    vp_chat_api api;
+    const char *api_key;     /* sent as "Authorization: Bearer"; NULL: none. It is in no message */
+    int32_t connect_timeout_ms;
+    int32_t idle_timeout_ms; /* longest wait without a byte of the answer, the wait for the first one included */
+    int32_t total_timeout_ms; /* of one attempt */
+    int32_t max_retries;     /* of a request, see vp_exchange */
+    size_t most_bytes;       /* of one answer */
+    const char *ca_file;     /* certificates that are trusted, PEM; NULL: the system's */
+} vp_server_options;
+/* 10 s to connect, 600 s idle, 3600 s in all, 2 retries, 64 MiB. */
+VP_API vp_server_options vp_server_options_default(void);
+
+/* Opens libcurl and checks the URL; connects to nothing.
+ * out:     server  on success only; release with vp_server_close
+ * returns: VP_OK; VP_ERR_UNSUPPORTED: no libcurl (error->text says which package has it), or a system without epoll;
+ *          VP_ERR_FORMAT: the URL; VP_ERR_RANGE: an option; VP_ERR_MEMORY
+ * rule:    TLS certificates are verified; no redirect is followed; no proxy is used for loopback addresses. HTTP/1.1:
+ *          each request in flight has a connection of its own, and idle ones are kept. Compression is not asked for
+ *          (a compressor holds bytes back, and the stamps would show when); a compressed answer is read all the same
+ * threads: one server per thread */
+VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error);
+/* Breaks off what is in flight; its exchanges stay the caller's. NULL is allowed. */
+VP_API void vp_server_close(vp_server *server);
+/* The base URL as it is used: without /v1 and without a slash at its end. */
+VP_API const char *vp_server_url(const vp_server *server);
+/* "libcurl/7.88.1 OpenSSL/3.0.19 ..." */
+VP_API const char *vp_server_library(const vp_server *server);
+
+typedef enum vp_exchange_state { VP_EXCHANGE_NEW, VP_EXCHANGE_WAITING, VP_EXCHANGE_SENT, VP_EXCHANGE_ANSWERED,
+                                 VP_EXCHANGE_DONE, VP_EXCHANGE_FAILED } vp_exchange_state;
+
+/* A request and what came of it. Times are of vp_clock_ns; 0: it did not come to that.
+ * Retries: an attempt is made again when no byte of an answer's body arrived and the connection was refused, reset or
+ * closed before, or the status is 429, 502, 503 or 504; after 0.5, 1, 2 ... s or after Retry-After. A server that asks
+ * for more than 60 s is not asked again. The times are the last attempt's; attempts > 1 marks that.
+ * Stamps: sent_ns is when the write returned that carried the first bytes of the request, after connecting and TLS, and
+ * uploaded_ns the same of its last bytes; what the system's socket still holds then is on its way. The others are when
+ * libcurl handed the bytes over, right after it read them from the socket; what arrived together has
+ * one stamp.
+ * The API key, where it has 8 characters or more, is replaced by [key] in all that a server sends back. */
+typedef struct vp_exchange {
+    const char *body; size_t body_bytes; /* in; the caller's until it is DONE or FAILED */
+    int64_t scheduled_ns;                /* in: do not send before; 0: at once */
+    void *user;                          /* in: the caller's */
+    vp_exchange_state state;
+    int64_t start_ns;                    /* handed to libcurl: what TTFT and E2E are counted from */
+    int64_t sent_ns, uploaded_ns;        /* first and last byte sent */
+    int64_t headers_ns, end_ns;          /* headers read, body ended (or the attempt failed) */
+    int is_new_connection;               /* truth: it had to connect first */
+    int http_status;                     /* 0: none */
+    int32_t attempts;
+    vp_chat_reply reply;
+    vp_result result;                    /* of a DONE or FAILED one */
+    vp_error error;                      /* the same with its reason */
+} vp_exchange;
+VP_API void vp_exchange_free(vp_exchange *exchange); /* the reply; body and user are the caller's */
+
+/* Takes a NEW exchange; vp_server_step sends it when it is due.
+ * returns: VP_OK; VP_ERR_STATE: it is not NEW; VP_ERR_MEMORY */
+VP_API vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error);
+
+/* Works until an exchange is DONE or FAILED, or until the clock shows until_ns (0: no limit).
+ * out:     finished  that exchange; NULL: until_ns came, or nothing is in flight
+ * returns: VP_OK, also for a FAILED exchange; VP_ERR_INTERRUPTED: a signal came (the wait can go on); VP_ERR_MEMORY;
+ *          VP_ERR_DEVICE: libcurl or the system failed as a whole
+ * An exchange that failed has result VP_ERR_DEVICE: the server is away, refuses (its status and words are in the error)
+ * or breaks off; VP_ERR_FORMAT: it answers nonsense; VP_ERR_RANGE: an answer above most_bytes; VP_ERR_MEMORY */
+VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **finished, vp_error *error);
+
+/* Sends one exchange and waits for its end.
+ * returns: as its result; VP_ERR_INTERRUPTED: a signal came, and the exchange was broken off */
+VP_API vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_error *error);
+
+/* GET of a path below the base URL ("/v1/models", "/props"), for what a server says of itself.
+ * out:     text, bytes  on success only; malloc'ed, followed by a NUL that is not counted
+ *          status       of HTTP; text is set for a status below 400 only
+ * returns: VP_OK; as vp_server_ask */
+VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes,
+                               vp_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_SERVER_H */

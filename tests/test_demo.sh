@@ -1,0 +1,15 @@
+#!/bin/bash
+# slow: compiles a copy of the tree
+# Proves that `make demo` works in a fresh copy of the tree, next to an nvcc that it does not use because there is no GPU driver.
+cd "$(dirname "$0")/.." || exit 1
+CC=${CC:-cc}
+. tests/check.sh
+unset MAKEFLAGS MFLAGS MAKELEVEL
+files=$(git ls-files -co --exclude-standard 2>/dev/null)
+mkdir "$work/copy" && tar -cf - $(if [ -n "$files" ]; then ls -d $files; else ls | grep -vxE 'build|vlmprof'; fi) | tar -xf - -C "$work/copy"
+check "make demo in a copy of the tree" make -C "$work/copy" demo CC="$CC" NVCC=/opt/none/nvcc GPU_DRIVER= DEMO_SAMPLES=2
+cp "$work/out" "$work/demo"
+check "make demo says that GPU code is left out" grep -q "^No GPU driver here" "$work/demo"
+check "make demo has results and a report" [ "$(ls "$work/copy/build/demo"/*.json | wc -l)" -ge 24 -a -s "$work/copy/build/demo/report/report.html" ]
+echo "test_demo: $passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
