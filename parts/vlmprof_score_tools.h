@@ -280,13 +280,15 @@ static char vp_impl_tool_extract(vp_impl_score_pool *pool, vp_impl_score_span sp
     vp_impl_score_give_back(pool, &before);
     return best.letter;
 }
-/* the given choices that are one letter each; without choices A to D */
+/* the given choices where they are capital letters; as many letters as there are options; without options A to D */
 static void vp_impl_tool_choices(const vp_score_sample *sample, char letters[33]) {
-    size_t i, count = 0;
-    for (i = 0; i < sample->option_count && count < 32; i++)
-        if (sample->options[i][0] && !sample->options[i][1]) letters[count++] = sample->options[i][0];
+    size_t i, count = sample->option_count < 26 ? sample->option_count : 26;
+    int are_letters = count > 0;
+    for (i = 0; i < count; i++)
+        are_letters &= sample->options[i][0] >= 'A' && sample->options[i][0] <= 'Z' && !sample->options[i][1];
+    if (!count) count = 4;
+    for (i = 0; i < count; i++) letters[i] = are_letters ? sample->options[i][0] : (char)('A' + i);
     letters[count] = 0;
-    if (count != sample->option_count || !count) memcpy(letters, "ABCD", 5);
 }
 static void vp_impl_tool_mcq_lmms(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     char letters[33], letter;

@@ -42,7 +42,7 @@ cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/m
 cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h
 cli/model/:                 subjects cli/base/ cli/model/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/model/image.h cli/tile/
-cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/score/
+cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/formats/ cli/score/
 cli/formats/:               vlmprof.h vlmprof_file vlmprof_unicode cli/base/ cli/formats/
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/

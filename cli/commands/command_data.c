@@ -351,7 +351,7 @@ static int run_command(const struct options *options) {
 const struct command command_data = {
     "data",
     "FILE..",
-    "show what a data file says: format, samples, prompts, metric; or convert it to vlmprof JSONL",
+    "show what a data file says: format, samples, prompts, metric",
     "vlmprof data MMStar.tsv   # DocVQA.parquet, messages.jsonl, llava.json ..; --json prints every sample",
     SIZE_MAX,
     DATA_OPTIONS,

@@ -7,6 +7,7 @@
 #include "commands/commands.h"
 #include "score/score_captions.h"
 #include "score/score_groups.h"
+#include "score/score_pairs.h"
 #include "score/score_rules.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
@@ -22,6 +23,8 @@ static const struct option_spec SCORE_OPTIONS[] = {
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
+    {"baseline", TEXT, "FILE", NULL, 0, 0, NULL,
+     "score this file too, by the same rule, and compare row by row: mean difference and interval, paired by id"},
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
@@ -58,16 +61,21 @@ static int score_captions(struct score_job *job, int metric) {
 
 static int run_command(const struct options *options) {
     struct score_job job;
+    struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
     const struct score_rule *rule;
     int code;
     memset(&job, 0, sizeof job);
     job.options = options;
     job.name = text_of(options, "metric");
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
+    if (is_given(options, "baseline")) job.pairs = &pairs;
+    if (job.pairs && is_corpus(rule))
+        return complain(EXIT_USAGE, "--baseline: %s is of a whole corpus, and has no score a row", job.name);
     code = score_read(&job);
     if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS))
         code = score_sets(&job, rule->metric);
     else if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
+    pairs_free(&pairs);
     free(job.text);
     free((void *)job.lines);
     free(job.line_bytes);

@@ -6,7 +6,9 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "score/score_answers.h"
 #include "score/score_circles.h"
+#include "score/score_pairs.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
@@ -331,7 +333,8 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     } else trouble = read_row(scoring, rule->metric, &parsed->json, writer);
     if (!trouble && !is_corpus(rule)) {
         const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)rule->metric);
-        vp_score_cleaning cleaning = cleaning_of(text_of(job->options, "clean"), info);
+        const char *clean = has_option(job->options, "clean") ? text_of(job->options, "clean") : "rule";
+        vp_score_cleaning cleaning = cleaning_of(clean, info);
         result = scoring_run(scoring, (vp_score_metric)rule->metric, cleaning, &outcome);
         if (result != VP_OK) trouble = vp_result_text(result);
     }
@@ -341,6 +344,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
     job->unread_count += outcome.is_unread != 0;
+    if (job->pairs && parsed->json.node_count) pairs_add(job->pairs, &parsed->json, outcome.is_unparsed ? 0 : outcome.score);
     if (job->circles && isfinite(outcome.score)) circles_add(job->circles, &parsed->json, outcome.score);
     tally_add(&job->tally, outcome.score, outcome.is_unparsed,
               scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0]);
@@ -396,13 +400,29 @@ void score_list(struct score_job *job, const vp_json *json, uint32_t list) {
     }
 }
 
+/* Makes rows of an answer file of another tool. */
+static int take_answers(struct score_job *job, const char *path) {
+    enum answers_kind kind = answers_kind(job->text, job->text_bytes);
+    struct text_buffer rows = {NULL, 0, 0};
+    int code;
+    if (kind == ANSWERS_NONE) return 0;
+    if (kind == ANSWERS_VLMEVALKIT && !strcmp(path, "-"))
+        return complain(EXIT_USAGE, "a table of VLMEvalKit is read from a file, not from stdin");
+    code = answers_convert(kind, job->source, job->text, job->text_bytes, &rows);
+    free(job->text);
+    job->text = rows.data;
+    job->text_bytes = rows.bytes;
+    if (!code) print_note("vlmprof: %s: answers of %s\n", job->source, answers_tool(kind));
+    return code;
+}
 int score_read(struct score_job *job) {
-    const char *path = job->options->operand_count ? job->options->operands[0] : "-";
+    const char *path = job->path ? job->path : job->options->operand_count ? job->options->operands[0] : "-";
     vp_error error = {VP_OK, -1, "", ""};
     struct text_buffer text = {NULL, 0, 0};
     char piece[65536];
     size_t bytes;
     vp_result result;
+    int code;
     job->source = strcmp(path, "-") ? path : "stdin";
     if (strcmp(path, "-")) {
         result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a JSONL file")
@@ -417,10 +437,32 @@ int score_read(struct score_job *job) {
         job->text = text.data;
         job->text_bytes = text.bytes;
     }
+    if ((code = take_answers(job, path)) != 0) return code;
     score_lines(job);
     return job->line_count ? 0 : complain(EXIT_INPUT, "%s: there is no line in it", job->source);
 }
 
+/* Scores the rows of --baseline by the same rule, and pairs them with the job's by their ids. */
+static int score_baseline(struct score_job *job, const struct score_rule *rule) {
+    struct score_job other;
+    struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
+    int code;
+    memset(&other, 0, sizeof other);
+    other.options = job->options;
+    other.name = job->name;
+    other.path = text_of(job->options, "baseline");
+    other.pairs = &pairs;
+    other.is_silent = 1;
+    code = score_read(&other);
+    if (!code) code = score_rows(&other, rule);
+    if (!code) code = pairs_join(job->pairs, &pairs, job->source, other.source);
+    pairs_free(&pairs);
+    free(other.text);
+    free((void *)other.lines);
+    free(other.line_bytes);
+    free(other.line_numbers);
+    return code;
+}
 int score_rows(struct score_job *job, const struct score_rule *rule) {
     struct scoring scoring;
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -436,21 +478,24 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         line.bytes = 0;
         vp_json_writer_init_sink(&writer, text_sink, &line, 0);
         score_row(job, rule, &scoring, &parsed, i, &writer);
-        code = score_put_line(&writer, &line, job->source);
+        if (!job->is_silent) code = score_put_line(&writer, &line, job->source);
     }
-    if (!code && is_given(job->options, "json")) {
+    if (!code && !job->is_silent && job->pairs) code = score_baseline(job, rule);
+    if (!code && !job->is_silent && is_given(job->options, "json")) {
         line.bytes = 0;
         summary_begin(&writer, &line);
         tally_put(&writer, &job->tally, job->name);
         if (is_tool) put_int(&writer, "unread", job->unread_count);
         circles_put(&writer, &circles);
+        if (job->pairs) pairs_put(&writer, job->pairs);
         code = summary_end(&writer, &line, job->source);
     }
-    if (!code) tally_print(&job->tally, job->name);
-    if (!code && job->unread_count)
+    if (!code && !job->is_silent) tally_print(&job->tally, job->name);
+    if (!code && job->pairs && !job->is_silent) pairs_print(job->pairs);
+    if (!code && !job->is_silent && job->unread_count)
         print_note("vlmprof: %lld answers could not be read by the rule and count as wrong\n",
                    (long long)job->unread_count);
-    if (!code) circles_print(&circles);
+    if (!code && !job->is_silent) circles_print(&circles);
     circles_free(&circles);
     if (!code && job->bad_lines)
         code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects: their rows say why", job->source,

@@ -9,6 +9,7 @@
 #include "vlmprof_score.h"
 
 struct circles;
+struct pairs;
 struct score_job {
     const struct options *options;
     const char *name, *source;     /* the metric as it was asked for; the file, or "stdin" */
@@ -19,6 +20,9 @@ struct score_job {
     int bad_lines; /* how many lines are no JSON objects */
     int by_words;  /* truth: captions are words already, white space separates them */
     int64_t unread_count;    /* rules of other tools: answers that the rule could not read */
+    const char *path;        /* NULL: the operand */
+    struct pairs *pairs;     /* scores by id, for --baseline; NULL: it is not given */
+    int is_silent;           /* truth: the rows of --baseline itself: nothing is printed */
     struct circles *circles; /* questions of circular rows; NULL: of another rule */
 };
 
