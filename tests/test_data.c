@@ -6,6 +6,7 @@
 #include "formats/picture_header.h"
 #include "formats/sha256.h"
 #include "formats/table.h"
+#include "model/other_image.h"
 #include "support/command.h"
 
 #include <math.h>
@@ -414,6 +415,71 @@ static void test_small(void) {
     CHECK(!picture_size((const unsigned char *)"GIF89a\x05", 7, &width, &height));
 }
 
+static void test_pictures(void) {
+    static const struct { const char *name; int32_t width, height; } pictures[] = {{"g1.gif", 33, 21}, {"w0.webp", 7, 5}};
+    for (size_t i = 0; i < 2; i++) {
+        char path[200];
+        size_t bytes = 0, wanted_bytes = 0;
+        int32_t width = 0, height = 0;
+        char *file, *wanted;
+        vp_error error = {VP_OK, -1, "", ""};
+        vp_image image = {0, 0, NULL};
+        vp_result result;
+        check_case("any_image_decode: %s as Pillow reads it", pictures[i].name);
+        snprintf(path, sizeof path, "tests/golden/datasets/pictures/%s", pictures[i].name);
+        file = check_read(path, &bytes);
+        strcat(path, ".rgb");
+        wanted = check_read(path, &wanted_bytes);
+        if (!CHECK(file && wanted)) return;
+        result = any_image_decode((const uint8_t *)file, bytes, &image, &error);
+        if (result == VP_ERR_UNSUPPORTED && strstr(error.text, "libwebp is not installed")) check_skip(pictures[i].name, "libwebp is not installed");
+        else if (CHECK(result == VP_OK && image.width_px == pictures[i].width && image.height_px == pictures[i].height)) {
+            CHECK(wanted_bytes == (size_t)image.width_px * (size_t)image.height_px * 3 && !memcmp(image.rgb, wanted, wanted_bytes));
+            CHECK(any_image_size((const uint8_t *)file, bytes, &width, &height, NULL) == VP_OK && width == image.width_px && height == image.height_px);
+            vp_image_free(&image);
+            CHECK(any_image_decode((const uint8_t *)file, bytes * 2 / 3, &image, &error) == VP_ERR_FORMAT);
+        }
+        free(file);
+        free(wanted);
+    }
+    check_case("sweep: a TIFF picture is a failed sample, with a hint");
+    put_file("/tiff.jsonl", "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"t0.tif\"}\n");
+    CHECK_INT(cli("data --image_dir tests/golden/datasets/pictures %F/tiff.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "TIFF pictures are not decoded: convert them to PNG"));
+}
+/* the result file of the sweep, whatever its configuration is called */
+static const char *only_result(void) {
+    static char path[700];
+    DIR *folder_of = opendir(in_folder("swept"));
+    struct dirent *entry;
+    while (folder_of && (entry = readdir(folder_of)) != NULL)
+        if (strstr(entry->d_name, ".json") && !strstr(entry->d_name, "journal")) snprintf(path, sizeof path, "%s/swept/%s", folder, entry->d_name);
+    if (folder_of) closedir(folder_of);
+    return path;
+}
+static void test_sweep(void) {
+    static const char command[] = "sweep --synthetic tiny --tier_list low --max_new_tokens 2 --num_samples 9 --num_runs_per_sample 1 --threads 1 "
+                                  "--num_active_blocks_list 2 --top_k_list 2 --quiet --output_dir %F/swept --data ";
+    char line[600];
+    document d;
+    uint32_t rows;
+    int ok = 0, failed = 0;
+    check_case("sweep --data: rows of a table, a row that is damaged, a row with two pictures");
+    put_file("/rows.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"What?\"}]}\nnot JSON\n{\"messages\": [{\"role\": \"user\", \"content\": ["
+             "{\"type\": \"image_url\", \"image_url\": {\"url\": \"file://a.png\"}}, {\"type\": \"image_url\", \"image_url\": {\"url\": \"file://a.png\"}}]}]}\n");
+    snprintf(line, sizeof line, "%s%s", command, "%F/rows.jsonl");
+    cli(line);
+    CHECK(last.code == 0 || last.code == 1);
+    if (!CHECK(load(&d, only_result()))) return;
+    rows = member(&d, 0, "per_sample_results");
+    for (uint32_t i = rows + 1; i < d.nodes[rows].end; i = d.nodes[i].end) {
+        ok += is(&d, member(&d, i, "status"), "ok");
+        failed += is(&d, member(&d, i, "status"), "failed");
+    }
+    CHECK_INT(ok, 1);
+    CHECK_INT(failed, 2);
+    unload(&d);
+}
 int main(void) {
     int shared;
     if (!command_begin("data")) return 1;
@@ -429,5 +495,7 @@ int main(void) {
     test_groups();
     test_names();
     test_small();
+    test_pictures();
+    test_sweep();
     return command_end("test_data");
 }

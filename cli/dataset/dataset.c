@@ -10,6 +10,7 @@
 #include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
+#include "model/other_image.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
@@ -629,7 +630,7 @@ static int read_image_size(struct dataset *dataset, const char *path, struct ent
     size_t bytes = 0;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
     if (result == VP_OK)
-        result = vp_image_size((const uint8_t *)file, bytes, &entry->width_px, &entry->height_px, &error);
+        result = any_image_size((const uint8_t *)file, bytes, &entry->width_px, &entry->height_px, &error);
     free(file);
     if (result == VP_OK) return 0;
     if (result == VP_ERR_MEMORY) return complain_result(exit_code_of(result), path, result, &error);
@@ -814,6 +815,18 @@ static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const 
     hash = hash_text(hash_text(hash_text(hash, sample->record), sample->prompt), image);
     return hash_number(hash, sample->id);
 }
+/* Says which sampled rows cannot be used: each is a failed sample, the others go on. */
+static void tell_bad_rows(const struct dataset *dataset) {
+    const char *reason = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < dataset->count; i++) {
+        if (!dataset->samples[i].reason) continue;
+        if (!count++) reason = dataset->reasons[dataset->samples[i].reason - 1];
+    }
+    if (count)
+        complain(0, "%s: %zu of %zu samples cannot be used and will fail; %.400s", dataset->path, count, dataset->count,
+                 reason);
+}
 /* Reads every sample once, so that mistakes in it are reported before anything is measured, and keeps what a plan
  * needs. Returns 0 or an exit code. */
 static int check_samples(struct loader *loader) {
@@ -847,6 +860,7 @@ static int check_samples(struct loader *loader) {
     }
     sample_free(&before);
     close_progress();
+    if (!code && dataset->kind == KIND_TABLE) tell_bad_rows(dataset);
     /* for a file whose name says nothing */
     if (!dataset->defaults) dataset->defaults = same;
     return code;
