@@ -358,6 +358,23 @@ static void test_groups(void) {
     CHECK_INT(cli_with("score --json --metric mcq_circular_vlmevalkit", rows, in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\"mean\": 0.5, ") && strstr(last.out, "\"groups\": 3, \"group_mean\": 0.3333333333333333, \"group_interval\": ["));
 }
+static void test_answers(void) {
+    check_case("score: answers of lmms-eval and VLMEvalKit, by category, against a baseline");
+    put_file("/lmms.jsonl", "{\"doc_id\": 0, \"doc\": {\"category\": \"x\"}, \"target\": \"A\", \"resps\": [[\"A. x\"]], \"filtered_resps\": [\"A. x\"]}\n"
+             "{\"doc_id\": 1, \"doc\": {\"category\": \"y\", \"options\": \"['a', 'b']\"}, \"target\": \"B\", \"resps\": [[\"B\"]], \"filtered_resps\": [[\"B\"]]}\n");
+    put_file("/base.jsonl", "{\"id\": 0, \"prediction\": \"B\", \"answer\": \"A\"}\n{\"id\": 1, \"prediction\": \"B\", \"answer\": \"B\"}\n");
+    CHECK_INT(cli("score --json --metric mcq_lmms --by category --baseline %F/base.jsonl %F/lmms.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "\"mean\": 1.0, ") && strstr(last.out, "\"pairs\": 2, \"difference\": 0.5, ") && strstr(last.out, "\"by\": {\"x\": {"));
+    CHECK(last.err && strstr(last.err, "answers of lmms-eval") && strstr(last.err, "1 rows better, 0 worse"));
+    put_file("/vk.tsv", "index\tquestion\tA\tB\tanswer\tprediction\n0\tq\tx\ty\tA\tA\n1\tq\tx\tNone\tA\tThe answer is B\n");
+    CHECK_INT(cli("score --metric mcq_vlmevalkit %F/vk.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "{\"id\": 1, \"parsed\": \"Z\", \"score\": 0.0}"));
+    CHECK_INT(cli("rescore --metric mcq_vlmevalkit %F/vk.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "{\"id\": 0, \"parsed\": \"A\", \"score\": 1.0}"));
+    REFUSED("rescore %F/vk.tsv", 2, "--metric M");
+    write_file(in_folder("vk.xlsx"), "PK\3\4....", 8);
+    REFUSED("score --metric mcq_vlmevalkit %F/vk.xlsx", 3, "save it as TSV");
+}
 static void test_names(void) {
     char *text = check_read("tests/golden/datasets/aliases.jsonl", NULL);
     document d;
@@ -493,6 +510,7 @@ int main(void) {
     test_output();
     test_scores(shared);
     test_groups();
+    test_answers();
     test_names();
     test_small();
     test_pictures();

@@ -155,7 +155,8 @@ static int read_indexes(struct gif *gif, uint8_t *indexes, size_t count) {
     uint16_t *prefix = resize(NULL, (size_t)code_most, sizeof *prefix);
     uint8_t *suffix = resize(NULL, (size_t)code_most, 1), *stack = resize(NULL, (size_t)code_most + 1, 1);
     struct gif_bits bits = {0, 0, 0};
-    int least = gif->at < gif->end ? *gif->at++ : 0, width = least + 1, clear = 1 << least, next = clear + 2, before = -1;
+    int least = gif->at < gif->end ? *gif->at++ : 0, width = least + 1, clear = 1 << least, next = clear + 2,
+        before = -1;
     size_t filled = 0;
     uint8_t first = 0;
     while (least >= 2 && least <= 8 && filled < count) {

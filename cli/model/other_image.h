@@ -1,5 +1,5 @@
-/* other_image.h: picture files beyond PNG and JPEG: WebP by libwebp, which is opened at run time, and GIF's first frame.
- * The bytes of any picture file come in; the size, or upright RGB, comes out. */
+/* other_image.h: picture files beyond PNG and JPEG: WebP by libwebp, which is opened at run time, and GIF's first
+ * frame. The bytes of any picture file come in; the size, or upright RGB, comes out. */
 #ifndef VLMPROF_CLI_OTHER_IMAGE_H
 #define VLMPROF_CLI_OTHER_IMAGE_H
 #include "vlmprof_image.h"

@@ -1,6 +1,6 @@
 /* score_answers.c: answer files of other tools as rows of the score command.
- * lmms-eval writes a line a sample: doc (the row of its data set), target, filtered_resps. VLMEvalKit writes the data set's
- * table again, with a column "prediction". */
+ * lmms-eval writes a line a sample: doc (the row of its data set), target, filtered_resps. VLMEvalKit writes the data
+ * set's table again, with a column "prediction". */
 #include "score/score_answers.h"
 
 #include "base/console.h"
@@ -32,7 +32,8 @@ const char *answers_tool(enum answers_kind kind) {
 }
 
 /* ---- lmms-eval */
-static void put_member(vp_json_writer *writer, const char *key, const vp_json *json, uint32_t object, const char *from) {
+static void put_member(vp_json_writer *writer, const char *key, const vp_json *json, uint32_t object,
+                       const char *from) {
     if (!has_value(json, object, from)) return;
     vp_json_key(writer, key);
     json_node(writer, json, vp_json_get(json, object, from));
@@ -93,7 +94,8 @@ static void put_target(vp_json_writer *writer, const vp_json *json, uint32_t doc
     free(text);
 }
 static void put_lmms_row(vp_json_writer *writer, const vp_json *json) {
-    static const char *const more[] = {"category", "question_type", "answer_type", "precision", "dataset", "question_id"};
+    static const char *const more[] = {"category",  "question_type", "answer_type",
+                                       "precision", "dataset",       "question_id"};
     uint32_t doc = vp_json_get(json, 0, "doc");
     char *answer = first_text(json, vp_json_get(json, 0, "filtered_resps"));
     if (!answer) answer = first_text(json, vp_json_get(json, 0, "resps"));
@@ -124,10 +126,12 @@ static int convert_lmms(const char *path, const char *text, size_t bytes, struct
             continue;
         }
         if (parse_json(&parsed, line, length, &error) != VP_OK || !node_is(&parsed.json, 0, VP_JSON_OBJECT))
-            code = complain(EXIT_INPUT, "%s: line %zu: %s", path, number, error.text[0] ? error.text : "expected a JSON object");
+            code = complain(EXIT_INPUT, "%s: line %zu: %s", path, number,
+                            error.text[0] ? error.text : "expected a JSON object");
         else {
             put_lmms_row(&writer, &parsed.json);
-            if (vp_json_finish(&writer) != VP_OK) code = complain(EXIT_INPUT, "%s: line %zu cannot be read", path, number);
+            if (vp_json_finish(&writer) != VP_OK)
+                code = complain(EXIT_INPUT, "%s: line %zu cannot be read", path, number);
             text_add(out, "\n", 1);
         }
         line += length + 1;
@@ -177,7 +181,8 @@ static void put_vlmevalkit_row(vp_json_writer *writer, struct cells *cells, size
     put_letters(writer, cells);
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         size_t column = cells_column(cells, more[i]);
-        if (column != SIZE_MAX && !cell_said(cells, column).is_missing) put_text(writer, more[i], cell_said(cells, column).text);
+        if (column != SIZE_MAX && !cell_said(cells, column).is_missing)
+            put_text(writer, more[i], cell_said(cells, column).text);
     }
     vp_json_end_object(writer);
 }
@@ -203,7 +208,9 @@ static int convert_vlmevalkit(const char *path, struct text_buffer *out) {
 int answers_convert(enum answers_kind kind, const char *path, const char *text, size_t bytes, struct text_buffer *out) {
     text_add(out, "", 0);
     if (kind == ANSWERS_SPREADSHEET)
-        return complain(EXIT_INPUT, "%s is a spreadsheet: save it as TSV (python3 -c \"import pandas,sys; "
-                        "pandas.read_excel(sys.argv[1]).to_csv(sys.argv[2], sep='\\t', index=False)\" IN.xlsx OUT.tsv)", path);
+        return complain(EXIT_INPUT,
+                        "%s is a spreadsheet: save it as TSV (python3 -c \"import pandas,sys; "
+                        "pandas.read_excel(sys.argv[1]).to_csv(sys.argv[2], sep='\\t', index=False)\" IN.xlsx OUT.tsv)",
+                        path);
     return kind == ANSWERS_LMMS ? convert_lmms(path, text, bytes, out) : convert_vlmevalkit(path, out);
 }

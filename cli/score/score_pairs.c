@@ -14,7 +14,8 @@ void pairs_add(struct pairs *pairs, const vp_json *json, double score) {
         pairs->capacity = pairs->capacity * 2 + 1024;
         pairs->rows = resize(pairs->rows, pairs->capacity, sizeof *pairs->rows);
     }
-    pairs->rows[pairs->count].id = hash_bytes(HASH_START, json->text + json->nodes[id].start, (size_t)json->nodes[id].bytes);
+    pairs->rows[pairs->count].id =
+        hash_bytes(HASH_START, json->text + json->nodes[id].start, (size_t)json->nodes[id].bytes);
     pairs->rows[pairs->count++].score = score;
 }
 static int by_id(const void *left_item, const void *right_item) {
@@ -34,8 +35,9 @@ int pairs_join(struct pairs *pairs, struct pairs *baseline, const char *name, co
             pairs->second[pairs->joined++] = pairs->rows[i++].score;
         }
     }
-    return pairs->joined ? 0
-                         : complain(EXIT_INPUT, "--baseline %s: no row has the id of a scored row of %s", baseline_name, name);
+    return pairs->joined
+               ? 0
+               : complain(EXIT_INPUT, "--baseline %s: no row has the id of a scored row of %s", baseline_name, name);
 }
 static int estimate(const struct pairs *pairs, vp_paired *paired) {
     double *scratch = resize(NULL, pairs->joined + 1, sizeof *scratch);
@@ -59,8 +61,8 @@ void pairs_print(const struct pairs *pairs) {
         worse += pairs->second[i] < pairs->first[i];
     }
     print_note("vlmprof: against the baseline over %zu pairs: mean difference %+.6f, 95 %% interval %+.6f to %+.6f "
-               "(paired); %zu rows better, %zu worse\n", pairs->joined, paired.mean.value, paired.mean.low, paired.mean.high,
-               better, worse);
+               "(paired); %zu rows better, %zu worse\n",
+               pairs->joined, paired.mean.value, paired.mean.low, paired.mean.high, better, worse);
 }
 void pairs_free(struct pairs *pairs) {
     free(pairs->rows);

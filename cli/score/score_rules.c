@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "score/score_answers.h"
+#include "score/score_by.h"
 #include "score/score_circles.h"
 #include "score/score_pairs.h"
 #include "vlmprof_file.h"
@@ -344,7 +345,11 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
     job->unread_count += outcome.is_unread != 0;
-    if (job->pairs && parsed->json.node_count) pairs_add(job->pairs, &parsed->json, outcome.is_unparsed ? 0 : outcome.score);
+    if (job->by && parsed->json.node_count)
+        by_add(job->by, &parsed->json, text_of(job->options, "by"), job->tally.is_binary, outcome.score,
+               outcome.is_unparsed);
+    if (job->pairs && parsed->json.node_count)
+        pairs_add(job->pairs, &parsed->json, outcome.is_unparsed ? 0 : outcome.score);
     if (job->circles && isfinite(outcome.score)) circles_add(job->circles, &parsed->json, outcome.score);
     tally_add(&job->tally, outcome.score, outcome.is_unparsed,
               scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0]);
@@ -488,10 +493,12 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         if (is_tool) put_int(&writer, "unread", job->unread_count);
         circles_put(&writer, &circles);
         if (job->pairs) pairs_put(&writer, job->pairs);
+        if (job->by) by_put(&writer, job->by, job->name);
         code = summary_end(&writer, &line, job->source);
     }
     if (!code && !job->is_silent) tally_print(&job->tally, job->name);
     if (!code && job->pairs && !job->is_silent) pairs_print(job->pairs);
+    if (!code && job->by) by_print(job->by);
     if (!code && !job->is_silent && job->unread_count)
         print_note("vlmprof: %lld answers could not be read by the rule and count as wrong\n",
                    (long long)job->unread_count);

@@ -10,6 +10,7 @@
 
 struct circles;
 struct pairs;
+struct score_groups_by;
 struct score_job {
     const struct options *options;
     const char *name, *source;     /* the metric as it was asked for; the file, or "stdin" */
@@ -23,6 +24,7 @@ struct score_job {
     const char *path;        /* NULL: the operand */
     struct pairs *pairs;     /* scores by id, for --baseline; NULL: it is not given */
     int is_silent;           /* truth: the rows of --baseline itself: nothing is printed */
+    struct score_groups_by *by; /* tallies of --by; NULL: it is not given */
     struct circles *circles; /* questions of circular rows; NULL: of another rule */
 };
 
