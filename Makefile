@@ -90,7 +90,7 @@ SYSTEM := -ldl -lm
 HEADERS := vlmprof.h $(wildcard parts/vlmprof_*.h)
 LIB_SOURCES := $(wildcard parts/lib/*.c)
 ENGINE_SOURCES := $(wildcard parts/engine/*.c)
-CLI_SOURCES := $(wildcard cli/*/*.c)
+CLI_SOURCES := $(wildcard cli/*/*.c cli/*/*/*.c)
 HEADER_OBJECTS = $(HEADERS:%.h=$(B)/%.o) $(LIB_SOURCES:%.c=$(B)/%.o)
 ENGINE_OBJECTS = $(ENGINE_SOURCES:%.c=$(B)/%.o) $(B)/vlmprof_kernels.o
 GUIDES := $(wildcard cli/guides/*.txt)
@@ -133,8 +133,11 @@ $(DECLARED:=.seen): $(B)/declared/%.seen: % | $(PROBED)
 $(DECLARED): %: %.seen
 	@:
 COMPILED = $(HEADER_OBJECTS) $(ENGINE_OBJECTS) $(CLI_OBJECTS) $(HOOKED_OBJECTS) $(B)/cli.o $(B)/vlmprof_cuda.o $(E)/vlmprof_emulated.o $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
+# a build folder of older rules has no such files: its objects are compiled again
+$(B)/rules-2:
+	@mkdir -p $(B) && touch $@
 $(COMPILED): D := od
-$(COMPILED): | $(DECLARED)
+$(COMPILED): $(B)/rules-2 | $(DECLARED)
 OBJECTS_DEPEND := $(if $(wildcard $(B)/*.od),$(shell sed -E 's#(^| )(\./)?(vlmprof|parts/vlmprof_[a-z]+)\.h#\1$(B)/declared/\3.h#g' $(B)/*.od >$(B)/od.$$$$ && \
     mv $(B)/od.$$$$ $(B)/objects.mk && echo $(B)/objects.mk))
 
@@ -162,13 +165,18 @@ $(B)/cli/%.o: cli/%.c | $(PROBED)
 # the guides as arrays of lines; cli/help/guide.h declares them. The line {terms} becomes two for each term of cli/base/metrics.h.
 $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
-	@{ echo '#include "help/guide.h"'; echo '#include "base/metrics.h"'; \
+	@{ echo '#include "help/guide.h"'; echo '#include "results/fields.h"'; echo '#include "results/knobs.h"'; \
+	echo '#define FIRST(first, ...) first'; \
+	echo '#define ROW_LINES(S, type, key, value, ...) "  " #key, "      " FIRST(__VA_ARGS__, 0),'; \
+	echo '#define AT_LINES(S, type, key, member, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \
+	echo '#define KNOB_LINES(id, key, words, ...) "  " key, "      " words,'; \
+	echo '#define ELSE_LINES(type, key, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \
 	echo '#define LINES(key, unit, meaning) "  " key, "      " meaning,'; \
-	for guide in $(GUIDES); do echo "static const char *const $$(basename $$guide .txt)_lines[] = {"; sed -e 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/",/; s/^"{terms}",$$/METRIC_ROWS(LINES) TERM_ROWS(LINES)/' $$guide; echo '};'; done; \
+	for guide in $(GUIDES); do echo "static const char *const $$(basename $$guide .txt)_lines[] = {"; sed -e 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/",/; s/^"{knobs}",$$/KNOB_ROWS(KNOB_LINES)/; s/^"{terms}",$$/METRIC_ROWS(LINES) TERM_ROWS(LINES)/; s/^"{keys of .*}",$$/\U&/; s/^"{KEYS OF A \(.*\)}",$$/\1_KEYS(ROW_LINES, AT_LINES, ELSE_LINES)/' $$guide; echo '};'; done; \
 	echo 'const struct guide GUIDES[] = {'; \
 	for guide in $(GUIDES); do name=$$(basename $$guide .txt); echo "{\"$$name\", $${name}_lines, sizeof $${name}_lines / sizeof *$${name}_lines},"; done; \
 	echo '{NULL, NULL, 0}};'; } >$@
-$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/base/metrics.h | $(PROBED)
+$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/base/metrics.h cli/results/fields.h cli/results/knobs.h | $(PROBED)
 	@echo "cc  $(GUIDES)"
 	@$(CC) $(HEADER_FLAGS) -c $< -o $@
 # the pages' style sheets and scripts as arrays of lines, page.css as PAGE_CSS; cli/page/page.h declares them

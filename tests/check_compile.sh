@@ -61,7 +61,7 @@ for pair in "gcc -std=c11 -x c" "clang -std=c11 -x c" "g++ -std=c++17 -x c++" "c
 done
 for compiler in gcc clang; do
     command -v "$compiler" >/dev/null || continue
-    for unit in cli.c cli/*/*.c parts/lib/*.c parts/engine/*.c; do one "$unit" $compiler -std=c11 -D_DEFAULT_SOURCE -Wmissing-prototypes "$unit"; done
+    for unit in cli.c $(find cli -name "*.c") parts/lib/*.c parts/engine/*.c; do one "$unit" $compiler -std=c11 -D_DEFAULT_SOURCE -Wmissing-prototypes "$unit"; done
 done
 
 # other systems. Static programs: the emulators need no library of theirs. libstb-dev's header is searched after the compiler's own.

@@ -3,16 +3,17 @@
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
 # How many lines of code the parts of the repository may have together. A row is lowered when its part has shrunk, and raised by what a feature needs.
-budgets='cli                      40250  ^cli/.*\.(c|h|css|js)$
-parts_and_kernels        41250  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
-vlmprof.h                 3600  ^vlmprof\.h$
-tests                    60000  ^tests/.*\.(c|h|sh|py|cu)$'
+budgets='cli                      40000  ^cli/.*\.(c|h|css|js)$
+parts_and_kernels        40750  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
+vlmprof.h                 3500  ^vlmprof\.h$
+tests                    60250  ^tests/.*\.(c|h|sh|py|cu)$'
 # And how many one file may have: the first row that fits it. Generated tables have no limit; headers that are copied out are one file each.
 file_limits='vlmprof_unicode    99999  ^parts/.*unicode
-header              3600  ^vlmprof\.h$
+header              3500  ^vlmprof\.h$
 program              200  ^cli\.c$
 kernels             4000  ^vlmprof_kernels\.cu$
-subjects_of_parts   2500  ^parts/(lib/)?vlmprof_[a-z]+\.[ch]$
+copied_headers      2300  ^parts/vlmprof_[a-z]+\.h$
+parts_lib           2050  ^parts/lib/vlmprof_[a-z]+\.[ch]$
 kernel_tests        3100  ^tests/test_kernels\.c$
 emulated_gpu        3200  ^tests/emulator/cuda_on_cpu\.h$
 any_other           1500  \.(c|h|hpp|css|js|sh|py|cu)$'

@@ -14,7 +14,7 @@ static void test_pareto_golden(void) {
     uint32_t set;
     int row = 0;
     check_case("pareto.json: index lists equal");
-    CHECK(document_open(&d, "analysis/pareto.json"));
+    CHECK(json_open(check_golden("analysis/pareto.json"), &d));
     ROWS(&d, 0, set) {
         size_t count, wanted, got, i, k;
         double *points = numbers(&d, set, "points", &count), *latency, *accuracy;
@@ -41,7 +41,7 @@ static void test_pareto_golden(void) {
         row++;
     }
     CHECK_INT(row, 36);
-    document_close(&d);
+    json_close(&d);
 }
 
 static void test_intervals_golden(void) {
@@ -49,7 +49,7 @@ static void test_intervals_golden(void) {
     uint32_t list, set;
     int row = 0;
     check_case("intervals.json: Wilson, median by order statistics, McNemar");
-    CHECK(document_open(&d, "analysis/intervals.json"));
+    CHECK(json_open(check_golden("analysis/intervals.json"), &d));
     list = vp_json_get(&d.json, 0, "wilson_95");
     ROWS(&d, list, set) {
         double low = -1.0, high = -1.0;
@@ -96,7 +96,7 @@ static void test_intervals_golden(void) {
         row++;
     }
     CHECK_INT(row, 248);
-    document_close(&d);
+    json_close(&d);
 }
 
 static void test_tests_golden(void) {
@@ -104,7 +104,7 @@ static void test_tests_golden(void) {
     uint32_t list, set;
     int row = 0;
     check_case("intervals.json: paired t, Wilcoxon, Mann-Whitney");
-    CHECK(document_open(&d, "analysis/intervals.json"));
+    CHECK(json_open(check_golden("analysis/intervals.json"), &d));
     list = vp_json_get(&d.json, 0, "paired");
     ROWS(&d, list, set) {
         size_t count, i;
@@ -148,7 +148,7 @@ static void test_tests_golden(void) {
         row++;
     }
     CHECK_INT(row, 60);
-    document_close(&d);
+    json_close(&d);
 }
 
 static void test_statistics_golden(void) {
@@ -156,7 +156,7 @@ static void test_statistics_golden(void) {
     uint32_t set;
     int row = 0;
     check_case("statistics.json: the experiments' summaries, 1e-12");
-    CHECK(document_open(&d, "analysis/statistics.json"));
+    CHECK(json_open(check_golden("analysis/statistics.json"), &d));
     ROWS(&d, 0, set) {
         size_t count;
         double *values = numbers(&d, set, "values", &count), *scratch = doubles(count);
@@ -174,7 +174,7 @@ static void test_statistics_golden(void) {
         row++;
     }
     CHECK_INT(row, 32);
-    document_close(&d);
+    json_close(&d);
 }
 
 /* ---------------------------------------------------------------------------------------------- special functions */

@@ -278,6 +278,36 @@ static void check_tiny_a(const vp_model_config *c) {
     CHECK(c->geometry.mean[0] == 0.48145466f && c->geometry.std[2] == 0.27577711f);
 }
 
+static void test_zero_sizes(void) {
+    static const char *const models[] = {"olmoe", "qwen3_moe", "qwen3_vl_moe", "own_qwen2_5_vl_a", "own_gemma3_a", "own_internvl_a", "own_llava_a", "own_idefics3_a",
+        "own_molmo2_a", "own_olmoe_a"}, *const keys[] = {"num_experts", "num_experts_per_tok", "num_hidden_layers", "num_attention_heads", "vocab_size", "hidden_size"};
+    int changed = 0;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        char path[100];
+        size_t bytes = 0;
+        snprintf(path, sizeof path, "othermodels/%s/checkpoint/config.json", models[i]);
+        char *whole = check_read(check_golden(path), &bytes);
+        for (size_t k = 0; whole && k < sizeof keys / sizeof *keys; k++) {
+            vp_model_config config;
+            vp_error error = {VP_OK, 0, "", ""};
+            char key[40], *text = (char *)calloc(1, bytes + 40), *at;
+            const char *found;
+            snprintf(key, sizeof key, "\"%s\": ", keys[k]);
+            found = strstr(whole, key);
+            if (found) {
+                at = text + snprintf(text, bytes + 40, "%.*s%s0", (int)(found - whole), whole, key);
+                strcpy(at, found + strlen(key) + strspn(found + strlen(key), "0123456789"));
+                CHECK(vp_model_config_parse(text, strlen(text), NULL, 0, &config, &error) < 0);
+                at = strstr(error.where, keys[k]); /* the error names that key, at its end */
+                check_note(at && !strcmp(at, keys[k]), __FILE__, __LINE__, "%s, %s 0: %s: %s", models[i], keys[k], error.where, error.text);
+                changed++;
+            }
+            free(text);
+        }
+        free(whole);
+    }
+    CHECK(changed > 20);
+}
 static void test_config(void) {
     vp_model_config c;
     vp_error error;
@@ -313,6 +343,8 @@ static void test_config(void) {
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "this field must be in 1..1024");
     free(text);
+    check_case("sizes of the other families: none is 0");
+    test_zero_sizes();
     check_case("not objects");
     config_expect("[]", NULL, VP_ERR_FORMAT, "config.json");
     config_expect("", NULL, VP_ERR_FORMAT, "config.json");

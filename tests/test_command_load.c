@@ -71,6 +71,19 @@ static void test_trials(void) {
         free(page);
     }
     CHECK_INT(run("report %%F/l --csv"), 2);
+    check_case("the page is named after its first trial");
+    {
+        char *text = text_of_file(in_folder("l/questions_load_rate40.json")), *page, *model = text ? strstr(text, "\"endpoint_model\": \"m\"") : NULL;
+        if (CHECK(model != NULL)) {
+            model[strlen("\"endpoint_model\": \"")] = 'F';
+            write_text(in_folder("l/questions_load_rate40.json"), text);
+            CHECK_INT(run("report %%F/l --html=%%F/l.html"), 0);
+            page = text_of_file(in_folder("l.html"));
+            CHECK(has(page, "<title>vlmprof: F at http"));
+            free(page);
+        }
+        free(text);
+    }
 }
 static void test_refusals(void) {
     static const struct { const char *options, *words; } rows[] = {

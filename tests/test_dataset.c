@@ -409,13 +409,6 @@ static void test_vanished(void) {
     unload(&d);
     remove_folder(in_folder("out"));
 }
-#if defined(__SANITIZE_ADDRESS__)
-enum { SANITIZED = 1 };
-#elif defined(__has_feature)
-enum { SANITIZED = __has_feature(address_sanitizer) };
-#else
-enum { SANITIZED = 0 };
-#endif
 /* exit code of a command, and the memory that it took */
 static int most_kb(const char *command, long *most) {
     pid_t child = start(command, NULL, in_folder("stdout"), 0);
@@ -430,7 +423,7 @@ static int most_kb(const char *command, long *most) {
 static void test_flat(void) {
     long few = 0, many = 0;
     check_case("a planned sample takes less than 100 bytes, whatever its record holds");
-    if (SANITIZED) { /* the program is, too */
+    if (CHECK_SANITIZED) { /* the program is, too */
         check_skip("memory of a planned sample", "a sanitizer keeps freed memory");
         return;
     }

@@ -1,10 +1,17 @@
 /* test_fields.c: each row of the field tables writes what it reads. A struct filled with a row's extremes goes through the writer, the checker and the
  * reader: the same values must come back, and be written as the same bytes. A value that does not fit must be rejected. */
 #define _POSIX_C_SOURCE 200809L
+#include "load/load_stats.h"
 #include "results/fields.h"
 #include "support/check.h"
 
 #include <math.h>
+
+/* as load/load_result.c has them */
+static const struct field SERIES_ROW[] = {LOAD_SERIES_ROWS(FIELD_AT, vp_series_value)};
+static const struct fields LOAD_SERIES = {SERIES_ROW, sizeof SERIES_ROW / sizeof *SERIES_ROW, sizeof(vp_series_value)};
+static const struct field SUMMARY_ROW[] = {LOAD_SUMMARY_ROWS(FIELD_AT, struct load_summary)};
+static const struct fields LOAD_SUMMARY = {SUMMARY_ROW, sizeof SUMMARY_ROW / sizeof *SUMMARY_ROW, sizeof(struct load_summary)};
 
 #define NAMED(table) {#table, &table}
 static const struct { const char *name; const struct fields *fields; } TABLES[] = {
@@ -13,14 +20,14 @@ static const struct { const char *name; const struct fields *fields; } TABLES[] 
     NAMED(RESULT_TWINS), NAMED(DONE), NAMED(FAILED), NAMED(SIZES), NAMED(RESULT_SIZES), NAMED(SERVED_SIZES), NAMED(SENT), NAMED(SENT_IMAGE),
     NAMED(KERNELS), NAMED(KERNEL_STAGE), NAMED(NOISE_LINE), NAMED(NOISE), NAMED(ROW_HEAD), NAMED(ANSWER_TOKENS),
     NAMED(ANSWER), NAMED(MEASURED), NAMED(MEASURED_COST), NAMED(SERVED_RESULT), NAMED(RESULT), NAMED(RESULT_ACCURACY), NAMED(RESULT_VISION),
-    NAMED(RESULT_TIME), NAMED(TOOL_COST)};
+    NAMED(RESULT_TIME), NAMED(TOOL_COST), NAMED(LOAD_SUMMARY), NAMED(LOAD_SERIES)};
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
 /* ---- values: the smallest, the largest, in between, null where that is allowed */
 enum { LEAST, MOST, BETWEEN, NONE, VARIANTS };
 static char longest[70000];
-static const char *const TEXTS[] = {"", longest, "\"quotes\\\" and\n\ttabs \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 \x01\x7f"};
-static const double NUMBERS[] = {-1.7976931348623157e308, 1.7976931348623157e308, 5e-324};
+static const char *const EXTREME_TEXTS[] = {"", longest, "\"quotes\\\" and\n\ttabs \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 \x01\x7f"};
+static const double EXTREME_NUMBERS[] = {-1.7976931348623157e308, 1.7976931348623157e308, 5e-324};
 
 static void set_integer(char *at, size_t bytes, int64_t value) {
     const int32_t narrow = (int32_t)value;
@@ -35,7 +42,7 @@ static double number(const struct field *row, int variant) {
     if (variant == NONE) return (double)NAN;
     if (row->digits || row->type == FIELD_WHOLES) return round((variant == LEAST ? 0 : variant == MOST ? 1e6 : 12.3) * scale) / scale;
     if (row->most > row->least) return variant == LEAST ? (double)row->least : variant == MOST ? (double)row->most : 0.1;
-    return NUMBERS[variant];
+    return EXTREME_NUMBERS[variant];
 }
 static void fill(const struct fields *fields, char *to, int variant, int in_list);
 static void set_pointer(char *at, const void *pointer) { memcpy(at, &pointer, sizeof pointer); }
@@ -77,7 +84,8 @@ static void fill_value(const struct field *row, char *to, int variant, int in_li
     case FIELD_RANGE:
     case FIELD_WHOLES: memcpy(at, &range, sizeof range); break;
     case FIELD_TEXT:
-        text = row->choices ? copy_text(row->choices, strcspn(row->choices, "|")) : variant == NONE ? NULL : copy_text(TEXTS[variant], strlen(TEXTS[variant]));
+        text = row->choices ? copy_text(row->choices, strcspn(row->choices, "|"))
+               : variant == NONE ? NULL : copy_text(EXTREME_TEXTS[variant], strlen(EXTREME_TEXTS[variant]));
         set_pointer(at, variant == NONE || in_list ? NULL : text);
         if (variant == NONE || in_list) free(text);
         break;

@@ -549,6 +549,12 @@ static void test_limits(void) {
         }
     }
     free(text);
+    text = NULL;
+    if (CHECK_INT(vp_gguf_file_text(model, tower, "config.json", &text, &bytes, &error), VP_OK)) {
+        const char *merge = strstr(text, "\"spatial_merge_size\":");
+        CHECK(merge && strtol(merge + strlen("\"spatial_merge_size\":"), NULL, 10) == 2);
+    }
+    free(text);
     vp_gguf_close(tower);
     vp_gguf_close(model);
 }

@@ -5,6 +5,7 @@
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 #include "support/check.h"
+#include "support/json_file.h"
 
 /* ---- SHA-256 (FIPS 180-4), for the goldens' rgb_sha256 */
 static uint32_t sha_turn(uint32_t x, int bits) { return x >> bits | x << (32 - bits); }
@@ -52,17 +53,6 @@ static uint32_t random_below(uint32_t limit) {
     random_state = random_state * 1664525u + 1013904223u;
     return (uint32_t)(((uint64_t)random_state * limit) >> 32);
 }
-typedef struct json_file { char *text; vp_json_node *nodes; vp_json json; } json_file;
-static int json_open(json_file *f, const char *path) {
-    size_t bytes = 0, needed = 0;
-    memset(f, 0, sizeof *f);
-    f->text = check_read(path, &bytes);
-    if (!f->text) return 0;
-    vp_json_parse(f->text, bytes, NULL, 0, NULL, &needed, NULL);
-    f->nodes = (vp_json_node *)malloc((needed + 1) * sizeof *f->nodes);
-    return vp_json_parse(f->text, bytes, f->nodes, needed, &f->json, &needed, NULL) == VP_OK;
-}
-static void json_close(json_file *f) { free(f->text); free(f->nodes); }
 static int64_t json_int(const json_file *f, uint32_t node) {
     int64_t value = INT64_MIN;
     if (node != VP_JSON_NONE) vp_json_to_int(&f->json, node, &value);
@@ -229,7 +219,7 @@ static int check_case_named(const char *name) {
     const char *path = golden_at(name, "case.json");
     if (!path || !golden_at(name, "pixels_value.npy")) return 0; /* other tests may bring a part of a case */
     check_case("golden %s", name);
-    if (!CHECK(json_open(&f, path))) return 1;
+    if (!CHECK(json_open(path, &f))) return 1;
     json_string(&f, "image", file, sizeof file);
     json_string(&f, "mode", mode, sizeof mode);
     png = strstr(file, ".png") != NULL;
@@ -259,7 +249,7 @@ static void test_goldens(void) {
     char name[128], text[96];
     size_t needed;
     check_case("list of golden cases");
-    if (!CHECK(json_open(&list, check_golden("preprocess/cases.json")))) return;
+    if (!CHECK(json_open(check_golden("preprocess/cases.json"), &list))) return;
     CHECK_INT(list.nodes[0].count, 73);
     for (node = 1; node < list.nodes[0].end; node = list.nodes[node].end) {
         vp_json_text(&list.json, node, name, sizeof name, &needed);

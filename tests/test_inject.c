@@ -217,21 +217,10 @@ static void test_walk(const struct walk *walk) {
     }
 }
 
-/* Truth: this build's memory functions are a sanitizer's, which no library may replace. */
-static int is_sanitized(void) {
-#if defined(__SANITIZE_ADDRESS__)
-    return 1;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-    return 1;
-#endif
-#endif
-    return 0;
-}
 int main(void) {
     char text[2000], here[512] = "";
     struct injected counted;
-    if (is_sanitized()) {
+    if (CHECK_SANITIZED) {
         check_skip("injected faults", "a sanitizer's memory functions cannot be replaced");
         return check_done("test_inject");
     }

@@ -85,8 +85,33 @@ static void test_readers(int i) {
     check_kept_run(name, last.code);
 }
 
+/* the pairs of the golden journal, each blotted out: twins were asked for, and none was measured */
+static void test_no_pairs(void) {
+    char *text = text_of_file("tests/golden/journals/twins/journal.jsonl"), path[600];
+    struct dirent *entry;
+    DIR *directory;
+    int found = 0;
+    check_case("twins without a pair: the result says why there is no number");
+    for (char *at = text; (at = strstr(at, "\"pairs\": [{")) != NULL; at++) memset(at + 10, ' ', strcspn(at + 10, "]"));
+    make_empty(in_folder("none"));
+    write_text(in_folder("none/journal.jsonl"), text);
+    free(text);
+    run("merge %%F/none --quiet");
+    directory = opendir(in_folder("none"));
+    while (directory && (entry = readdir(directory)) != NULL) {
+        if (!strstr(entry->d_name, "_imgsize")) continue;
+        snprintf(path, sizeof path, "%s/none/%.255s", folder, entry->d_name);
+        text = text_of_file(path);
+        found += strstr(text, "\"T_image_outside\": \"no pair was measured\"") != NULL;
+        free(text);
+    }
+    if (directory) closedir(directory);
+    CHECK_INT(found, 1);
+}
+
 int main(void) {
     if (!program_begin("kept")) return 1;
+    test_no_pairs();
     for (int i = 0; i < KEPT; i++) {
         test_journal(i);
         test_readers(i);

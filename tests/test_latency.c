@@ -22,7 +22,7 @@ static void test_least_squares_golden(void) {
     uint32_t list, set, t;
     int row = 0;
     check_case("regression.json: least squares against exact rationals, 1e-9");
-    CHECK(document_open(&d, "analysis/regression.json"));
+    CHECK(json_open(check_golden("analysis/regression.json"), &d));
     list = vp_json_get(&d.json, 0, "least_squares");
     ROWS(&d, list, set) {
         const uint32_t terms = vp_json_get(&d.json, set, "terms"), exact = vp_json_get(&d.json, set, "exact");
@@ -62,7 +62,7 @@ static void test_least_squares_golden(void) {
         row++;
     }
     CHECK_INT(row, 60);
-    document_close(&d);
+    json_close(&d);
 }
 
 static void test_nonnegative_golden(void) {
@@ -72,7 +72,7 @@ static void test_nonnegative_golden(void) {
     int row = 0;
     check_case("regression.json: non-negative least squares, 1e-9, zeros exactly 0");
     memset(signs, 1, sizeof signs);
-    CHECK(document_open(&d, "analysis/regression.json"));
+    CHECK(json_open(check_golden("analysis/regression.json"), &d));
     list = vp_json_get(&d.json, 0, "nonnegative_least_squares");
     ROWS(&d, list, set) {
         size_t cells, rows, columns, i, j;
@@ -94,7 +94,7 @@ static void test_nonnegative_golden(void) {
         row++;
     }
     CHECK_INT(row, 30);
-    document_close(&d);
+    json_close(&d);
 }
 
 static double mape(const vp_affine *line, const double *x, const double *y, size_t count) {
@@ -109,7 +109,7 @@ static void test_recalibration_golden(void) {
     uint32_t set;
     int row = 0;
     check_case("recalibration.json: 1e-9, ill-conditioned ones 1e-6 and flagged");
-    CHECK(document_open(&d, "analysis/recalibration.json"));
+    CHECK(json_open(check_golden("analysis/recalibration.json"), &d));
     ROWS(&d, 0, set) {
         const int bad = flag(&d, set, "ill_conditioned");
         const double relative = bad ? 1e-6 : 1e-9, absolute = bad ? 1e-6 : 1e-9;
@@ -130,7 +130,7 @@ static void test_recalibration_golden(void) {
         row++;
     }
     CHECK_INT(row, 32);
-    document_close(&d);
+    json_close(&d);
 }
 
 /* ---------------------------------------------------------------------------------------------- regression */

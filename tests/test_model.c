@@ -14,6 +14,7 @@
 #include "engine/engine_internal.h"
 
 #include "support/check.h"
+#include "support/json_file.h"
 
 #ifndef TEST_DEVICE
 #define TEST_DEVICE "cpu"
@@ -26,16 +27,6 @@ static const char *const case_names[] = { "a1-adaptive-wide", "a2-adaptive-small
     "a7-adaptive-tall-long", "b1-low-k8", "b2-adaptive-k8", "b3-medium-k12-skip", "b4-high-k4", "b5-low-k64-long", "b6-adaptive-k1" };
 enum { CASE_COUNT = (int)(sizeof case_names / sizeof case_names[0]) };
 
-typedef struct json_file { char *text; vp_json_node *nodes; vp_json json; } json_file;
-static int json_open(const char *path, json_file *file) {
-    size_t bytes, needed = 0;
-    memset(file, 0, sizeof *file);
-    file->text = check_read(path, &bytes);
-    if (!file->text || vp_json_parse(file->text, bytes, NULL, 0, &file->json, &needed, NULL) == VP_ERR_FORMAT) return 0;
-    file->nodes = (vp_json_node *)malloc((needed + 1) * sizeof *file->nodes);
-    return vp_json_parse(file->text, bytes, file->nodes, needed, &file->json, &needed, NULL) == VP_OK;
-}
-static void json_close(json_file *file) { free(file->nodes); free(file->text); }
 static int64_t json_int(const json_file *f, const char *key, int64_t otherwise) {
     uint32_t node = vp_json_get(&f->json, 0, key);
     int64_t value;
@@ -427,25 +418,13 @@ static void run_seeds(void) {
     }
 #endif
 }
-#ifdef TEST_EMULATED
-static int is_sanitized(void) {
-#if defined(__SANITIZE_ADDRESS__)
-    return 1;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-    return 1;
-#endif
-#endif
-    return 0;
-}
-#endif
 
 int main(void) {
     double ratios[CASES_MAX];
     int count = 0, is_small = TEST_SMALL;
     run_seeds();
 #ifdef TEST_EMULATED
-    if (is_sanitized()) return check_done("test_model_" TEST_DEVICE); /* the small cases are enough there, and all would take an hour */
+    if (CHECK_SANITIZED) return check_done("test_model_" TEST_DEVICE); /* the small cases are enough there, and all would take an hour */
     if (!check_all()) return check_done("test_model_" TEST_DEVICE); /* nor has make test the time for more */
 #endif
     run_all('a', VP_WEIGHTS_FP32, NULL, is_small, NULL);

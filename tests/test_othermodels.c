@@ -11,6 +11,7 @@
 #include "vlmprof_gguf.h"
 
 #include "support/check.h"
+#include "support/json_file.h"
 #include "support/temporary.h"
 
 #include <unistd.h>
@@ -86,16 +87,6 @@ static int load_npy(const family *f, const char *name, const char *file, check_a
     memset(a, 0, sizeof *a);
     return place(f, rest) && check_npy(place(f, rest), a);
 }
-typedef struct json_file { char *text; vp_json_node *nodes; vp_json json; } json_file;
-static int json_open(const char *path, json_file *file) {
-    size_t bytes, needed = 0;
-    memset(file, 0, sizeof *file);
-    file->text = check_read(path, &bytes);
-    if (!file->text || vp_json_parse(file->text, bytes, NULL, 0, &file->json, &needed, NULL) == VP_ERR_FORMAT) return 0;
-    file->nodes = (vp_json_node *)malloc((needed + 1) * sizeof *file->nodes);
-    return vp_json_parse(file->text, bytes, file->nodes, needed, &file->json, &needed, NULL) == VP_OK;
-}
-static void json_close(json_file *file) { free(file->nodes); free(file->text); }
 static int32_t *json_ints(const json_file *file, const char *key, int32_t *count) {
     uint32_t list = vp_json_get(&file->json, 0, key);
     int32_t *out;

@@ -1,11 +1,12 @@
-/* test_schema.c: samples/result.schema.json describes the result files of a sweep, key by key: files of the program are held against it, damaged
- * ones must fail, and every key has a description. The validator below knows just the words that this schema uses and refuses others.
+/* test_schema.c: samples/result.schema.json is made from the rows of cli/results and describes the result files of a sweep: files of the program are held
+ * against it, damaged ones must fail, and every key has a description. The validator below knows just the words that this schema uses and refuses others.
  * Runs $PROGRAM (default ./vlmprof), and $B/emulated/vlmprof for what a GPU adds, from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
 #include "support/chat_server.h"
 #include "support/folder.h"
+#include "support/result_schema.h"
 
 typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
 
@@ -35,7 +36,7 @@ static int complain(checker *c, const char *path, const char *what, const char *
     snprintf(c->what, sizeof c->what, "%s%s%s", what, name[0] ? ": " : "", name);
     return 0;
 }
-static const char *text_of(const vp_json *j, uint32_t node) {
+static const char *words_of(const vp_json *j, uint32_t node) {
     static char room[4][300];
     static int turn;
     char *out = room[turn++ & 3];
@@ -56,7 +57,7 @@ static uint32_t resolve(const vp_json *s, uint32_t schema) { /* "#/$defs/name" o
     uint32_t reference = vp_json_get(s, schema, "$ref");
     const char *name;
     if (reference == VP_JSON_NONE) return schema;
-    name = text_of(s, reference);
+    name = words_of(s, reference);
     if (strncmp(name, "#/$defs/", 8)) return VP_JSON_NONE;
     return vp_json_get(s, vp_json_get(s, 0, "$defs"), name + 8);
 }
@@ -72,20 +73,20 @@ static int schema_check(checker *c, uint32_t node, int in_properties, const char
     if (depth > 20 || type_is(s, node) != VP_JSON_OBJECT) return complain(c, path, "a schema is an object, at most 20 deep", "");
     if (resolve(s, node) == VP_JSON_NONE) return complain(c, path, "this $ref leads nowhere", "");
     if (in_properties && type_is(s, vp_json_get(s, node, "description")) != VP_JSON_STRING) return complain(c, path, "no description", "");
-    EACH_MEMBER(s, node, i) if (!key_is(s, i, words)) return complain(c, path, "unknown word", text_of(s, i));
+    EACH_MEMBER(s, node, i) if (!key_is(s, i, words)) return complain(c, path, "unknown word", words_of(s, i));
     if ((part = vp_json_get(s, node, "type")) != VP_JSON_NONE) {
-        if (type_is(s, part) == VP_JSON_STRING && !key_is(s, part, types)) return complain(c, path, "unknown type", text_of(s, part));
-        if (type_is(s, part) == VP_JSON_ARRAY) EACH_ELEMENT(s, part, i) if (!key_is(s, i, types)) return complain(c, path, "unknown type", text_of(s, i));
+        if (type_is(s, part) == VP_JSON_STRING && !key_is(s, part, types)) return complain(c, path, "unknown type", words_of(s, part));
+        if (type_is(s, part) == VP_JSON_ARRAY) EACH_ELEMENT(s, part, i) if (!key_is(s, i, types)) return complain(c, path, "unknown type", words_of(s, i));
     }
     if ((part = vp_json_get(s, node, "enum")) != VP_JSON_NONE)
         EACH_ELEMENT(s, part, i) if (type_is(s, i) != VP_JSON_STRING && type_is(s, i) != VP_JSON_NULL) return complain(c, path, "enum of neither texts nor null", "");
     if ((part = vp_json_get(s, node, "required")) != VP_JSON_NONE)
-        EACH_ELEMENT(s, part, i) if (vp_json_get(s, properties, text_of(s, i)) == VP_JSON_NONE && vp_json_get(s, node, "additionalProperties") != VP_JSON_NONE)
-            return complain(c, path, "required, but no property", text_of(s, i));
+        EACH_ELEMENT(s, part, i) if (vp_json_get(s, properties, words_of(s, i)) == VP_JSON_NONE && vp_json_get(s, node, "additionalProperties") != VP_JSON_NONE)
+            return complain(c, path, "required, but no property", words_of(s, i));
     for (int k = 0; k < 2; k++) {
         if ((part = vp_json_get(s, node, k ? "$defs" : "properties")) == VP_JSON_NONE) continue;
         EACH_MEMBER(s, part, i) {
-            snprintf(below, sizeof below, "%.300s/%s", path, text_of(s, i));
+            snprintf(below, sizeof below, "%.300s/%s", path, words_of(s, i));
             if (!schema_check(c, i + 1, !k, below, depth + 1)) return 0;
         }
     }
@@ -112,13 +113,13 @@ static int valid_object(checker *c, uint32_t schema, uint32_t value, const char 
     uint32_t part, properties = vp_json_get(s, schema, "properties"), others = vp_json_get(s, schema, "additionalProperties");
     char below[400];
     if ((part = vp_json_get(s, schema, "required")) != VP_JSON_NONE)
-        EACH_ELEMENT(s, part, i) if (vp_json_get(v, value, text_of(s, i)) == VP_JSON_NONE) return complain(c, path, "lacks", text_of(s, i));
+        EACH_ELEMENT(s, part, i) if (vp_json_get(v, value, words_of(s, i)) == VP_JSON_NONE) return complain(c, path, "lacks", words_of(s, i));
     EACH_MEMBER(v, value, i) {
-        uint32_t own_schema = vp_json_get(s, properties, text_of(v, i));
-        if (own_schema == VP_JSON_NONE && type_is(s, others) == VP_JSON_FALSE) return complain(c, path, "not described", text_of(v, i));
+        uint32_t own_schema = vp_json_get(s, properties, words_of(v, i));
+        if (own_schema == VP_JSON_NONE && type_is(s, others) == VP_JSON_FALSE) return complain(c, path, "not described", words_of(v, i));
         if (own_schema == VP_JSON_NONE && type_is(s, others) == VP_JSON_OBJECT) own_schema = others;
         if (own_schema == VP_JSON_NONE) continue;
-        snprintf(below, sizeof below, "%.300s/%s", path, text_of(v, i));
+        snprintf(below, sizeof below, "%.300s/%s", path, words_of(v, i));
         if (!valid(c, own_schema, i + 1, below, depth + 1)) return 0;
     }
     return 1;
@@ -155,7 +156,7 @@ static int valid(checker *c, uint32_t schema, uint32_t value, const char *path, 
     }
     if ((part = vp_json_get(s, schema, "enum")) != VP_JSON_NONE) {
         good = 0;
-        EACH_ELEMENT(s, part, i) good |= type_is(s, i) == VP_JSON_NULL ? type_is(v, value) == VP_JSON_NULL : vp_json_equals(v, value, text_of(s, i));
+        EACH_ELEMENT(s, part, i) good |= type_is(s, i) == VP_JSON_NULL ? type_is(v, value) == VP_JSON_NULL : vp_json_equals(v, value, words_of(s, i));
         if (!good) return complain(c, path, "none of the values of enum", "");
     }
     if ((part = vp_json_get(s, schema, "minimum")) != VP_JSON_NONE && type_is(v, value) == VP_JSON_NUMBER) {
@@ -229,7 +230,7 @@ static char *check_files(const char *out, int want_files) {
         if (!CHECK(document_parse(&v, check_read(result_path, NULL)))) continue;
         c.schema = &schema.json;
         c.value = &v.json;
-        check_note(valid(&c, 0, 0, "", 0), __FILE__, __LINE__, "%s: %s: %s (a new key goes into samples/result.schema.json)", e->d_name, c.where, c.what);
+        check_note(valid(&c, 0, 0, "", 0), __FILE__, __LINE__, "%s: %s: %s (a new key is a row of cli/results/fields.h)", e->d_name, c.where, c.what);
         if (!first) first = own(v.text);
         document_free(&v);
     }
@@ -421,10 +422,22 @@ static void test_gpu_files(void) {
     free(sweep(program, "--device cuda --data samples/questions.jsonl --tier_list low --num_samples 1 --num_runs_per_sample 1", 0, 1));
 }
 
-int main(void) {
+/* --write makes the file anew. */
+int main(int argc, char **argv) {
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
     checker c;
+    char *made = result_schema(), *kept;
     memset(&c, 0, sizeof c);
+    if (argc > 1 && !strcmp(argv[1], "--write")) {
+        FILE *file = fopen("samples/result.schema.json", "w");
+        const int good = file && fputs(made, file) >= 0;
+        return !(file && !fclose(file) && good);
+    }
+    check_case("samples/result.schema.json is what the rows of cli/results say (build/tests/test_schema --write makes it)");
+    kept = check_read("samples/result.schema.json", NULL);
+    CHECK_TEXT(kept, made);
+    free(kept);
+    free(made);
     test_validator();
     check_case("the schema: no unknown word, every key described");
     if (CHECK(folder_make("schema")) && CHECK(document_parse(&schema, check_read("samples/result.schema.json", NULL)))) {

@@ -147,6 +147,11 @@ static void test_load(void) {
         t.wait_ms = 50 * t.rate;
         write_trial("load", &SERVER, &t, 30 + (uint32_t)i);
     }
+    CHECK_INT(run("fit %%F/a %%F/load --json"), 0);
+    if (read_json(last.out))
+        for (int i = 0; i < 4; i++) /* only what lies between two others is held out */
+            CHECK((json.nodes[at_path(i ? i == 1 ? "load.0.trials.1.held_out.TTFT.p50.ms" : i == 2 ? "load.0.trials.2.held_out.TTFT.p50.ms"
+                                        : "load.0.trials.3.held_out.TTFT.p50.ms" : "load.0.trials.0.held_out.TTFT.p50.ms")].type == VP_JSON_NULL) == (i % 3 == 0));
     t.rate = 0;
     t.concurrency = 4;
     write_trial("load", &SERVER, &t, 40);

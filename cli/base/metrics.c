@@ -124,20 +124,31 @@ static double served_metric(const struct pass_result *run, int metric) {
            : metric == METRIC_DECODE ? decode_ms
                                      : decode_ms / (double)(served->usage.completion_tokens - 1);
 }
+double served_ms(int64_t ns) { return ns < 0 ? (double)NAN : (double)ns / 1e6; }
 size_t served_gaps(const struct served *served, double *out) {
     size_t count = served->is_streamed && served->piece_count ? served->piece_count - 1 : 0;
     for (size_t i = 0; i < count; i++) out[i] = (double)(served->pieces[i + 1].at_ns - served->pieces[i].at_ns) / 1e6;
     return count;
 }
+int answers_are_equal(const struct pass_result *runs, int32_t run_count) {
+    int same = 1;
+    for (const struct pass_result *run = runs + 1; run < runs + run_count; run++)
+        same &= runs->served ? run->answer_bytes == runs->answer_bytes
+                                   && !memcmp(run->answer, runs->answer, run->answer_bytes)
+                             : run->token_count == runs->token_count
+                                   && !memcmp(run->tokens, runs->tokens, (size_t)run->token_count * sizeof(int32_t));
+    return same;
+}
 int is_left_out(int metric, double value) {
-    return (metric == METRIC_ENERGY || metric == METRIC_TOKEN_ENERGY) && !isfinite(value);
+    return metric > METRIC_CLOSURE && metric < METRIC_STAGE && !isfinite(value);
 }
 double metric_of(const struct pass_result *run, int metric) {
     int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1);
     if (run->served) return served_metric(run, metric);
-    if (metric == METRIC_ENERGY) return run->has_energy ? run->energy_j : (double)NAN;
     if (metric == METRIC_TOKEN_ENERGY)
-        return run->has_energy && run->token_count > 0 ? run->energy_j / run->token_count : (double)NAN;
+        return run->token_count > 0 ? metric_of(run, METRIC_ENERGY) / run->token_count : (double)NAN;
+    if (metric > METRIC_CLOSURE && metric < METRIC_STAGE)
+        return run->has_kept[metric - METRIC_CLOSURE - 1] ? run->kept[metric - METRIC_CLOSURE - 1] : (double)NAN;
     if (metric != METRIC_TOTAL && !run->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* stages were not timed */
     if (metric >= METRIC_STAGE)
         return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);

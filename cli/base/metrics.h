@@ -19,6 +19,16 @@ struct served {
     int http_status; int32_t attempts;
 };
 
+/* Numbers of a pass that journals keep, a row each: name, key, unit, meaning, and the value where a pass of the engine
+ * ends (request_run; NaN: none). Each is a metric as well: results have its mean and its runs, reports its columns. */
+#define KEPT_ROWS(ROW, ...) \
+    ROW(ENERGY, "energy_j", "J", \
+        "energy that the GPU used from the beginning of a request to its end, by NVML's counter", joules, __VA_ARGS__)
+#define KEPT_ID(id, key, unit, meaning, value, ...) KEPT_##id,
+#define KEPT_METRIC(id, key, unit, meaning, value, ...) METRIC_##id,
+#define KEPT_TERM(id, key, unit, meaning, value, ROW) ROW(key, unit, meaning)
+enum { KEPT_ROWS(KEPT_ID, 0) KEPT_COUNT };
+
 /* What one timed pass gave. total_ns is taken around the whole pass, the times of the stages inside it. Of a server's
  * pass it is the time to the last piece, or to the end of an answer without pieces; it has no stages, no tokens and no
  * step_ns, and token_count is what the server's usage says, 0 where it says nothing. */
@@ -34,7 +44,8 @@ struct pass_result {
     /* only where launches were recorded: the clock when the engine began, and how many records there are */
     int64_t engine_begin_ns, launch_count, span_count;
     /* of a GPU that counts it; the resolution is what the device used in one step of its counter */
-    int has_energy; double energy_j, energy_resolution_j;
+    int has_energy; double energy_resolution_j;
+    double kept[KEPT_COUNT]; int has_kept[KEPT_COUNT]; /* has_kept: truths */
 };
 
 /* An array of run_count results with room for new_tokens each; runs_free frees it, NULL included. */
@@ -44,7 +55,7 @@ void runs_free(struct pass_result *runs, int32_t run_count);
 /* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
  * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */
 enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED,
-       METRIC_CLOSURE, METRIC_ENERGY, METRIC_TOKEN_ENERGY, METRIC_STAGE };
+       METRIC_CLOSURE, KEPT_ROWS(KEPT_METRIC, 0) METRIC_TOKEN_ENERGY, METRIC_STAGE };
 
 /* What a number is, with the field's name for it: key, unit, one sentence. This is the only place that says so: tables,
  * the report, its page and the guide `definitions` print it from here. First the metrics, in their order. */
@@ -58,7 +69,7 @@ enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TO
     ROW("TTFT", "ms", "time to first token: the stages from preprocess to sample") \
     ROW("unaccounted", "ms", "T_total less the sum of all stages") \
     ROW("closure", "", "sum of all stages / T_total") \
-    ROW("energy_j", "J", "energy that the GPU used from the beginning of a request to its end, by NVML's counter") \
+    KEPT_ROWS(KEPT_TERM, ROW) \
     ROW("energy_per_token_j", "J", "energy_j / output tokens, the prompt's share included")
 #define TERM_ROWS(ROW) \
     ROW("T_decode_per_step", "ms", "ITL, inter-token latency: one decode step; TPOT is the mean over a request") \
@@ -111,6 +122,9 @@ double stage_value(const struct pass_result *run, int stage, int detail);
  * it. */
 double metric_of(const struct pass_result *run, int metric);
 
+/* Truth: all runs gave the same answer, by its tokens; of a server's answers only the text is known. */
+int answers_are_equal(const struct pass_result *runs, int32_t run_count);
+
 /* Truth: files leave this metric out where it has no value: only some GPUs count energy. */
 int is_left_out(int metric, double value);
 
@@ -124,6 +138,9 @@ void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64
 
 /* Why a server's pass lacks this metric; NULL: it has it. */
 const char *served_lacks(const struct pass_result *run, int metric);
+
+/* Milliseconds of a stamp of a server's pass; NaN: it did not come to that. */
+double served_ms(int64_t ns);
 
 /* From one piece of a server's answer to the next in ms: out has room for piece_count - 1. Returns how many. */
 size_t served_gaps(const struct served *served, double *out);

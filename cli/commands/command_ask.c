@@ -30,13 +30,12 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTION_GROUP("the server"),
     OPTIONS_OF_ASK(1),
     OPTION_GROUP("the question"),
-    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
-    {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
+    OPTION_PROMPT,
+    OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL, "timed runs, after an untimed one that warms up (default: 1)"},
-    {"cold", FLAG, NULL, NULL, 0, 0, NULL,
-     "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"},
+    OPTION_COLD,
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the order in the pairs of --twins", .needs = "twins"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -72,20 +71,18 @@ static int served_resize(struct served_run *state, int32_t width_px, int32_t hei
 static int served_load_image(const struct options *options, struct served_run *state) {
     const char *size = text_of(options, "resize");
     char reason[LINE_BYTES];
-    int64_t width = 0, height = 0;
+    int32_t width = 0, height = 0;
     int code = 0;
     if (!state->image_path)
         return size || is_given(options, "unique_image") || is_given(options, "family") || is_given(options, "twins")
                    ? complain(EXIT_USAGE, "--resize, --unique_image, --twins and --family need an image")
                    : 0;
-    if (size && (!can_parse_size(size, SIZE_SEPARATORS, &width, &height) || width < 1 || height < 1
-                 || width > INT32_MAX || height > INT32_MAX))
-        return complain(EXIT_USAGE, "--resize: \"%.60s\": want WIDTHxHEIGHT in pixels, like 640x480", size);
+    if (size && read_size("--resize ", size, &width, &height)) return EXIT_USAGE;
     if (size || is_given(options, "unique_image") || is_given(options, "twins")) {
         code = load_image(state->image_path, &state->image, reason, sizeof reason);
         state->file_width_px = state->image.width_px;
         state->file_height_px = state->image.height_px;
-        if (!code && size) code = served_resize(state, (int32_t)width, (int32_t)height, reason, sizeof reason);
+        if (!code && size) code = served_resize(state, width, height, reason, sizeof reason);
         else if (!code)
             picture_of_pixels(state->image.rgb, state->image.width_px, state->image.height_px, &state->picture);
     } else {
@@ -236,6 +233,7 @@ static void served_warn(const struct options *options, struct served_run *state)
     if (endpoint_is_local(&state->endpoint)) noise.busy_samples = 0;
     runs_warn(&state->timed, &noise);
 }
+
 /* ---- as text */
 static const char *count_text(int64_t count, char out[32]) {
     if (count < 0) return "?";
@@ -249,7 +247,9 @@ static void print_head(const struct served_run *state) {
     print_plain("answer   ");
     print_visible(run->answer, run->answer_bytes);
     if (!run->answer_bytes && served->reasoning) print_plain("(nothing but reasoning: raise --max_new_tokens)");
-    print_plain("%s\n", answers_are_equal(&state->timed) ? "" : "   (run 1; other runs gave other answers)");
+    print_plain("%s\n", answers_are_equal(state->timed.runs, state->timed.count)
+                            ? ""
+                            : "   (run 1; other runs gave other answers)");
     print_plain("model    %s", state->endpoint.model);
     if (served->model && strcmp(served->model, state->endpoint.model))
         print_plain(" (the server says %s)", served->model);
@@ -348,57 +348,48 @@ static void print_served(const struct options *options, const struct served_run 
 
 /* ---- as JSON */
 static void put_served_request(vp_json_writer *writer, const struct served_run *state) {
-    const struct served *served = state->timed.runs[0].served;
-    put_text(writer, "schema", "vlmprof-served-run-1");
-    put_text(writer, "endpoint", state->endpoint.url);
-    put_text(writer, "endpoint_model", state->endpoint.model);
-    put_text(writer, "api", vp_chat_api_name(state->endpoint.api));
-    put_text(writer, "server", state->words);
-    put_text(writer, "model", served->model);
+    const struct picture *picture = &state->picture;
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-served-run-1"), KEY("endpoint", state->endpoint.url),
+        KEY("endpoint_model", state->endpoint.model), KEY("api", vp_chat_api_name(state->endpoint.api)),
+        KEY("server", state->words), KEY("model", state->timed.runs[0].served->model));
     put_knobs(writer, state->setting, state->knobs.count);
-    put_text(writer, "image", state->image_path);
+    PUT(writer, KEY("image", state->image_path));
     if (state->image_path) {
         put_pair(writer, "image_size", state->file_height_px, state->file_width_px);
-        put_pair(writer, "sent_size", state->picture.height_px, state->picture.width_px);
-        put_int(writer, "sent_bytes", (int64_t)state->picture.byte_count);
-    } else {
-        put_null(writer, "image_size");
-        put_null(writer, "sent_size");
-        put_null(writer, "sent_bytes");
-    }
-    put_text(writer, "media_type", state->picture.media_type);
+        put_pair(writer, "sent_size", picture->height_px, picture->width_px);
+    } else PUT(writer, KEY_NULL("image_size"), KEY_NULL("sent_size"));
+    PUT(writer, KEY_KNOWN("sent_bytes", state->image_path, (int64_t)picture->byte_count),
+        KEY("media_type", picture->media_type));
 }
 static void put_served_answer(vp_json_writer *writer, const struct served_run *state) {
     const struct pass_result *run = &state->timed.runs[0];
     vp_json_key(writer, "answer");
     vp_json_string_bytes(writer, run->answer, run->answer_bytes);
-    put_text(writer, "reasoning", run->served->reasoning);
-    put_text(writer, "finish_reason", run->served->finish_reason);
-    put_bool(writer, "answers_equal_over_runs", answers_are_equal(&state->timed));
+    PUT(writer, KEY("reasoning", run->served->reasoning), KEY("finish_reason", run->served->finish_reason),
+        KEY_BOOL("answers_equal_over_runs", answers_are_equal(state->timed.runs, state->timed.count)));
     put_usage(writer, &run->served->usage);
-    put_text(writer, "family", state->family);
-    if (state->family) put_int(writer, "image_tokens_by_rule", state->tokens_by_rule);
-    else put_null(writer, "image_tokens_by_rule");
-    put_int(writer, "pieces", (int64_t)run->served->piece_count);
-    put_int(writer, "attempts", run->served->attempts);
+    PUT(writer, KEY("family", state->family),
+        KEY_KNOWN("image_tokens_by_rule", state->family, state->tokens_by_rule),
+        KEY("pieces", (int64_t)run->served->piece_count), KEY("attempts", run->served->attempts));
 }
 static void print_served_json(const struct options *options, const struct served_run *state) {
     const struct timed_runs *timed = &state->timed;
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_object(&writer);
     put_served_request(&writer, state);
     put_served_answer(&writer, state);
     runs_put_count(&writer, options, timed);
     for (int metric = 0; metric < METRIC_ENERGY; metric++)
-        put_double(&writer, METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric));
+        PUT(&writer, KEY(METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric)));
     runs_put_rates(&writer, timed);
     put_null_reasons(&writer, timed->runs, timed->count);
-    put_gaps(&writer, timed->runs, timed->count);
+    PUT(&writer, KEY_ARRAY("itl")); /* of all runs in their order */
+    for (int32_t i = 0; i < timed->count; i++) put_run_gaps(&writer, timed->runs[i].served);
+    PUT(&writer, END_ARRAY);
     put_server_timings(&writer, timed->runs[0].served);
     if (state->twins.count)
         twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);
-    else put_null(&writer, "T_image_outside");
+    else PUT(&writer, KEY_NULL("T_image_outside"));
     runs_put_medians(&writer, timed);
     put_served_runs(&writer, timed->runs, timed->count);
     runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));

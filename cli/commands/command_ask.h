@@ -7,6 +7,13 @@
 #include "server/knobs.h"
 #include "server/twin_pairs.h"
 
+/* Rows of one question, to the engine or to a server. */
+#define OPTION_PROMPT {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"}
+#define OPTION_MAX_NEW_TOKENS {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"}
+#define OPTION_COLD \
+    {"cold", FLAG, NULL, NULL, 0, 0, NULL, \
+     "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"}
+
 /* Rows: what only a server's request has. must: 1 where there is no other way to answer. */
 #define OPTIONS_OF_ASK(must) \
     OPTION_ENDPOINT(must), OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \

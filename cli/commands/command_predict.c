@@ -179,13 +179,6 @@ static void put_prediction(vp_json_writer *writer, const vp_latency_request *req
     prediction_put(writer, &ENGINE_FORM, prediction, budget);
     PUT(writer, END_OBJECT);
 }
-/* Ends the JSON on stdout. Returns 0 or an exit code. */
-static int finish_json(vp_json_writer *writer) {
-    vp_json_end_object(writer);
-    if (vp_json_finish(writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return 0;
-}
 static int print_predictions_json(const struct estimator *estimator, const struct asked *asked,
                                   const struct text_list *warnings) {
     vp_json_writer writer;
@@ -195,8 +188,8 @@ static int print_predictions_json(const struct estimator *estimator, const struc
         KEY("device", estimator->device), KEY_TEXTS("warnings", warnings), KEY_ARRAY("predictions"));
     for (size_t i = 0; i < asked->count; i++)
         put_prediction(&writer, &asked->requests[i], asked->sizes[i], &asked->predictions[i], asked->budget);
-    PUT(&writer, END_ARRAY);
-    return finish_json(&writer);
+    PUT(&writer, END_ARRAY, END_OBJECT);
+    return json_end(&writer);
 }
 static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};
@@ -231,15 +224,13 @@ static int predict_size(const struct options *options, const vp_tile_options *ti
                         vp_latency_request *request, char size[SIZE_BYTES]) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_geometry geometry = vp_geometry_default();
-    int64_t width = 0, height = 0;
+    int32_t width = 0, height = 0;
     vp_layout layout;
     vp_result result;
-    if (!can_parse_size(text, "x", &width, &height) || width < 1 || height < 1 || width > INT32_MAX
-        || height > INT32_MAX)
-        return complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
-    if ((result = vp_layout_compute(&geometry, tiles, (int32_t)width, (int32_t)height, &layout, &error)) != VP_OK)
+    if (read_size("", text, &width, &height)) return EXIT_USAGE;
+    if ((result = vp_layout_compute(&geometry, tiles, width, height, &layout, &error)) != VP_OK)
         return complain_result(EXIT_USAGE, text, result, &error);
-    snprintf(size, SIZE_BYTES, "%lldx%lld%s%s", (long long)width, (long long)height,
+    snprintf(size, SIZE_BYTES, "%dx%d%s%s", width, height,
              tiles->rule == VP_TILE_TIER ? " " : "", tiles->rule == VP_TILE_TIER ? tiles->tier->name : "");
     for (int32_t i = 0; text_of(options, "tier") && vp_tier_at(i); i++)
         if (!strcmp(vp_tier_at(i)->name, text_of(options, "tier"))) request->tier_index = i;
@@ -396,7 +387,8 @@ static int predict_files(const struct options *options, const struct estimator *
             KEY_TEXTS("warnings", warnings));
         put_trial(&writer, "measured", &errors);
         if (evaluation.reference_ms > 0) put_guardrails(&writer, &evaluation, "of this model");
-        return finish_json(&writer);
+        PUT(&writer, END_OBJECT);
+        return json_end(&writer);
     }
     document_list(&document, "Warnings", warnings);
     write_trial(&document, "Predictions against measurements", &errors);

@@ -42,7 +42,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_MODEL,
     OPTION_MMPROJ,
     OPTION_SYNTHETIC,
-    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
+    OPTION_PROMPT,
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"",
      .excludes = "raw_prompt endpoint"},
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is", OF_ENGINE},
@@ -64,9 +64,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
-    {"cold", FLAG, NULL, NULL, 0, 0, NULL,
-     "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"},
-    {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
+    OPTION_COLD,
+    OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of synthetic weights; with --twins of the order in the pairs",
      .excludes = "endpoint", .unless = "twins", .because = "a server has weights of its own"},
@@ -168,7 +167,6 @@ static int run_choose_knobs(const struct options *options, struct request *reque
         if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&request->knobs, knob, number_of(options, option));
         else knob_set_text(&request->knobs, knob, text_of(options, option));
     }
-    input_apply_knobs(&request->input, &request->knobs);
     return 0;
 }
 
@@ -260,6 +258,7 @@ static int run_prepare(const struct options *options, struct request *request) {
     if ((code = run_prompt(options, request)) != 0) return code;
     request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     request->input.ignore_eos = is_given(options, "ignore_eos");
+    input_apply_knobs(&request->input, &request->knobs);
     if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
 }
@@ -384,14 +383,9 @@ static void print_opening(const struct request *request) {
 }
 static void put_opening(vp_json_writer *writer, const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
-    vp_json_key(writer, "opening");
-    vp_json_begin_object(writer);
-    put_double(writer, "device_ms", (double)opening.device_ns / 1e6);
-    put_double(writer, "memory_ms", (double)opening.memory_ns / 1e6);
-    put_double(writer, "weights_ms", (double)opening.weights_ns / 1e6);
-    put_double(writer, "pages_ms", (double)opening.pages_ns / 1e6);
-    put_int(writer, "page_bytes", (int64_t)opening.page_bytes);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT("opening"), KEY("device_ms", (double)opening.device_ns / 1e6),
+        KEY("memory_ms", (double)opening.memory_ns / 1e6), KEY("weights_ms", (double)opening.weights_ns / 1e6),
+        KEY("pages_ms", (double)opening.pages_ns / 1e6), KEY("page_bytes", (int64_t)opening.page_bytes), END_OBJECT);
 }
 
 static void print_run(const struct options *options, const struct run_state *state) {
@@ -450,18 +444,16 @@ static void print_run_json(const struct options *options, const struct run_state
                                 .ignore_eos = is_given(options, "ignore_eos")};
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-run-2");
-    put_text(&writer, "model", request->model.name);
-    put_text(&writer, "architecture", vp_architecture_name(request->model.config.architecture));
-    put_bool(&writer, "synthetic", request->model.synthetic);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-run-2"), KEY("model", request->model.name),
+        KEY("architecture", vp_architecture_name(request->model.config.architecture)),
+        KEY_BOOL("synthetic", request->model.synthetic));
     put_answer(&writer, "answer", &state->timed.runs[0]);
-    put_text(&writer, "image", request->sample.image_path);
+    PUT(&writer, KEY("image", request->sample.image_path));
     if (point.layout) put_pair(&writer, "image_size", request->sample.height_px, request->sample.width_px);
-    else put_null(&writer, "image_size");
-    put_text(&writer, "preprocess", !request->model.rules->is_tiled ? NULL
-                                    : request->tiles.tier           ? "tier"
-                                                                  : text_of(options, "preprocess"));
+    else PUT(&writer, KEY_NULL("image_size"));
+    PUT(&writer, KEY("preprocess", !request->model.rules->is_tiled ? NULL
+                                   : request->tiles.tier           ? "tier"
+                                                                   : text_of(options, "preprocess")));
     knob_put(&writer, KNOB_IMAGE, &request->knobs);
     knob_put_more(&writer, KNOB_IMAGE, &request->knobs);
     knob_put_more(&writer, KNOB_BLOCKS, &request->knobs);
@@ -482,16 +474,13 @@ static void print_run_json(const struct options *options, const struct run_state
 static void print_prompt(const struct request *request) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 0);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "prompt_text", request->sample.prompt);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("prompt_text", request->sample.prompt));
     put_ints(&writer, "ids", request->input.text_ids,
              request->input.no_bos ? sequence_of(&request->input) : request->input.text_count);
-    put_int(&writer, "text_tokens", request->input.text_count);
-    put_int(&writer, "image_tokens", request->input.layout ? request->input.layout->image_tokens : 0);
-    put_int(&writer, "total_sequence_length", sequence_of(&request->input));
-    vp_json_end_object(&writer);
-    vp_json_finish(&writer);
-    putchar('\n');
+    PUT(&writer, KEY("text_tokens", request->input.text_count),
+        KEY("image_tokens", request->input.layout ? request->input.layout->image_tokens : 0),
+        KEY("total_sequence_length", sequence_of(&request->input)), END_OBJECT);
+    json_end(&writer); /* main checks stdout */
 }
 static int run_command(const struct options *options) {
     struct run_state state;

@@ -421,7 +421,8 @@ static void make_engines(struct sweep *sweep) {
 static int sweep_prepare(struct sweep *sweep) {
     int code;
     make_engines(sweep);
-    code = is_given(sweep->options, "endpoint") ? served_open(sweep) : 0;
+    sweep->way = is_given(sweep->options, "endpoint") ? &SERVER_WAY : &ENGINE_WAY;
+    code = sweep->way == &SERVER_WAY ? served_open(sweep) : 0;
     if (!code) code = sweep_open(sweep);
     if (code) return code;
     sweep->run = runs_make(1, sweep->plan.new_tokens);

@@ -39,19 +39,16 @@ static double count_of(const struct options *options, const char *name) {
 static int count_size(const struct options *options, const char *text, double *tokens) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_family *family = resize(NULL, 1, sizeof *family);
-    int64_t width = 0, height = 0;
+    int32_t width = 0, height = 0;
     vp_vision_count count;
-    int code = 0;
-    if (!can_parse_size(text, "x", &width, &height) || width < 1 || height < 1 || width > INT32_MAX
-        || height > INT32_MAX)
-        code = complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
-    else if (!is_given(options, "family"))
+    int code = read_size("", text, &width, &height);
+    if (!code && !is_given(options, "family"))
         code = complain(EXIT_USAGE,
                         "predict: %s: how many tokens that is, --family NAME says; or give --vision_tokens N", text);
     if (!code) code = family_by_name(text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     if (!code) {
-        const vp_result result = vp_family_count(family, (int32_t)width, (int32_t)height, &count, &error);
+        const vp_result result = vp_family_count(family, width, height, &count, &error);
         if (result != VP_OK) code = complain_result(EXIT_USAGE, text, result, &error);
         else *tokens = (double)count.total_tokens;
     }

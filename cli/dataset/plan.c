@@ -73,9 +73,9 @@ void configuration_input(const struct plan *plan, const struct configuration *co
     input->text_ids = sample->text_ids;
     input->text_count = sample->text_count;
     input->no_bos = sample->no_bos;
-    input_apply_knobs(input, &configuration->knobs);
     input->new_tokens = configuration->set->new_tokens;
     input->ignore_eos = plan->ignore_eos;
+    input_apply_knobs(input, &configuration->knobs);
 }
 
 /* The name of a configuration's file. crops: the mean of a tier's, cut to an integer, as the experiments do. */

@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
+#include "results/fields.h"
 #include "vlmprof_file.h"
 
 #include <math.h>
@@ -34,61 +35,26 @@ const char *load_level_name(const struct load_level *level, char out[48]) {
     return out;
 }
 
-/* ---- the numbers of a summary, once for writing and reading */
-struct number { const char *key; size_t offset; };
-#define NUMBER(key, member) {key, offsetof(struct load_summary, member)}
-static const struct number LOAD_COUNTS[] = {
-    NUMBER("requests_due", due), NUMBER("num_failed", failed), NUMBER("num_incomplete", incomplete),
-    NUMBER("late_sends", late), NUMBER("num_retried", retried), NUMBER("new_connections", new_connections),
-    NUMBER("prompt_tokens", prompt_tokens), NUMBER("output_tokens", output_tokens),
-    NUMBER("cached_tokens", cached_tokens), NUMBER("cached_tokens_known", cached_known),
-    NUMBER("accuracy_count", accuracy_count)};
-static const struct number LOAD_VALUES[] = {
-    NUMBER("window_from_s", from_s), NUMBER("window_to_s", to_s), NUMBER("latest_send_ms", latest_ms),
-    NUMBER("offered_per_s", offered), NUMBER("ended_per_s", ended), NUMBER("output_tokens_per_s", output_rate),
-    NUMBER("mean_in_flight", in_flight), NUMBER("goodput_per_s", goodput),
-    NUMBER("accuracy", accuracy.value)};
-static const struct { const char *key; size_t low, high; } LOAD_RANGES[] = {
-    {"goodput_interval", offsetof(struct load_summary, goodput_low), offsetof(struct load_summary, goodput_high)},
-    {"accuracy_interval", offsetof(struct load_summary, accuracy.low), offsetof(struct load_summary, accuracy.high)}};
-#define COUNT_OF(table) (sizeof(table) / sizeof *(table))
-static double *value_at(struct load_summary *summary, size_t offset) {
-    return (double *)(void *)((char *)summary + offset);
-}
-static int64_t *count_at(struct load_summary *summary, size_t offset) {
-    return (int64_t *)(void *)((char *)summary + offset);
-}
+/* ---- the numbers of a summary; good_share and the percentiles: "value", "interval", "correlation_time" */
+static const struct field SERIES_ROW[] = {LOAD_SERIES_ROWS(FIELD_AT, vp_series_value)};
+static const struct fields LOAD_SERIES = {SERIES_ROW, sizeof SERIES_ROW / sizeof *SERIES_ROW, sizeof(vp_series_value)};
+static const struct field SUMMARY_ROW[] = {LOAD_SUMMARY_ROWS(FIELD_AT, struct load_summary)};
+static const struct fields LOAD_SUMMARY = {SUMMARY_ROW, sizeof SUMMARY_ROW / sizeof *SUMMARY_ROW,
+                                           sizeof(struct load_summary)};
 
-/* {"value", "interval", "correlation_time"} */
-static void put_series_value(vp_json_writer *writer, const char *key, const vp_series_value *value) {
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
-    put_double(writer, "value", value->value);
-    put_range(writer, "interval", value->low, value->high);
-    put_double(writer, "correlation_time", value->correlation_time);
-    vp_json_end_object(writer);
-}
-void put_load_summary(vp_json_writer *writer, const struct load_summary *original) {
-    struct load_summary summary = *original;
+void put_load_summary(vp_json_writer *writer, const struct load_summary *summary) {
     vp_json_key(writer, "summary");
     vp_json_begin_object(writer);
-    for (size_t i = 0; i < COUNT_OF(LOAD_COUNTS); i++)
-        put_int(writer, LOAD_COUNTS[i].key, *count_at(&summary, LOAD_COUNTS[i].offset));
-    for (size_t i = 0; i < COUNT_OF(LOAD_VALUES); i++)
-        put_double(writer, LOAD_VALUES[i].key, *value_at(&summary, LOAD_VALUES[i].offset));
-    for (size_t i = 0; i < COUNT_OF(LOAD_RANGES); i++)
-        put_range(writer, LOAD_RANGES[i].key, *value_at(&summary, LOAD_RANGES[i].low),
-                  *value_at(&summary, LOAD_RANGES[i].high));
-    put_series_value(writer, "good_share", &summary.good_share);
+    fields_put(writer, &LOAD_SUMMARY, summary);
     for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
         vp_json_key(writer, LOAD_KEYS[which]);
         vp_json_begin_object(writer);
-        put_int(writer, "count", summary.latency_count[which]);
-        put_double(writer, "mean", summary.mean[which]);
+        put_int(writer, "count", summary->latency_count[which]);
+        put_double(writer, "mean", summary->mean[which]);
         for (int p = 0; p < LOAD_PERCENTILES; p++) {
             char key[16];
             snprintf(key, sizeof key, "p%g", LOAD_PERCENTILE[p]);
-            put_series_value(writer, key, &summary.latency[which][p]);
+            fields_put_object(writer, key, &LOAD_SERIES, &summary->latency[which][p]);
         }
         vp_json_end_object(writer);
     }
@@ -138,27 +104,8 @@ void put_load_requests(vp_json_writer *writer, const struct load_records *record
 }
 
 /* ---- reading */
-static void read_series_value(const vp_json *json, uint32_t node, vp_series_value *value) {
-    const uint32_t range = vp_json_get(json, node, "interval");
-    value->value = node_number(json, vp_json_get(json, node, "value"));
-    value->correlation_time = node_number(json, vp_json_get(json, node, "correlation_time"));
-    value->low = value->high = (double)NAN;
-    if (!node_is(json, range, VP_JSON_ARRAY) || json->nodes[range].count != 2) return;
-    value->low = node_number(json, vp_json_at(json, range, 0));
-    value->high = node_number(json, vp_json_at(json, range, 1));
-}
 static void read_summary(const vp_json *json, uint32_t object, struct load_summary *summary) {
-    for (size_t i = 0; i < COUNT_OF(LOAD_COUNTS); i++)
-        *count_at(summary, LOAD_COUNTS[i].offset) = node_int(json, object, LOAD_COUNTS[i].key, 0);
-    for (size_t i = 0; i < COUNT_OF(LOAD_VALUES); i++)
-        *value_at(summary, LOAD_VALUES[i].offset) = node_number(json, vp_json_get(json, object, LOAD_VALUES[i].key));
-    for (size_t i = 0; i < COUNT_OF(LOAD_RANGES); i++) {
-        const uint32_t range = vp_json_get(json, object, LOAD_RANGES[i].key);
-        const int known = node_is(json, range, VP_JSON_ARRAY) && json->nodes[range].count == 2;
-        *value_at(summary, LOAD_RANGES[i].low) = known ? node_number(json, vp_json_at(json, range, 0)) : (double)NAN;
-        *value_at(summary, LOAD_RANGES[i].high) = known ? node_number(json, vp_json_at(json, range, 1)) : (double)NAN;
-    }
-    read_series_value(json, vp_json_get(json, object, "good_share"), &summary->good_share);
+    fields_read(json, object, &LOAD_SUMMARY, summary);
     for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
         const uint32_t latency = vp_json_get(json, object, LOAD_KEYS[which]);
         summary->latency_count[which] = node_int(json, latency, "count", 0);
@@ -166,7 +113,7 @@ static void read_summary(const vp_json *json, uint32_t object, struct load_summa
         for (int p = 0; p < LOAD_PERCENTILES; p++) {
             char key[16];
             snprintf(key, sizeof key, "p%g", LOAD_PERCENTILE[p]);
-            read_series_value(json, vp_json_get(json, latency, key), &summary->latency[which][p]);
+            fields_read(json, vp_json_get(json, latency, key), &LOAD_SERIES, &summary->latency[which][p]);
         }
     }
 }

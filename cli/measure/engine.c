@@ -4,6 +4,7 @@
 #include "measure/provenance.h"
 #include "vlmprof_tokenizer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -186,17 +187,22 @@ static struct energy_reading read_energy(struct session *session) {
         reading.at_ns = vp_clock_ns();
     return reading;
 }
-/* What the device used between the two readings; the resolution is what it uses in a step of its counter. */
-static void set_energy(const struct session *session, struct energy_reading before, struct energy_reading after,
+/* Returns what the device used between the two readings, NaN: not known; the resolution is what it uses in a step of
+ * its counter. */
+static double set_energy(const struct session *session, struct energy_reading before, struct energy_reading after,
                        struct pass_result *run) {
+    const double joules = after.joules - before.joules;
     double per_step;
-    run->has_energy = before.at_ns && after.at_ns && after.joules >= before.joules;
-    run->energy_j = run->energy_resolution_j = 0;
-    if (!run->has_energy) return;
-    run->energy_j = after.joules - before.joules;
-    per_step = run->energy_j * (double)session->energy.update_ns / (double)(after.at_ns - before.at_ns + 1);
+    run->has_energy = before.at_ns && after.at_ns && joules >= 0;
+    run->energy_resolution_j = 0;
+    if (!run->has_energy) return (double)NAN;
+    per_step = joules * (double)session->energy.update_ns / (double)(after.at_ns - before.at_ns + 1);
     run->energy_resolution_j = per_step > session->energy.step_j ? per_step : session->energy.step_j;
+    return joules;
 }
+#define KEEP(id, key, unit, meaning, value, ...) \
+    run->kept[KEPT_##id] = (value); \
+    run->has_kept[KEPT_##id] = isfinite(run->kept[KEPT_##id]) != 0;
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
                       vp_error *error) {
     struct part_stamps stamps = {0, 0, 0, 0};
@@ -204,6 +210,7 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
     vp_reply reply;
     vp_result result;
     int64_t begin_ns, total_ns;
+    double joules;
     session_reserve(session, input);
     memset(&reply, 0, sizeof reply);
     reply.tokens = run->tokens;
@@ -216,12 +223,13 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
     range_end(input);
     total_ns = vp_clock_ns() - begin_ns;
     if (result != VP_OK) return result;
-    set_energy(session, energy, read_energy(session), run);
+    joules = set_energy(session, energy, read_energy(session), run);
     run->total_ns = total_ns;
     run->ended_by_eos = reply.ended_by_eos;
     memset(&run->times, 0, sizeof run->times);
     free(run->answer);
     run->answer = copy_text((const char *)session->answer.data, run->answer_bytes);
+    KEPT_ROWS(KEEP, 0)
     if (input->timing == VP_TIMING_OFF) return VP_OK; /* the total alone was measured */
     run->times = reply.times;
     run->times.wall_ns[VP_STAGE_PREPROCESS] = stamps.preprocess_end_ns - stamps.preprocess_begin_ns;

@@ -20,7 +20,7 @@ static void apply_blocks(struct pass_input *input, const struct knob_value *valu
     input->blocks = value->list;
     input->block_count = value->list_count;
 }
-#define APPLY_OF(id, sweep, run, apply, ...) apply,
+#define APPLY_OF(id, key, words, sweep, run, apply, ...) apply,
 static void (*const APPLY[KNOB_COUNT])(struct pass_input *, const struct knob_value *) = {KNOB_ROWS(APPLY_OF)};
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values) {
     for (int knob = 0; knob < KNOB_COUNT; knob++)

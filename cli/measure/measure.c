@@ -49,13 +49,6 @@ void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise) {
     noise_warn(&timed->warnings, noise, NULL, 1, NOISE_ADVICE_RUN);
     for (size_t i = 0; i < timed->warnings.count; i++) complain(0, "%s", timed->warnings.items[i]);
 }
-int answers_are_equal(const struct timed_runs *timed) {
-    int same = 1;
-    for (int32_t i = 1; i < timed->count; i++)
-        same &= timed->runs[i].answer_bytes == timed->runs[0].answer_bytes
-                && !memcmp(timed->runs[i].answer, timed->runs[0].answer, timed->runs[0].answer_bytes);
-    return same;
-}
 
 /* ---- as text */
 void runs_print(const struct options *options, const struct timed_runs *timed) {
@@ -106,7 +99,7 @@ static void print_steps(const struct timed_runs *timed) {
 }
 static double first_output_of(const struct pass_result *run, int which) {
     (void)which;
-    return run->served->first_output_ns < 0 ? (double)NAN : (double)run->served->first_output_ns / 1e6;
+    return served_ms(run->served->first_output_ns);
 }
 /* Milliseconds between the first byte sent and the headers. */
 static double waiting_of(const struct pass_result *run, int which) {
@@ -160,32 +153,24 @@ void runs_print_terms(const struct timed_runs *timed) {
 
 /* ---- as JSON */
 void runs_put_count(vp_json_writer *writer, const struct options *options, const struct timed_runs *timed) {
-    put_bool(writer, "warm", !is_given(options, "cold"));
-    put_int(writer, "num_runs", timed->count);
+    PUT(writer, KEY_BOOL("warm", !is_given(options, "cold")), KEY("num_runs", timed->count));
 }
 void runs_put_rates(vp_json_writer *writer, const struct timed_runs *timed) {
     const struct pass_result *run = &timed->runs[0];
     const int is_known = !run->served || run->served->usage.completion_tokens >= 0;
     const double tokens = is_known ? (double)run->token_count : (double)NAN;
-    put_double(writer, TERMS[TERM_DECODE_RATE].key, 1e3 / metric_mean(timed->runs, timed->count, METRIC_PER_TOKEN));
-    put_double(writer, TERMS[TERM_OUTPUT_RATE].key,
-               tokens * 1e3 / metric_mean(timed->runs, timed->count, METRIC_TOTAL));
+    PUT(writer, KEY(TERMS[TERM_DECODE_RATE].key, 1e3 / metric_mean(timed->runs, timed->count, METRIC_PER_TOKEN)),
+        KEY(TERMS[TERM_OUTPUT_RATE].key, tokens * 1e3 / metric_mean(timed->runs, timed->count, METRIC_TOTAL)));
 }
 static void put_median(vp_json_writer *writer, const char *key, struct median_range range) {
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
-    put_double(writer, "median", range.median);
-    put_double(writer, "low", range.low);
-    put_double(writer, "high", range.high);
-    put_double(writer, "level", range.level);
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT(key), KEY("median", range.median), KEY("low", range.low), KEY("high", range.high),
+        KEY("level", range.level), END_OBJECT);
 }
 void runs_put_medians(vp_json_writer *writer, const struct timed_runs *timed) {
     static const int of_server[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
     const int is_served = timed->runs[0].served != NULL,
               count = is_served ? (int)(sizeof of_server / sizeof *of_server) : METRIC_STAGE + VP_STAGE_COUNT;
-    vp_json_key(writer, "medians");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("medians"));
     for (int i = 0; i < count; i++) {
         const int metric = is_served ? of_server[i] : i;
         const struct median_range range = range_of_runs(timed->runs, timed->count, metric_of, metric);
@@ -196,19 +181,16 @@ void runs_put_medians(vp_json_writer *writer, const struct timed_runs *timed) {
     }
     for (int rate = TERM_DECODE_RATE; rate <= TERM_OUTPUT_RATE; rate++)
         put_median(writer, TERMS[rate].key, range_of_runs(timed->runs, timed->count, term_of, rate));
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT);
 }
 void runs_put_end(vp_json_writer *writer, const struct options *options, const struct timed_runs *timed,
                   const vp_engine *engine, const char *client) {
     put_noise(writer, &timed->noise);
-    put_list(writer, "warnings", &timed->warnings);
-    vp_json_key(writer, "provenance");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_TEXTS("warnings", &timed->warnings), KEY_OBJECT("provenance"));
     put_provenance(writer, options, engine);
-    if (!engine) put_text(writer, "client", client);
-    vp_json_end_object(writer);
+    if (!engine) PUT(writer, KEY("client", client));
+    PUT(writer, END_OBJECT);
     put_config(writer, options);
-    vp_json_end_object(writer);
-    vp_json_finish(writer);
-    putchar('\n');
+    PUT(writer, END_OBJECT);
+    json_end(writer); /* main checks stdout */
 }

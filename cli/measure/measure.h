@@ -33,9 +33,6 @@ int runs_measure(const struct options *options, const struct way *way, int32_t n
 /* Adds a warning when the machine was not quiet, by what *noise says of it, and prints all warnings. */
 void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise);
 
-/* Truth: all passes gave the same answer. */
-int answers_are_equal(const struct timed_runs *timed);
-
 /* One line: how many runs, whether they are warm, what the ranges are. */
 void runs_print(const struct options *options, const struct timed_runs *timed);
 

@@ -63,36 +63,27 @@ void put_served_layout(vp_json_writer *writer, const struct point *point, const 
     sizes.total_sequence_length = usage.prompt_tokens;
     fields_put(writer, &RESULT_SIZES, &sizes);
 }
-/* From each piece of a run's answer to the next, ms. */
-static void put_run_gaps(vp_json_writer *writer, const struct served *served) {
-    double *gaps = resize(NULL, served->piece_count + 1, sizeof *gaps);
-    const size_t count = served_gaps(served, gaps);
-    vp_json_begin_array(writer);
-    for (size_t i = 0; i < count; i++) vp_json_double(writer, gaps[i]);
-    vp_json_end_array(writer);
-    free(gaps);
-}
-static double ms_or_nan(int64_t ns) { return ns < 0 ? (double)NAN : (double)ns / 1e6; }
 static void put_served_run(vp_json_writer *writer, const struct served *served) {
     struct served_result result;
     result.usage = served->usage;
     SERVED_RESULT_ROWS(FIELD_FILL, FIELD_SKIP, &result)
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(NULL));
     fields_put(writer, &SERVED_RESULT, &result);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT);
 }
 void put_served_point(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent) {
     const vp_chat_usage usage = usage_of(point);
     fields_put(writer, &SENT, sent);
     put_usage(writer, &usage);
-    vp_json_key(writer, "itl");
-    vp_json_begin_array(writer);
-    for (int32_t i = 0; i < point->run_count; i++) put_run_gaps(writer, point->runs[i].served);
-    vp_json_end_array(writer);
-    vp_json_key(writer, "served_runs");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("itl"));
+    for (int32_t i = 0; i < point->run_count; i++) {
+        PUT(writer, KEY_ARRAY(NULL));
+        put_run_gaps(writer, point->runs[i].served);
+        PUT(writer, END_ARRAY);
+    }
+    PUT(writer, END_ARRAY, KEY_ARRAY("served_runs"));
     for (int32_t i = 0; i < point->run_count; i++) put_served_run(writer, point->runs[i].served);
-    vp_json_end_array(writer);
+    PUT(writer, END_ARRAY);
 }
 static const struct pass_result *first_run(const struct point *point) {
     return point->run_count ? &point->runs[0] : NULL;
@@ -113,54 +104,45 @@ static void put_resolution(vp_json_writer *writer, const struct point *point) {
     }
     if (point->run_count) put_double(writer, "energy_resolution_j", sum / point->run_count);
 }
+/* The mean of a metric over the runs; NaN: there are none. */
+static double mean_of(const struct point *point, int metric) {
+    return point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN;
+}
 void put_point_times(vp_json_writer *writer, const struct point *point) {
     int32_t longest = 0;
-    for (int metric = 0; metric < METRIC_STAGE; metric++) {
-        const double mean = point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN;
-        if (!is_left_out(metric, mean)) put_double(writer, METRIC_KEYS[metric], mean);
-    }
+    for (int metric = 0; metric < METRIC_STAGE; metric++)
+        if (!is_left_out(metric, mean_of(point, metric)))
+            PUT(writer, KEY(METRIC_KEYS[metric], mean_of(point, metric)));
     put_resolution(writer, point);
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("stages"));
     for (int i = 0; i < VP_STAGE_COUNT; i++)
-        put_double(writer, vp_stage_name((vp_stage)i),
-                   point->run_count ? metric_mean(point->runs, point->run_count, METRIC_STAGE + i) : (double)NAN);
-    vp_json_end_object(writer);
-    vp_json_key(writer, "stage_detail"); /* means over the runs */
-    vp_json_begin_object(writer);
+        PUT(writer, KEY(vp_stage_name((vp_stage)i), mean_of(point, METRIC_STAGE + i)));
+    PUT(writer, END_OBJECT, KEY_OBJECT("stage_detail")); /* means over the runs */
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
-        vp_json_key(writer, vp_stage_name((vp_stage)i));
-        vp_json_begin_object(writer);
+        PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)i)));
         for (int detail = DETAIL_WALL; detail < DETAIL_COUNT; detail++)
-            put_double(writer, DETAIL_KEYS[detail],
-                       point->run_count ? metric_mean(point->runs, point->run_count, stage_metric(i, detail))
-                                        : (double)NAN);
-        vp_json_end_object(writer);
+            PUT(writer, KEY(DETAIL_KEYS[detail], mean_of(point, stage_metric(i, detail))));
+        PUT(writer, END_OBJECT);
     }
-    vp_json_end_object(writer);
     for (int32_t run = 0; run < point->run_count && !point->is_served; run++)
         if (point->runs[run].token_count - 1 > longest) longest = point->runs[run].token_count - 1;
-    vp_json_key(writer, "T_decode_per_step"); /* [position][run]; position 0 is decode step 1 */
-    vp_json_begin_array(writer);
+    PUT(writer, END_OBJECT, KEY_ARRAY("T_decode_per_step")); /* [position][run]; position 0 is decode step 1 */
     for (int32_t i = 0; i < longest; i++) {
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_ARRAY(NULL));
         for (int32_t run = 0; run < point->run_count; run++)
             if (i < point->runs[run].token_count - 1) vp_json_double(writer, (double)point->runs[run].step_ns[i] / 1e6);
-        vp_json_end_array(writer);
+        PUT(writer, END_ARRAY);
     }
-    vp_json_end_array(writer);
-    vp_json_key(writer, "runs");
-    vp_json_begin_object(writer);
+    PUT(writer, END_ARRAY, KEY_OBJECT("runs"));
     for (int metric = 0; metric < METRIC_STAGE + VP_STAGE_COUNT; metric++) {
         if (is_left_out(metric, point->run_count ? metric_of(&point->runs[0], metric) : (double)NAN)) continue;
-        vp_json_key(writer,
-                    metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)));
-        vp_json_begin_array(writer);
+        PUT(writer,
+            KEY_ARRAY(metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE))));
         for (int32_t run = 0; run < point->run_count; run++)
             json_double_or_null(writer, metric_of(&point->runs[run], metric));
-        vp_json_end_array(writer);
+        PUT(writer, END_ARRAY);
     }
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT);
 }
 
 void put_answer(vp_json_writer *writer, const char *key, const struct pass_result *run) {
@@ -188,21 +170,9 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
         outcome->reason = "the record has no answers to compare with";
     free(record.nodes);
 }
-/* By their tokens; of a server's answers only the text is known. */
-static int is_same_answer(const struct pass_result *left, const struct pass_result *right) {
-    if (left->served)
-        return left->answer_bytes == right->answer_bytes && !memcmp(left->answer, right->answer, left->answer_bytes);
-    return left->token_count == right->token_count
-           && !memcmp(left->tokens, right->tokens, (size_t)left->token_count * sizeof(int32_t));
-}
 int is_truncated(const struct pass_result *run) {
     if (!run->served) return !run->ended_by_eos;
     return run->served->finish_reason ? !strcmp(run->served->finish_reason, "length") : -1;
-}
-static int are_same_answers(const struct point *point) {
-    int same = 1;
-    for (int32_t run = 1; run < point->run_count; run++) same &= is_same_answer(&point->runs[run], &point->runs[0]);
-    return same;
 }
 static struct field_bytes bytes_of(const struct pass_result *run) {
     struct field_bytes bytes = {NULL, 0};

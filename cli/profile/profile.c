@@ -268,7 +268,7 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     put_memory(writer, profiler);
     cost_put(writer, cost);
     put_noise(writer, &profiler->timed.noise);
-    put_list(writer, "warnings", &profiler->timed.warnings);
+    PUT(writer, KEY_TEXTS("warnings", &profiler->timed.warnings));
     vp_json_key(writer, "ops");
     vp_ops_write_json(writer, &profiler->ops);
     vp_json_key(writer, "provenance");

@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/table.h"
 #include "report/model_file.h"
 #include "vlmprof_file.h"
 #include "vlmprof_latency.h"
@@ -321,23 +322,59 @@ int estimator_make(const struct measurements *measurements, const struct results
     return 0;
 }
 
+/* ---- guardrails, a row for each budget */
+static void make_share(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const struct evaluation *evaluation = context;
+    const ptrdiff_t budget = (const vp_guardrail *)row - evaluation->guardrails;
+    snprintf(own, CELL_BYTES, "%s",
+             budget < BUDGET_COUNT ? number_formatted("%.2f", BUDGET_SHARES[budget]).text : "given");
+    cell_set_text(cell, own);
+}
+static void make_accepted(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const vp_guardrail *guardrail = row;
+    (void)context;
+    snprintf(own, CELL_BYTES, "%zu of %zu", (size_t)guardrail->accepted, (size_t)guardrail->count);
+    cell_set_text(cell, own);
+}
+#define COUNT_OF(member, name) {CELL(vp_guardrail, member), name, NULL}
+#define SHARE_OF(member, heading) {CELL(vp_guardrail, member), #member, heading, .as = number_percent}
+static const struct table_column GUARDRAIL_COLUMNS[] = {
+    {CELL_MADE(make_share), NULL, "share"},
+    {CELL(vp_guardrail, budget), "budget_ms", "budget ms", .as = number_short},
+    {CELL_MADE(make_accepted), NULL, "let through"},
+    COUNT_OF(count, "requests"), COUNT_OF(accepted, "accepted"), COUNT_OF(over_budget, "over_budget"),
+    COUNT_OF(violations, "violations"), COUNT_OF(false_accepts, "false_accepts"),
+    COUNT_OF(false_rejects, "false_rejects"),
+    SHARE_OF(violation_rate, "violations %"), SHARE_OF(false_accept_rate, "false accepts %"),
+    SHARE_OF(false_reject_rate, "false rejects %")};
+static struct table guardrail_table(const struct evaluation *evaluation) {
+    const struct table table = TABLE(GUARDRAIL_COLUMNS, evaluation->guardrails, (size_t)evaluation->guardrail_count,
+                                     evaluation, 0);
+    return table;
+}
 void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions) {
+    const struct table table = guardrail_table(evaluation);
     PUT(writer, KEY_OBJECT("guardrail"), KEY("predictions", predictions),
         KEY("reference_ms", evaluation->reference_ms), KEY("reference", "P95 of T_total over the rows"),
-        KEY("violation_tolerance", BUDGET_TOLERANCE), KEY_ARRAY("budgets"));
-    for (int budget = 0; budget < evaluation->guardrail_count; budget++) {
-        const vp_guardrail *guardrail = &evaluation->guardrails[budget];
-        PUT(writer, KEY_OBJECT(NULL), KEY("budget_ms", guardrail->budget),
-            KEY("requests", (int64_t)guardrail->count), KEY("accepted", (int64_t)guardrail->accepted),
-            KEY("over_budget", (int64_t)guardrail->over_budget), KEY("violations", (int64_t)guardrail->violations),
-            KEY("false_accepts", (int64_t)guardrail->false_accepts),
-            KEY("false_rejects", (int64_t)guardrail->false_rejects),
-            KEY("violation_rate", guardrail->violation_rate),
-            KEY("false_accept_rate", guardrail->false_accept_rate),
-            KEY("false_reject_rate", guardrail->false_reject_rate), END_OBJECT);
-    }
-    PUT(writer, END_ARRAY, END_OBJECT);
+        KEY("violation_tolerance", BUDGET_TOLERANCE));
+    table_put(writer, "budgets", &table);
+    PUT(writer, END_OBJECT);
 }
+void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions) {
+    const struct table table = guardrail_table(evaluation);
+    document_text(document, BLOCK_HEADING, "Guardrail: only requests predicted to hold a budget are let through (%s)",
+                  predictions);
+    document_text(
+        document, BLOCK_LINE,
+        "budgets are shares of %.3f ms, the P95 of T_total; a violation takes more than %.1f times the budget",
+        evaluation->reference_ms, BUDGET_TOLERANCE);
+    document_add_table(document, &table);
+    document_text(
+        document, BLOCK_LINE,
+        "violations: of those let through; false accepts: of those over the budget; false rejects: of those within it");
+}
+
+/* ---- the file */
 static void put_measured_predicted(vp_json_writer *writer, const struct evaluation *evaluation) {
     PUT(writer, KEY_OBJECT("measured_predicted_ms"), KEY("predictions", SPLIT_KEYS[evaluation->guardrail_split]));
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
@@ -500,29 +537,4 @@ int estimator_read(struct model_reader *reader, struct estimator **out) {
     read_estimator_nodes(reader, estimator);
     if (reader->code) estimator_free(estimator); else *out = estimator;
     return reader->code;
-}
-
-/* ---- in words */
-void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions) {
-    struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Guardrail: only requests predicted to hold a budget are let through (%s)",
-                  predictions);
-    document_text(
-        document, BLOCK_LINE,
-        "budgets are shares of %.3f ms, the P95 of T_total; a violation takes more than %.1f times the budget",
-        evaluation->reference_ms, BUDGET_TOLERANCE);
-    table = document_table(document, "share|budget ms|let through|violations %|false accepts %|false rejects %");
-    for (int budget = 0; budget < evaluation->guardrail_count; budget++) {
-        const vp_guardrail *guardrail = &evaluation->guardrails[budget];
-        text_list_add(table, "%s",
-                      budget < BUDGET_COUNT ? number_formatted("%.2f", BUDGET_SHARES[budget]).text : "given");
-        text_list_add(table, "%s", number_short(guardrail->budget).text);
-        text_list_add(table, "%zu of %zu", guardrail->accepted, guardrail->count);
-        text_list_add(table, "%s", number_percent(guardrail->violation_rate).text);
-        text_list_add(table, "%s", number_percent(guardrail->false_accept_rate).text);
-        text_list_add(table, "%s", number_percent(guardrail->false_reject_rate).text);
-    }
-    document_text(
-        document, BLOCK_LINE,
-        "violations: of those let through; false accepts: of those over the budget; false rejects: of those within it");
 }

@@ -364,7 +364,7 @@ static void read_value(const vp_json *json, uint32_t node, const struct field *r
     switch (row->type) {
     case FIELD_INT:
         if (!is_integer(json, node, row) || vp_json_to_int(json, node, &value) != VP_OK)
-            value = row->null ? -1 : row->least < 0 ? row->least : 0;
+            value = row->null || row->least == -1 ? -1 : 0;
         set_int(at, row->bytes, value);
         break;
     case FIELD_NUMBER: memcpy(at, &number, sizeof number); break;

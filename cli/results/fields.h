@@ -199,6 +199,8 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, unix_s, (int64_t)time(NULL), "when it ended", .most = LINE_COUNT_MAX) \
     AT(S, INT, "total_ns", pass.total_ns, "T_total", .least = 1, .most = LINE_NS_MAX) \
     AT(S, BYTES, "answer", pass.answer, "the answer's text", FIELD_COUNT_AT(S, pass.answer_bytes))
+#define KEPT_FIELD(id, key, unit_, meaning, value, S, AT) \
+    AT(S, NUMBER, key, pass.kept[KEPT_##id], meaning, .unit = unit_, .is_optional = 1)
 #define RUN_ROWS(ROW, AT, S) \
     ANY_RUN_ROWS(ROW, AT, S) \
     ROW(S, INT, stamps, sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS, "time stamps or events", \
@@ -211,7 +213,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     AT(S, TRUTH, "ended_by_eos", pass.ended_by_eos, "the model ended its answer") \
     ROW(S, TRUTH, throttled, sweep->is_throttled, "the device was slowed down") \
     ROW(S, JSON, telemetry, telemetry, "clocks, power, temperature", .null = "not read") \
-    AT(S, NUMBER, "energy_j", pass.energy_j, "what the GPU used, by NVML's counter", .unit = "J", .is_optional = 1) \
+    KEPT_ROWS(KEPT_FIELD, S, AT) \
     AT(S, NUMBER, "energy_resolution_j", pass.energy_resolution_j, "what it used in one step of the counter", \
        .unit = "J", .is_optional = 1)
 #define SERVED_RUN_ROWS(ROW, AT, S) \
@@ -454,8 +456,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, INTS, output_token_ids, token_ids(point), "new tokens of the first run", \
         FIELD_COUNT_AT(S, output_token_ids.count), .stride = sizeof(int32_t), .item_bytes = sizeof(int32_t), \
         .most = INT32_MAX, .null = "of a server") \
-    ROW(S, TRUTH, answers_equal_over_runs, run ? are_same_answers(point) : -1, "all runs gave the same tokens", \
-        .null = "not measured") \
+    ROW(S, TRUTH, answers_equal_over_runs, run ? answers_are_equal(point->runs, point->run_count) : -1, \
+        "all runs gave the same tokens", .null = "not measured") \
     ROW(S, TEXT, prompt, point->sample->prompt, "text that was tokenized", .null = "none")
 #define MEASURED_ROWS(ROW, S) \
     ROW(S, TEXT, stop, measured->stop, "what ended its runs", .choices = "runs|interval|box|max", .null = "failed") \
@@ -487,11 +489,11 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         .least = 1, .most = INT32_MAX) \
     ROW(S, TRUTH, new_connection, served->is_new_connection, "connecting is in its times") \
     ROW(S, TRUTH, streamed, served->is_streamed, "false: in one body, so TTFT is not known") \
-    ROW(S, NUMBER, sent_ms, ms_or_nan(served->sent_ns), "first byte sent", .unit = "ms from the start", \
+    ROW(S, NUMBER, sent_ms, served_ms(served->sent_ns), "first byte sent", .unit = "ms from the start", \
         .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, headers_ms, ms_or_nan(served->headers_ns), "headers of the answer read", \
+    ROW(S, NUMBER, headers_ms, served_ms(served->headers_ns), "headers of the answer read", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, first_output_ms, ms_or_nan(served->first_output_ns), "first piece that is no reasoning", \
+    ROW(S, NUMBER, first_output_ms, served_ms(served->first_output_ns), "first piece that is no reasoning", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, JSON, server_timings, served->timings, "the server's own times, as it names them", .null = "it says none")
 
@@ -607,6 +609,197 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         "median of staged - bare as a share of the bare mean", .null = "no pairs") \
     ROW(S, RANGE, bare_difference_share_median_interval, ends_of(difference.relative_median), "of its median", \
         .null = "too few pairs")
+
+/* ---- what other code writes into result files: these rows are for the descriptions of the files */
+#define TIER_RANGE_ROWS(ELSE) \
+    ELSE(INT, "min_crops", "fewest crops", .least = 1) \
+    ELSE(INT, "max_crops", "most crops", .least = 1)
+#define SETTING_ROWS(ELSE) \
+    ELSE(OBJECT, "tier_range", "crops that the tier allows", .of = &TIER_RANGE, .null = "no tier") \
+    ELSE(INT, "image_knob_value", "the number of image_knob", .least = 1, .null = "none") \
+    ELSE(INT, "num_total_blocks", "decoder blocks of the model", .least = 1, .null = "of a server") \
+    ELSE(OBJECT, "model_shape", "the model's shape as its checkpoint says it", .of = &MODEL_SHAPE, \
+         .null = "a server, or a journal of a version that did not record it") \
+    ELSE(INTS, "active_block_indices", "the blocks that run, 0-based, ascending", .null = "of a server") \
+    ELSE(TEXT, "endpoint_api", "of a server: the language that was spoken", .is_optional = 1, \
+         .choices = "chat|responses|ollama") \
+    ELSE(TEXT, "family", "of a server: whose rule counts image tokens", .is_optional = 1, .null = "none was named") \
+    ELSE(JSON, "family_keys", "of a server: keys of the rule that the command line set", .is_optional = 1)
+#define STOPS_ROWS(ELSE) \
+    ELSE(INT, "runs", "num_runs_per_sample were made, no half-width was asked for") \
+    ELSE(INT, "interval", "the interval of the P50 became narrow enough") \
+    ELSE(INT, "box", "the time box ended") \
+    ELSE(INT, "max", "max_runs were made")
+#define SERVER_TIME_ROWS(ELSE) \
+    ELSE(NUMBER, "image", "with the image", .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "text", "with the text", .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "difference", "of the pairs")
+#define OUTSIDE_MS(ELSE, key, words, why) ELSE(NUMBER, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
+#define OUTSIDE_ROWS(ELSE) \
+    ELSE(NUMBER, "ms", "median of the pairs' differences: preprocessing, upload and vision encoder", .unit = "ms", \
+         .null = "no pair counts") \
+    ELSE(NUMBER, "low", "of a range of two differences that covers the median", .unit = "ms", \
+         .null = "fewer than 3 pairs") \
+    ELSE(NUMBER, "high", "its upper end", .unit = "ms", .null = "fewer than 3 pairs") \
+    ELSE(NUMBER, "level", "at which it does", .most = 1, .null = "fewer than 3 pairs") \
+    ELSE(TEXT, "method", "adjusted: some pairs have other numbers of tokens, corrected by ms_per_token", \
+         .choices = "exact|adjusted") \
+    ELSE(INT, "pairs", "that count") \
+    ELSE(INT, "pairs_adjusted", "those of them that were corrected") \
+    ELSE(INT, "pairs_cached", "left out: half of a prompt or more came from a cache") \
+    ELSE(INT, "pairs_unequal", "left out: other numbers of tokens") \
+    ELSE(INT, "pairs_silent", "left out: an answer had no text") \
+    OUTSIDE_MS(ELSE, "TTFT_image", "median with the image", "no pair counts") \
+    OUTSIDE_MS(ELSE, "TTFT_text", "median with the text", "no pair counts") \
+    OUTSIDE_MS(ELSE, "floor_ms", "median TTFT of a text of a few tokens", "no pair counts") \
+    OUTSIDE_MS(ELSE, "upload_ms", "median from the first byte of the image's request to the last", "not known") \
+    ELSE(NUMBER, "ms_per_token", "what a token of text costs", .unit = "ms", .null = "nothing was corrected") \
+    ELSE(OBJECT, "server_prompt_ms", "the prompt by the server's own clock, medians", .unit = "ms", \
+         .of = &SERVER_TIME, .null = "it does not say") \
+    ELSE(INT, "prompt_tokens", "of the image's request", .null = "of several") \
+    ELSE(INT, "image_tokens", "those less the tokens of the question alone", .null = "of several")
+#define OUTSIDE_WORDS \
+    "of a server: TTFT of the image's request less that of a text with as many prompt tokens, in pairs"
+#define COUNTS_OF_RESULT_ROWS(ELSE) \
+    ELSE(JSON, "selected_crops_distribution", "crops -> rows that have so many") \
+    ELSE(OBJECT, "stops", "how many points ended for which reason", .of = &STOPS) \
+    ELSE(INT, "num_cached_runs", "of a server: runs in which half of the prompt or more came from its cache", \
+         .is_optional = 1) \
+    ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS ", over the twins of all samples", .of = &OUTSIDE, \
+         .is_optional = 1, .null = "see null_reasons") \
+    ELSE(JSON, "null_reasons", "of a server: for keys that are null, why", .is_optional = 1)
+#define GPU_ROWS(ELSE) \
+    ELSE(INT, "index", "device number") \
+    ELSE(TEXT, "name", "as the driver says") \
+    ELSE(TEXT, "compute_capability", "major.minor") \
+    ELSE(INT, "multiprocessors", "streaming multiprocessors", .least = 1) \
+    ELSE(INT, "memory_bytes", "device memory") \
+    ELSE(INT, "free_bytes", "free when the engine was open", .null = "not known") \
+    ELSE(TEXT, "driver", "CUDA version of the driver") \
+    ELSE(TEXT, "runtime", "CUDA version of the runtime")
+#define COLD_ROWS(ELSE) \
+    ELSE(NUMBER, "T_total", "from pixels to text", .unit = "ms", .most = FIELD_MS_MAX, .null = "not timed") \
+    ELSE(NUMBER, "TTFT", "to the first token", .unit = "ms", .most = FIELD_MS_MAX, .null = "not timed") \
+    ELSE(INT, "views", "crops and the global view") \
+    ELSE(INT, "total_sequence_length", "prompt positions") \
+    ELSE(INT, "output_tokens", "new tokens")
+#define SERVER_WORDS_ROWS(ELSE) \
+    ELSE(TEXT, "endpoint", "its base URL") \
+    ELSE(TEXT, "server", "what it is, with its version", .null = "it does not say") \
+    ELSE(JSON, "models", "its answer to /v1/models", .null = "none, or over 64 KiB") \
+    ELSE(JSON, "props", "its answer to /props", .null = "none, or over 64 KiB") \
+    ELSE(LIST, "cold", "the session's first request of each variant: variant, T_total, TTFT, usage; in no statistic")
+#define PROVENANCE_ROWS(ELSE) \
+    SESSION_ROWS(ELSE) \
+    ELSE(TEXT, "kernel", "release of the system's kernel", .null = "not known", .is_optional = 1) \
+    ELSE(TEXT, "device", "what ran the model", .null = "a server knows") \
+    ELSE(TEXT, "device_note", "why it is this device", .null = "it was asked for", .is_optional = 1) \
+    ELSE(OBJECT, "gpu", "the GPU", .of = &GPU, .null = "a CPU", .is_optional = 1) \
+    ELSE(TEXT, "gemm_rows_1", "matrix kernel of one row (decode)", .null = "a server knows", .is_optional = 1) \
+    ELSE(TEXT, "gemm_rows_1024", "matrix kernel of many rows (prefill)", .null = "a server knows", .is_optional = 1) \
+    ELSE(INT, "threads", "--threads; 0: all", .null = "a server knows", .is_optional = 1) \
+    ELSE(INT, "seed", "of weights, samples and caption prompts", .null = "a server knows") \
+    ELSE(JSON, "clocks", "clocks, power, temperature", .null = "not read", .is_optional = 1) \
+    ELSE(TEXT, "client", "of servers: the library that sent the requests", .is_optional = 1) \
+    ELSE(OBJECTS, "servers", "of servers: each one's own words", .of = &SERVER_WORDS, .is_optional = 1) \
+    ELSE(OBJECT, "cold", "the session's first request, in no statistic", .of = &COLD, .is_optional = 1)
+#define RESULT_END_ROWS(ELSE) \
+    ELSE(JSON, "provenance", "of the latest session; open to further keys", .of = &PROVENANCE, \
+         .null = "nothing was measured") \
+    ELSE(LIST, "session_list", "provenance of each start of the engine that measured rows of this file; " \
+                               "run_flags.session counts from 0 in it") \
+    ELSE(OBJECT, "tool_cost", "what measuring costs: time stamps, and pairs of runs without and with stage times, " \
+                              "which are in no other statistic", .of = &TOOL_COST) \
+    ELSE(OBJECT, "noise", "what else the machine did during the blocks of runs that this file's runs belong to; " \
+                          "files of older versions lack it", .of = &NOISE, .is_optional = 1) \
+    ELSE(OBJECTS, "kernel_pass", "one request a shape with each kernel timed on its own (--kernel_pass); its times " \
+                                 "are in no other statistic", .of = &KERNELS) \
+    ELSE(JSON, "config", "every option of the command by its name, given or default; open to further keys") \
+    ELSE(JSON, "aggregate_stats", "statistics of the rows with status ok") \
+    ELSE(JSON, "latency_stats", "the same object again, under the name that the reference's scripts read") \
+    ELSE(JSON, "statistics", "every time and share by its key: over_samples (each the mean over its runs) and " \
+                             "over_runs (single runs)") \
+    ELSE(OBJECTS, "per_sample_results", "one row a sample, ascending by sample_id")
+#define AGGREGATE_ROWS(ELSE) \
+    ELSE(NUMBER, "vision_tokens_mean", "mean of actual_vision_tokens", .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "vision_tokens_std", "population standard deviation of actual_vision_tokens", \
+         .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "vision_tokens_diff_mean", "mean of target minus actual vision tokens", .null = "not known") \
+    ELSE(JSON, "T_decode_per_step_stats", "pos_1 (the first decode step), pos_2, ... over samples and runs")
+#define STAGE_DETAIL_ROWS(ELSE) \
+    ELSE(NUMBER, "wall_ms", "host's clock; on a GPU the time that sending took", .unit = "ms", \
+         .most = FIELD_MS_MAX, .null = "did not run") \
+    ELSE(NUMBER, "device_ms", "between the boundaries on the device", .unit = "ms", .most = FIELD_MS_MAX, \
+         .null = "a host stage") \
+    ELSE(NUMBER, "launches", "kernels, products and copies", .most = FIELD_MS_MAX, .null = "a host stage") \
+    ELSE(NUMBER, "flops", "that the arithmetic needs", .unit = "FLOP", .most = INT64_MAX, .null = "a host stage") \
+    ELSE(NUMBER, "bytes", "each operand of each launch once", .most = INT64_MAX, .null = "a host stage")
+#define ROW_TIMES_ROWS(ELSE) \
+    ELSE(NUMBER, "energy_resolution_j", "what the GPU used in one step of the counter", .unit = "J", \
+         .most = FIELD_MS_MAX, .is_optional = 1) \
+    ELSE(JSON, "metadata", "members of the data set's record") \
+    ELSE(JSON, "stages", "mean over the runs; device interval, on the host's stages wall; null: did not run", \
+         .unit = "ms") \
+    ELSE(JSON, "stage_detail", "means over the runs") \
+    ELSE(LIST, "T_decode_per_step", "[position][run]; position 0 is decode step 1", .unit = "ms") \
+    ELSE(JSON, "runs", "each number of each run, in the order of the runs; null: a part that did not run")
+#define RUN_FLAGS_ROWS(ELSE) \
+    ELSE(LIST, "outlier", "modified z score of T_total over 3.5; null: under 5 runs say nothing") \
+    ELSE(LIST, "throttled", "slowed down by power or heat") \
+    ELSE(LIST, "session", "which start of the engine: place in session_list") \
+    ELSE(LIST, "telemetry", "clocks [MHz], power [W], temperature [Celsius], throttle reasons before the run") \
+    ELSE(LIST, "steal_percent", "of the block that the run belongs to, as in noise; null: not known") \
+    ELSE(LIST, "other_cpu_percent", "of the block that the run belongs to, as in noise; null: not known")
+#define ROW_FLAGS_ROWS(ELSE) ELSE(OBJECT, "run_flags", "of each run, in order", .of = &RUN_FLAGS)
+#define ROW_SERVED_ROWS(ELSE) \
+    ELSE(OBJECT, "usage", "of a server: its token counts of the first run", .of = &USAGE) \
+    ELSE(LIST, "itl", "of a server: a list for each run, from one piece of the answer to the next", .unit = "ms") \
+    ELSE(OBJECTS, "served_runs", "of a server: what it said of each run", .of = &SERVED_RESULT) \
+    ELSE(OBJECT, "twins", "of a server: the pairs of this sample behind T_image_outside", .of = &RESULT_TWINS, \
+         .null = "--twins was not given, or there is no image") \
+    ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS, .of = &OUTSIDE, .null = "no pair was measured")
+
+/* ---- a load trial: its summary, a number with its interval in it, and what reports read of a request */
+#define LOAD_COUNT(S, AT, key, member, words) AT(S, INT, key, member, words, .least = INT64_MIN, .most = INT64_MAX)
+#define LOAD_NUMBER(S, AT, key, member, words) AT(S, NUMBER, key, member, words, .null = "not known")
+#define LOAD_SUMMARY_ROWS(AT, S) \
+    LOAD_COUNT(S, AT, "requests_due", due, "requests that were due within the window") \
+    LOAD_COUNT(S, AT, "num_failed", failed, "those that failed") \
+    LOAD_COUNT(S, AT, "num_incomplete", incomplete, "those whose answer the server did not call whole") \
+    LOAD_COUNT(S, AT, "late_sends", late, "those that were sent late: the client was busy") \
+    LOAD_COUNT(S, AT, "num_retried", retried, "those that were sent again") \
+    LOAD_COUNT(S, AT, "new_connections", new_connections, "those with a new connection") \
+    LOAD_COUNT(S, AT, "prompt_tokens", prompt_tokens, "sum over the requests") \
+    LOAD_COUNT(S, AT, "output_tokens", output_tokens, "sum over the requests") \
+    LOAD_COUNT(S, AT, "cached_tokens", cached_tokens, "sum over the requests") \
+    LOAD_COUNT(S, AT, "cached_tokens_known", cached_known, "requests whose cached tokens are known") \
+    LOAD_COUNT(S, AT, "accuracy_count", accuracy_count, "answers with a score") \
+    LOAD_NUMBER(S, AT, "window_from_s", from_s, "begin of the window: after the ramp") \
+    LOAD_NUMBER(S, AT, "window_to_s", to_s, "its end: before the cool-down") \
+    LOAD_NUMBER(S, AT, "latest_send_ms", latest_ms, "how late the latest send was") \
+    LOAD_NUMBER(S, AT, "offered_per_s", offered, "requests due per second") \
+    LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests ended per second") \
+    LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
+    LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
+    LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
+    LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
+    AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
+    AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
+    AT(S, OBJECT, "good_share", good_share, "share of the requests that met the objective", .of = &LOAD_SERIES)
+#define LOAD_SERIES_ROWS(AT, S) \
+    LOAD_NUMBER(S, AT, "value", value, "of the requests") \
+    AT(S, RANGE, "interval", low, "95 % interval that allows for requests that wait for one another", \
+       .null = "too few requests") \
+    LOAD_NUMBER(S, AT, "correlation_time", correlation_time, "over how many requests they do")
+
+/* All keys of a result file, of a row in it and of a run in a journal, for `help definitions`. */
+#define RESULT_KEYS(ROW, AT, ELSE) \
+    RESULT_ROWS(ROW, 0) SETTING_ROWS(ELSE) RESULT_ACCURACY_ROWS(ROW, 0) RESULT_VISION_ROWS(ROW, 0) \
+    COUNTS_OF_RESULT_ROWS(ELSE) RESULT_TIME_ROWS(ROW, 0) RESULT_END_ROWS(ELSE)
+#define SAMPLE_KEYS(ROW, AT, ELSE) \
+    ROW_HEAD_ROWS(ROW, 0) SIZES_ROWS(ROW, 0, FIELD_NULL) TOKENS_ROWS(ROW, 0) ANSWER_ROWS(ROW, 0) ROW_TIMES_ROWS(ELSE) \
+    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE)
+#define RUN_KEYS(ROW, AT, ELSE) RUN_ROWS(ROW, AT, 0) SERVED_PASS_ROWS(AT, 0)
 
 /* The numbers of a sample that reports read, each with an array of its own: means over its runs; times are ms. The
  * first are METRIC_*. From COLUMN_STAGE on come the DETAIL_* of each stage: stage_column of report/result_read.h. */

@@ -7,34 +7,40 @@
 #include "base/option_rows.h"
 #include "vlmprof.h"
 
-/* ROW(ID, (rows of sweep's options), (rows of run's options), apply function or no_apply, members of struct knob)
+/* ROW(ID, key, words, (rows of sweep's options), (rows of run's options), apply function or no_apply, members of struct
+ * knob). Key and words are those of JSON and CSV.
  * Those of the grid, whose points --sampling_strategy draws. */
 #define KNOB_GRID_ROWS(ROW) \
-    ROW(TIER, \
+    ROW(TIER, "tier", "resolution tier", \
         ({"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, \
           "tiers of the grid (default of Molmo's models, without another image size: all)", \
           .excludes = "vision_tokens_list"},), (), no_apply, \
-        .key = "tier", .type = KNOB_IS_TEXT, .of = KNOB_OF_IMAGES, .axis = "image size", .axis_key = "image_size", \
+        .null = "--vision_tokens_list, or a server got images as they are", .type = KNOB_IS_TEXT, \
+        .of = KNOB_OF_IMAGES, .axis = "image size", .axis_key = "image_size", \
         .always = KNOB_IN_ALL, .choices = "low medium high", .list = "tier_list", \
         .option = "tier") \
-    ROW(TOKENS, \
+    ROW(TOKENS, "target_vision_tokens", "vision tokens that the configuration asks for", \
         ({"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, \
           "target vision tokens of the grid, instead of tiers"},), (), no_apply, \
-        .key = "target_vision_tokens", .type = KNOB_IS_NUMBER, .of = KNOB_OF_IMAGES, .axis = "image size", \
+        .null = "a tier does, or a server got images as they are", .type = KNOB_IS_NUMBER, \
+        .of = KNOB_OF_IMAGES, .axis = "image size", \
         .always = KNOB_IN_ALL, .most_read = 1000000000, .list = "vision_tokens_list", .option = "vision_tokens") \
-    ROW(IMAGE, (OPTION_IMAGE_KNOB("NAME=N,N..."),), (), no_apply, \
-        .key = "image_knob", .number_key = "image_knob_value", .type = KNOB_IS_TEXT, .of = KNOB_OF_IMAGES, \
+    ROW(IMAGE, "image_knob", "the model's own setting of image sizes that was varied: max_crops, longest_edge, ...", \
+        (OPTION_IMAGE_KNOB("NAME=N,N..."),), (), no_apply, \
+        .null = "none", \
+        .number_key = "image_knob_value", .type = KNOB_IS_TEXT, .of = KNOB_OF_IMAGES, \
         .axis = "image size", .always = KNOB_IN_RESULTS, .least = 1, .most_read = INT32_MAX, .option = "image_knob") \
-    ROW(TOP_K, \
+    ROW(TOP_K, "top_k", "experts that a token uses; 0: a model without experts", \
         ({"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)", \
           OF_ENGINE},), \
         ({"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)", OF_ENGINE},), \
         apply_top_k, \
-        .key = "top_k", .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, .axis = "top_k", .axis_key = "top_k", \
+        .null = "of a server", \
+        .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, .axis = "top_k", .axis_key = "top_k", \
         .always = KNOB_IN_ALL, .most_read = 1000000, .in_name = "topk", .in_setting = "k", .in_model = 1, \
         .list = "top_k_list", \
         .option = "top_k") \
-    ROW(BLOCKS, \
+    ROW(BLOCKS, "num_active_blocks", "decoder blocks that run", \
         ({"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, \
           "decoder blocks that run (default: all)", OF_ENGINE},), \
         ({"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, \
@@ -42,42 +48,54 @@
          {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index", \
           OF_ENGINE},), \
         apply_blocks, \
-        .key = "num_active_blocks", .list_key = "active_block_indices", .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, \
+        .null = "of a server", \
+        .list_key = "active_block_indices", .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, \
         .axis = "blocks", .axis_key = "num_active_blocks", .always = KNOB_IN_ALL, .most_read = 1000000, \
         .in_name = "blocks", .in_setting = "b", .in_model = 1, \
         .list = "num_active_blocks_list", .option = "num_active_blocks")
 
 /* Those with which each point of the grid is measured: with each value of the list, or as the model has it. */
 #define KNOB_EACH_ROWS(ROW) \
-    ROW(WEIGHTS, \
+    ROW(WEIGHTS, "weights", "of the language model's linears", \
         (OPTION_WEIGHTS, \
          {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL, \
           "weights of the grid, instead of --weights: each of its points is run with each of bf16, fp32, int8, int4; " \
           "an engine of each is open all the time", .excludes = "weights endpoint"},), \
         (OPTION_WEIGHTS,), no_apply, \
-        .key = "weights", .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "weights", .axis_key = "weights", \
+        .null = "of a server", \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "weights", .axis_key = "weights", \
         .always = KNOB_IN_RESULTS | KNOB_IN_REPORTS, .only_varied = 1, .choices = WEIGHTS_NAMES, .in_name = "weights", \
         .in_setting = "", .in_model = 1, .list = "weights_list", .option = "weights", .usual = "bf16") \
-    ROW(HEAD_WEIGHTS, (OPTION_HEAD_WEIGHTS,), (OPTION_HEAD_WEIGHTS,), no_apply, \
-        .key = "head_weights", .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, .option = "head_weights", .usual = "bf16") \
-    ROW(VISION_WEIGHTS, (OPTION_VISION_WEIGHTS,), (OPTION_VISION_WEIGHTS,), no_apply, \
-        .key = "vision_weights", .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, .option = "vision_weights", \
+    ROW(HEAD_WEIGHTS, "head_weights", "of the output head", \
+        (OPTION_HEAD_WEIGHTS,), (OPTION_HEAD_WEIGHTS,), no_apply, \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, \
+        .option = "head_weights", .usual = "bf16") \
+    ROW(VISION_WEIGHTS, "vision_weights", "of the vision tower", \
+        (OPTION_VISION_WEIGHTS,), (OPTION_VISION_WEIGHTS,), no_apply, \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, \
+        .option = "vision_weights", \
         .usual = "bf16")
 
 /* Those of servers. Their options are a group of their own; dataset/variants.c reads them. */
 #define KNOB_SERVER_ROWS(ROW) \
-    ROW(ENDPOINT, (), (), no_apply, .key = "endpoint", .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
+    ROW(ENDPOINT, "endpoint", "of a server: its base URL", \
+        (), (), no_apply, \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
         .axis = "variant", .axis_key = "variant") \
-    ROW(ENDPOINT_MODEL, (), (), no_apply, .key = "endpoint_model", .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
+    ROW(ENDPOINT_MODEL, "endpoint_model", "of a server: its name of the model", \
+        (), (), no_apply, \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
         .axis = "variant") \
-    ROW(REQUEST, (), (), no_apply, .key = "request_knobs", .type = KNOB_IS_OBJECT, .of = KNOB_OF_SERVERS, \
+    ROW(REQUEST, "request_knobs", "of a server: members of the request's body that were set, path and value", \
+        (), (), no_apply, \
+        .type = KNOB_IS_OBJECT, .of = KNOB_OF_SERVERS, \
         .axis = "variant")
 
 #define KNOB_ROWS(ROW) KNOB_GRID_ROWS(ROW) KNOB_EACH_ROWS(ROW) KNOB_SERVER_ROWS(ROW)
 #define KNOB_ID(id, ...) KNOB_##id,
 #define KNOB_UNPACK(...) __VA_ARGS__
-#define KNOB_SWEEP_OPTIONS(id, sweep, run, apply, ...) KNOB_UNPACK sweep
-#define KNOB_RUN_OPTIONS(id, sweep, run, apply, ...) KNOB_UNPACK run
+#define KNOB_SWEEP_OPTIONS(id, key, words, sweep, run, apply, ...) KNOB_UNPACK sweep
+#define KNOB_RUN_OPTIONS(id, key, words, sweep, run, apply, ...) KNOB_UNPACK run
 enum { KNOB_MEMBERS_MAX = 256 }; /* members of a request that a journal may name */
 enum knob_id { KNOB_ROWS(KNOB_ID) KNOB_COUNT };
 enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS */
@@ -92,6 +110,8 @@ enum { KNOB_IN_JOURNAL = 1, KNOB_IN_RESULTS = 2, KNOB_IN_REPORTS = 4, KNOB_IN_CS
 
 struct knob {
     const char *key;        /* in JSON and CSV */
+    const char *words;      /* what it is, in the description of result files */
+    const char *null;       /* why it may be null there; NULL: it is left out */
     const char *number_key; /* of a text that has a number besides; NULL: none */
     const char *list_key;   /* of a number that counts a list; NULL: none */
     enum knob_type type;

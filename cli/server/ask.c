@@ -141,30 +141,16 @@ int64_t text_tokens_of(const vp_chat_usage *usage) {
 }
 
 /* ---- as JSON */
-static void put_count(vp_json_writer *writer, const char *key, int64_t count) {
-    if (count < 0) put_null(writer, key); else put_int(writer, key, count);
-}
 void put_usage(vp_json_writer *writer, const vp_chat_usage *usage) {
-    vp_json_key(writer, "usage");
-    vp_json_begin_object(writer);
-    put_count(writer, "prompt_tokens", usage->prompt_tokens);
-    put_count(writer, "completion_tokens", usage->completion_tokens);
-    put_count(writer, "image_tokens", usage->image_tokens);
-    put_count(writer, "cached_tokens", usage->cached_tokens);
-    put_count(writer, "reasoning_tokens", usage->reasoning_tokens);
-    vp_json_end_object(writer);
+#define TOKENS(member) KEY_KNOWN(#member, usage->member >= 0, usage->member)
+    PUT(writer, KEY_OBJECT("usage"), TOKENS(prompt_tokens), TOKENS(completion_tokens), TOKENS(image_tokens),
+        TOKENS(cached_tokens), TOKENS(reasoning_tokens), END_OBJECT);
 }
-static void put_gaps_of(vp_json_writer *writer, const struct served *served) {
+void put_run_gaps(vp_json_writer *writer, const struct served *served) {
     double *gaps = resize(NULL, served->piece_count + 1, sizeof *gaps);
     const size_t count = served_gaps(served, gaps);
     for (size_t i = 0; i < count; i++) vp_json_double(writer, gaps[i]);
     free(gaps);
-}
-void put_gaps(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count) {
-    vp_json_key(writer, "itl");
-    vp_json_begin_array(writer);
-    for (int32_t run = 0; run < run_count; run++) put_gaps_of(writer, runs[run].served);
-    vp_json_end_array(writer);
 }
 void put_server_timings(vp_json_writer *writer, const struct served *served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -174,57 +160,41 @@ void put_server_timings(vp_json_writer *writer, const struct served *served) {
     else vp_json_null(writer);
     free(parsed.nodes);
 }
-static void put_ms(vp_json_writer *writer, const char *key, int64_t ns) {
-    put_double(writer, key, ns < 0 ? (double)NAN : (double)ns / 1e6);
+static void put_run(vp_json_writer *writer, const struct pass_result *run) {
+    static const int shown[] = {METRIC_TOTAL,     METRIC_TTFT,     METRIC_DECODE, METRIC_PER_TOKEN,
+                                TERM_DECODE_RATE, TERM_OUTPUT_RATE};
+    const struct served *served = run->served;
+    PUT(writer, KEY_OBJECT(NULL));
+    for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
+        PUT(writer, KEY(TERMS[shown[k]].key, term_of(run, shown[k])));
+    put_usage(writer, &served->usage);
+    PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* from the start */
+        KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
+        KEY("first_output", served_ms(served->first_output_ns)), KEY_ARRAY("pieces"));
+    for (size_t k = 0; k < served->piece_count; k++) vp_json_double(writer, (double)served->pieces[k].at_ns / 1e6);
+    PUT(writer, END_ARRAY, KEY("end", served_ms(served->end_ns)), END_OBJECT, KEY_ARRAY("piece_bytes"));
+    for (size_t k = 0; k < served->piece_count; k++) vp_json_int(writer, served->pieces[k].text_bytes);
+    PUT(writer, END_ARRAY);
+    vp_json_key(writer, "answer");
+    vp_json_string_bytes(writer, run->answer, run->answer_bytes);
+    PUT(writer, KEY("finish_reason", served->finish_reason), KEY("http_status", served->http_status),
+        KEY("attempts", served->attempts), KEY_BOOL("new_connection", served->is_new_connection),
+        KEY_BOOL("streamed", served->is_streamed));
+    put_server_timings(writer, served);
+    PUT(writer, END_OBJECT);
 }
 void put_served_runs(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count) {
-    static const int shown[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
-    vp_json_key(writer, "runs");
-    vp_json_begin_array(writer);
-    for (int32_t i = 0; i < run_count; i++) {
-        const struct served *served = runs[i].served;
-        vp_json_begin_object(writer);
-        for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
-            put_double(writer, METRIC_KEYS[shown[k]], metric_of(&runs[i], shown[k]));
-        put_double(writer, TERMS[TERM_DECODE_RATE].key, decode_rate_of(&runs[i]));
-        put_double(writer, TERMS[TERM_OUTPUT_RATE].key, output_rate_of(&runs[i]));
-        put_usage(writer, &served->usage);
-        vp_json_key(writer, "at_ms"); /* from the start */
-        vp_json_begin_object(writer);
-        put_ms(writer, "sent", served->sent_ns);
-        put_ms(writer, "uploaded", served->uploaded_ns);
-        put_ms(writer, "headers", served->headers_ns);
-        put_ms(writer, "first_output", served->first_output_ns);
-        vp_json_key(writer, "pieces");
-        vp_json_begin_array(writer);
-        for (size_t k = 0; k < served->piece_count; k++) vp_json_double(writer, (double)served->pieces[k].at_ns / 1e6);
-        vp_json_end_array(writer);
-        put_ms(writer, "end", served->end_ns);
-        vp_json_end_object(writer);
-        vp_json_key(writer, "piece_bytes");
-        vp_json_begin_array(writer);
-        for (size_t k = 0; k < served->piece_count; k++) vp_json_int(writer, served->pieces[k].text_bytes);
-        vp_json_end_array(writer);
-        vp_json_key(writer, "answer");
-        vp_json_string_bytes(writer, runs[i].answer, runs[i].answer_bytes);
-        put_text(writer, "finish_reason", served->finish_reason);
-        put_int(writer, "http_status", served->http_status);
-        put_int(writer, "attempts", served->attempts);
-        put_bool(writer, "new_connection", served->is_new_connection);
-        put_bool(writer, "streamed", served->is_streamed);
-        put_server_timings(writer, served);
-        vp_json_end_object(writer);
-    }
-    vp_json_end_array(writer);
+    PUT(writer, KEY_ARRAY("runs"));
+    for (int32_t i = 0; i < run_count; i++) put_run(writer, &runs[i]);
+    PUT(writer, END_ARRAY);
 }
 void put_null_reasons(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count) {
-    vp_json_key(writer, "null_reasons");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("null_reasons"));
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         const char *reason = NULL;
         if (is_left_out(metric, (double)NAN)) continue;
         for (int32_t i = 0; i < run_count && !reason; i++) reason = served_lacks(&runs[i], metric);
-        if (reason) put_text(writer, METRIC_KEYS[metric], reason);
+        if (reason) PUT(writer, KEY(METRIC_KEYS[metric], reason));
     }
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT);
 }

@@ -45,8 +45,8 @@ int64_t text_tokens_of(const vp_chat_usage *usage);
 /* "usage": what the server says, null where it says nothing. */
 void put_usage(vp_json_writer *writer, const vp_chat_usage *usage);
 
-/* "itl": from piece to piece in ms, of all runs in their order. */
-void put_gaps(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count);
+/* Elements of the open array: from piece to piece of an answer, ms. */
+void put_run_gaps(vp_json_writer *writer, const struct served *served);
 
 /* "server_timings": as the server gives them, or null. */
 void put_server_timings(vp_json_writer *writer, const struct served *served);

@@ -34,7 +34,8 @@ enum twin_method method_of_twins(const struct twins_object *twins) {
 
 /* What follows from a run's line. Returns 0, or EXIT_OUTPUT when it is none. */
 static int finish_run(struct pass_result *run) {
-    run->has_energy = !run->served && isfinite(run->energy_j) && isfinite(run->energy_resolution_j);
+    for (int i = 0; i < KEPT_COUNT; i++) run->has_kept[i] = !run->served && isfinite(run->kept[i]);
+    run->has_energy = run->has_kept[KEPT_ENERGY] && isfinite(run->energy_resolution_j);
     if (run->served) {
         run->served->uploaded_ns = -1;
         if (run->served->usage.completion_tokens > 0) run->token_count = (int32_t)run->served->usage.completion_tokens;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: fewer than 16 are refused by some servers */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
@@ -30,7 +31,6 @@ struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
     struct twin_memory *texts;  /* [variants] */
     struct sent_picture *pictures;
-    vp_image image;             /* of the sample; without pixels until an image must be made of it */
     int no_cache, unique_image; /* truths */
 };
 
@@ -82,11 +82,11 @@ int served_open(struct sweep *sweep) {
     return code;
 }
 int served_is_local(const struct sweep *sweep) {
-    for (size_t i = 0; i < sweep->plan.variants.count; i++)
+    for (size_t i = 0; sweep->served && i < sweep->plan.variants.count; i++)
         if (endpoint_is_local(&sweep->served->endpoints[i])) return 1;
     return 0;
 }
-void served_end(struct sweep *sweep) {
+static void served_end(struct sweep *sweep) {
     struct served_sweep *served = sweep->served;
     while (served->pictures) {
         struct sent_picture *next = served->pictures->next;
@@ -96,8 +96,6 @@ void served_end(struct sweep *sweep) {
         free(served->pictures);
         served->pictures = next;
     }
-    if (served->image.rgb) vp_image_free(&served->image);
-    memset(&served->image, 0, sizeof served->image);
 }
 void served_close(struct sweep *sweep) {
     if (!sweep->served) return;
@@ -114,34 +112,29 @@ void served_close(struct sweep *sweep) {
 
 /* ---- members of journal lines */
 static void put_items(vp_json_writer *writer, const char *key, const struct option_value *value) {
-    vp_json_key(writer, key);
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY(key));
     for (size_t i = 0; i < value->count; i++) json_lossy(writer, value->items[i]);
-    vp_json_end_array(writer);
+    PUT(writer, END_ARRAY);
 }
-void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
+static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     const struct options *options = sweep->options;
     const struct request_knobs *knobs = &sweep->plan.variants.knobs;
-    vp_json_key(writer, "server");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("server"));
     put_items(writer, "endpoints", opt(options, "endpoint"));
     put_items(writer, "endpoint_models", opt(options, "endpoint_model"));
-    put_text(writer, "endpoint_api", text_of(options, "endpoint_api"));
-    vp_json_key(writer, "request_knobs");
-    vp_json_begin_object(writer);
-    for (size_t i = 0; i < knobs->count; i++) put_list(writer, knobs->items[i].path, &knobs->items[i].words);
-    vp_json_end_object(writer);
-    put_text(writer, "family", text_of(options, "family"));
-    vp_json_key(writer, "family_keys");
-    vp_json_begin_object(writer);
-    for (size_t i = 0; i + 1 < options->key_count; i += 2) put_text(writer, options->keys[i], options->keys[i + 1]);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("endpoint_api", text_of(options, "endpoint_api")), KEY_OBJECT("request_knobs"));
+    for (size_t i = 0; i < knobs->count; i++) PUT(writer, KEY_TEXTS(knobs->items[i].path, &knobs->items[i].words));
+    PUT(writer, END_OBJECT, KEY("family", text_of(options, "family")), KEY_OBJECT("family_keys"));
+    for (size_t i = 0; i + 1 < options->key_count; i += 2) PUT(writer, KEY(options->keys[i], options->keys[i + 1]));
+    PUT(writer, END_OBJECT, END_OBJECT);
 }
-void served_put_sizes(vp_json_writer *writer, const struct open_point *point) {
+static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
+                             const struct sample *sample) {
     const struct sent_picture *sent = point->sent && !point->sent->reason ? point->sent : NULL;
     struct sent_image image;
     struct served_sizes sizes;
+    (void)sweep;
+    (void)sample;
     if (sent) { SENT_IMAGE_ROWS(FIELD_FILL, &image) }
     SERVED_SIZES_ROWS(FIELD_FILL, FIELD_SKIP, &sizes)
     sizes.sent_image = sent ? &image : NULL;
@@ -166,13 +159,12 @@ static void put_words(vp_json_writer *writer, const char *key, struct endpoint *
 }
 /* The first request of a variant in this process, which is not measured. */
 static void put_first(vp_json_writer *writer, const struct variant *variant, const struct pass_result *first) {
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(NULL));
     vp_json_key(writer, "variant");
     knob_put_variant(writer, &variant->values);
-    put_double(writer, "T_total", metric_of(first, METRIC_TOTAL));
-    put_double(writer, "TTFT", metric_of(first, METRIC_TTFT));
+    PUT(writer, KEY("T_total", metric_of(first, METRIC_TOTAL)), KEY("TTFT", metric_of(first, METRIC_TTFT)));
     put_usage(writer, &first->served->usage);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT);
 }
 /* The server of a variant and those of the other variants that it has, with their first requests. */
 static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t variant,
@@ -181,18 +173,14 @@ static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t
     struct endpoint *endpoint = &sweep->served->endpoints[variant];
     char *words = endpoint_words(endpoint);
     endpoint_hide_key(endpoint, words);
-    vp_json_begin_object(writer);
-    put_text(writer, "endpoint", variants->items[variant].endpoint);
-    put_text(writer, "server", words);
+    PUT(writer, KEY_OBJECT(NULL), KEY("endpoint", variants->items[variant].endpoint), KEY("server", words));
     put_words(writer, "models", endpoint, "/v1/models");
     put_words(writer, "props", endpoint, "/props");
-    vp_json_key(writer, "cold");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("cold"));
     for (size_t i = variant; i < variants->count; i++)
         if (first[i].served && !strcmp(variants->items[i].endpoint, variants->items[variant].endpoint))
             put_first(writer, &variants->items[i], &first[i]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
     free(words);
 }
 /* Truth: no variant before this one is of the same server. */
@@ -206,16 +194,12 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     const int64_t at = sweep->journal.end;
     int code;
-    vp_json_key(writer, "session");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("session"));
     put_provenance(writer, sweep->options, NULL);
-    put_text(writer, "client", vp_server_library(sweep->served->endpoints[0].server));
-    vp_json_key(writer, "servers");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY("client", vp_server_library(sweep->served->endpoints[0].server)), KEY_ARRAY("servers"));
     for (size_t i = 0; i < sweep->plan.variants.count; i++)
         if (is_first_of_server(&sweep->plan.variants, i)) put_server(writer, sweep, i, first);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
     code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
@@ -240,14 +224,14 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
             code = EXIT_INPUT;
         }
     }
-    if (!code && (keeps_pixels || !is_file) && !served->image.rgb)
-        code = sample_image(sample, &served->image, reason, sizeof reason);
+    if (!code && (keeps_pixels || !is_file) && !sweep->image.rgb)
+        code = sample_image(sample, &sweep->image, reason, sizeof reason);
     if (!code && is_resized)
-        code = picture_resized(&served->image, sent->width_px, sent->height_px, &sent->resized, &sent->picture, reason,
+        code = picture_resized(&sweep->image, sent->width_px, sent->height_px, &sent->resized, &sent->picture, reason,
                                sizeof reason);
     else if (!code && !is_file)
-        picture_of_pixels(served->image.rgb, served->image.width_px, served->image.height_px, &sent->picture);
-    sent->pixels = is_resized ? &sent->resized : &served->image;
+        picture_of_pixels(sweep->image.rgb, sweep->image.width_px, sweep->image.height_px, &sent->picture);
+    sent->pixels = is_resized ? &sent->resized : &sweep->image;
     if (sent->resized.rgb && !keeps_pixels) {
         vp_image_free(&sent->resized);
         sent->resized.rgb = NULL;
@@ -261,13 +245,14 @@ static struct sent_picture *find_picture(const struct served_sweep *served, int3
     while (sent && (sent->width_px != width_px || sent->height_px != height_px)) sent = sent->next;
     return sent;
 }
-int served_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample, const struct entry *entry,
-                 char *reason, size_t capacity) {
+static int served_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                        const struct entry *entry, char *reason, size_t capacity, int *has_vanished) {
     const vp_family *family = point->configuration->variant->family;
     vp_vision_count count;
     int32_t width_px = 0, height_px = 0;
     point->sent = NULL;
     point->tokens_by_rule = -1;
+    *has_vanished = sample->image_path && access(sample->image_path, R_OK);
     snprintf(reason, capacity, "%s", sample->reason ? sample->reason : "");
     if (reason[0] || !sample->image_path
         || configuration_sent_size(point->configuration, entry, &width_px, &height_px, reason, capacity))
@@ -337,8 +322,8 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
     runs_free(first, (int32_t)variants->count);
     return code;
 }
-int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
-               size_t capacity, int *is_device) {
+static int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
+                      size_t capacity, int *is_device) {
     const size_t variant = variant_index(sweep, point->configuration);
     struct question question;
     struct sent_request sent;
@@ -369,6 +354,8 @@ int served_run(struct sweep *sweep, struct open_point *point, const struct sampl
     *is_device = code == EXIT_DEVICE && !is_refused(sent.http_status);
     return code == EXIT_INTERRUPTED ? code : 0;
 }
+
+const struct sweep_way SERVER_WAY = {served_put_head, served_put_sizes, served_begin, served_end, served_run};
 
 /* ---- twins */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point) {

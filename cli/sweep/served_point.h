@@ -11,26 +11,10 @@
 int served_open(struct sweep *sweep);
 void served_close(struct sweep *sweep);
 
-/* Truth: a server is on this machine. */
+extern const struct sweep_way SERVER_WAY;
+
+/* Truth: a server that is measured is on this machine. */
 int served_is_local(const struct sweep *sweep);
-
-/* "server": the endpoints, models and knobs of the whole grid. */
-void served_put_head(vp_json_writer *writer, const struct sweep *sweep);
-
-/* "sizes": what was sent for a point, as an object that is a value. */
-void served_put_sizes(vp_json_writer *writer, const struct open_point *point);
-
-/* Makes what a point of a sample sends. `reason` becomes empty, or says why nothing can be sent. served_end releases
- * the images of the sample. */
-int served_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample, const struct entry *entry,
-                 char *reason, size_t capacity);
-void served_end(struct sweep *sweep);
-
-/* Sends one request and times it into sweep->run, again after errors of the server. The first call of a process warms
- * all servers up and writes the session's line. `reason` becomes empty, or says why the request failed; *is_device is
- * the truth that the server is at fault and not the request. Returns 0, or the exit code that ends the sweep. */
-int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
-               size_t capacity, int *is_device);
 
 /* Truth: twins of the point are asked for: there is an image. */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point);

@@ -13,6 +13,7 @@
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 #include "vlmprof.h"
+#include "vlmprof_image.h"
 #include "vlmprof_noise.h"
 #include "vlmprof_stages.h"
 
@@ -46,11 +47,34 @@ struct sweep_engine {
     struct shape *warm; size_t warm_count; /* shapes it has run: sequence in steps of 256 */
 };
 
+struct sweep;
+/* What differs between measuring the engine and measuring servers. Functions complain themselves and return 0 or an
+ * exit code. */
+struct sweep_way {
+    /* members of the journal's head; "sizes": those of a point */
+    void (*put_head)(vp_json_writer *writer, const struct sweep *sweep);
+    void (*put_sizes)(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
+                      const struct sample *sample);
+
+    /* Makes a point's request. `reason` becomes empty, or says why there is none; *has_vanished: because the image's
+     * file is gone. end, unless it is NULL: after the last point of the sample. */
+    int (*begin)(struct sweep *sweep, struct open_point *point, const struct sample *sample, const struct entry *entry,
+                 char *reason, size_t capacity, int *has_vanished);
+    void (*end)(struct sweep *sweep);
+
+    /* Runs it once into sweep->run, again after errors of the device; before the first time it opens and warms up what
+     * is needed, and writes the session's line. `reason` becomes empty, or says why it failed; *is_device: the device
+     * or the server is at fault and not the request. The exit code ends the sweep. */
+    int (*run)(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
+               size_t capacity, int *is_device);
+};
+
 struct sweep {
     /* what is measured, and on what */
     const struct options *options;
     struct model model;
     struct plan plan;
+    const struct sweep_way *way;
     struct served_sweep *served; /* what is open to measure servers; NULL: the engine is measured */
     char device[32]; /* --device; of several processes on one machine, each its own GPU */
     struct launched rank;
@@ -83,6 +107,7 @@ struct sweep {
 
     /* how far it is; done and failed count points of this process's share */
     struct pass_result *run; /* the one that is being measured */
+    vp_image image;          /* of the sample that is measured; without pixels until a point needs them */
     struct open_point *open; /* [configurations of the plan]: those of the data set that is measured now stand first */
     size_t point_count, done, done_before;
     int64_t failed, runs_now;

@@ -61,7 +61,8 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
 }
 /* The model's shape: what a latency model of the results must know of it (`fit`: num_experts), and what tells two
  * models of one name apart. */
-static void put_model_shape(vp_json_writer *writer, const vp_model_config *config) {
+static void put_model_shape(vp_json_writer *writer, const struct sweep *sweep) {
+    const vp_model_config *config = &sweep->model.config;
     struct model_shape shape;
     MODEL_SHAPE_ROWS(FIELD_FILL, &shape)
     fields_put_object(writer, "model_shape", &MODEL_SHAPE, &shape);
@@ -71,7 +72,7 @@ int write_head(struct sweep *sweep) {
     struct head_line line;
     HEAD_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put(writer, &HEAD, &line);
-    if (sweep->served) served_put_head(writer, sweep); else put_model_shape(writer, &sweep->model.config);
+    sweep->way->put_head(writer, sweep);
     vp_json_key(writer, "options");
     put_options(writer, sweep->options);
     vp_json_key(writer, "data");
@@ -90,22 +91,14 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     int64_t at = sweep->journal.end;
     int code;
-    vp_json_key(writer, "session");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("session"));
     put_provenance(writer, sweep->options, sweep->engine->session.engine);
-    put_int(writer, "rank", sweep->rank.rank);
-    put_int(writer, "world_size", sweep->rank.world_size);
-    put_text(writer, "launcher", sweep->rank.launcher);
-    put_int(writer, "stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine));
-    vp_json_key(writer, "cold");
-    vp_json_begin_object(writer);
-    put_double(writer, "T_total", metric_of(cold, METRIC_TOTAL));
-    put_double(writer, "TTFT", metric_of(cold, METRIC_TTFT));
-    put_int(writer, "views", input->layout ? input->layout->views : 0);
-    put_int(writer, "total_sequence_length", sequence_of(input));
-    put_int(writer, "output_tokens", cold->token_count);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("rank", sweep->rank.rank), KEY("world_size", sweep->rank.world_size),
+        KEY("launcher", sweep->rank.launcher),
+        KEY("stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine)), KEY_OBJECT("cold"),
+        KEY("T_total", metric_of(cold, METRIC_TOTAL)), KEY("TTFT", metric_of(cold, METRIC_TTFT)),
+        KEY("views", input->layout ? input->layout->views : 0), KEY("total_sequence_length", sequence_of(input)),
+        KEY("output_tokens", cold->token_count), END_OBJECT, END_OBJECT);
     code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
@@ -154,7 +147,8 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     int code;
     line.pass = *run;
     line.step_count = !sweep->timing_off && run->token_count > 1 ? run->token_count - 1 : 0;
-    if (!run->has_energy) line.pass.energy_j = line.pass.energy_resolution_j = (double)NAN;
+    if (!run->has_energy) line.pass.energy_resolution_j = (double)NAN;
+    for (int i = 0; i < KEPT_COUNT; i++) if (!run->has_kept[i]) line.pass.kept[i] = (double)NAN;
     RUN_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     code = point_write(sweep, point, run->served ? &SERVED_RUN : &RUN, &line);
     free(text.data);
@@ -181,16 +175,13 @@ static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *r
     const double kernels = (double)run->times.kernel_ns[stage] / 1e6;
     struct kernel_stage line;
     KERNEL_STAGE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
-    vp_json_key(writer, vp_stage_name((vp_stage)stage));
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)stage)));
     fields_put(writer, &KERNEL_STAGE, &line);
-    vp_json_key(writer, "parts");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("parts"));
     for (int part = 0; part < VP_PART_COUNT; part++)
         if (run->times.part_ns[stage][part])
-            put_double(writer, vp_part_name((vp_part)part), (double)run->times.part_ns[stage][part] / 1e6);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+            PUT(writer, KEY(vp_part_name((vp_part)part), (double)run->times.part_ns[stage][part] / 1e6));
+    PUT(writer, END_OBJECT, END_OBJECT);
 }
 static int write_kernels(struct sweep *sweep, const struct pass_input *input,
                          const struct configuration *configuration, const struct sample *sample,
@@ -198,27 +189,20 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct kernels_line line;
     KERNELS_ROWS(FIELD_FILL, FIELD_SKIP, &line)
-    vp_json_key(writer, "kernels");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("kernels"));
     fields_put(writer, &KERNELS, &line);
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("stages"));
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         double device_ms = stage_value(run, stage, DETAIL_DEVICE);
         if (isfinite(device_ms)) put_kernel_stage(writer, run, stage, device_ms);
     }
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT, END_OBJECT);
     return journal_line_append(&sweep->journal);
 }
 /* The sizes that follow from the layout of a point's image. */
 static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                                 const struct sample *sample) {
     struct point described;
-    if (sweep->served) {
-        served_put_sizes(writer, point);
-        return;
-    }
     memset(&described, 0, sizeof described);
     described.sample = sample;
     described.layout = point->layout;
@@ -241,7 +225,7 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
     int code;
     DONE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put(writer, &DONE, &line);
-    put_point_layout_of(writer, sweep, point, sample);
+    sweep->way->put_sizes(writer, sweep, point, sample);
     code = point_append(sweep, point);
     point->is_open = 0;
     sweep->done += !code;
@@ -257,7 +241,7 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     int code;
     FAILED_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put(writer, &FAILED, &line);
-    put_point_layout_of(writer, sweep, point, sample);
+    sweep->way->put_sizes(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;
     if (hold) text_add(&sweep->held, sweep->journal.line.data, sweep->journal.line.bytes);
     /* says nothing about the failures before it */
@@ -299,7 +283,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
     /* a server on this machine is one of the other processes: what else runs cannot be told apart from it */
-    if (sweep->served && served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
+    if (served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     line.noise = noise;
     NOISE_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put_object(journal_line_begin(&sweep->journal), "noise", &NOISE_LINE, &line);
@@ -662,14 +646,12 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
     vp_stop stop = stop_of(sweep, point);
     int is_device, code;
     if (stop == VP_STOP_NOT) {
-        code = sweep->served ? served_run(sweep, point, sample, reason, sizeof reason, &is_device)
-                             : try_run(sweep, point, &point->input, reason, sizeof reason, &is_device);
+        code = sweep->way->run(sweep, point, sample, reason, sizeof reason, &is_device);
         if (code) return code;
         if (reason[0]) {
             if ((code = write_failed(sweep, point, sample, reason, is_device)) != 0) return code;
             return is_device ? check_streak(sweep, EXIT_DEVICE, reason) : 0;
         }
-        if (!sweep->served) read_telemetry(sweep);
         if ((code = write_run(sweep, point, sample, sweep->run)) != 0) return code;
         point->totals[point->runs++] = (double)sweep->run->total_ns;
         point->spent_ns += sweep->run->total_ns;
@@ -679,32 +661,6 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
         if (stop == VP_STOP_NOT || interrupted) return 0;
     }
     return close_point(sweep, point, sample, stop);
-}
-/* Truth: the point cannot run, which is known without the engine; `reason` says why. It may hold a reason already. */
-static int has_obstacle(const struct sweep *sweep, const struct open_point *point, const char *image_reason,
-                        char *reason, size_t capacity) {
-    int64_t need = positions_of(&point->input);
-    if (!reason[0] && point->layout && image_reason[0]) snprintf(reason, capacity, "%s", image_reason);
-    if (!reason[0] && need > sweep->model.config.max_positions)
-        snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d",
-                 (long long)need, sweep->model.config.max_positions);
-    return reason[0] != 0;
-}
-/* Makes the images that servers get of a sample, and writes the open points that cannot run as failed. */
-static int served_sample_begin(struct sweep *sweep, size_t count, const struct sample *sample,
-                               const struct entry *entry) {
-    const int has_vanished = sample->image_path && access(sample->image_path, R_OK);
-    char reason[LINE_BYTES] = "";
-    int code = 0, vanished = 0;
-    for (size_t i = 0; i < count && !code; i++) {
-        struct open_point *point = &sweep->open[i];
-        if (!point->is_open) continue;
-        code = served_begin(sweep, point, sample, entry, reason, sizeof reason);
-        if (code || !reason[0]) continue;
-        vanished |= has_vanished;
-        code = write_failed(sweep, point, sample, reason, has_vanished);
-    }
-    return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, reason);
 }
 /* Makes the sequence of a sample whose tokens depend on how its image is cut. `reason` becomes why it cannot be.
  * Returns 0 or an exit code. */
@@ -722,28 +678,54 @@ static int point_tokenize(const struct sweep *sweep, struct open_point *point, c
                  sample->text_count);
     return code;
 }
-/* Decodes the image of a sample that was loaded, and writes the open points that cannot run as failed. */
-static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry,
-                        vp_image *image) {
-    char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
-    int tried = 0, vanished = 0, code = 0;
+/* Lays out the image and makes the sequence; the first point that needs the image decodes it. */
+static int engine_point_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                              const struct entry *entry, char *reason, size_t capacity, int *has_vanished) {
+    char image_reason[LINE_BYTES] = "";
+    int code = 0;
+    point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout, reason,
+                                         capacity);
+    if (sample->reason) snprintf(reason, capacity, "%s", sample->reason);
+    configuration_input(&sweep->plan, point->configuration, sample, point->layout, &sweep->image, &point->input);
+    if (!sample->text_ids && !reason[0]) code = point_tokenize(sweep, point, sample, reason, capacity);
+    if (sweep->timing_off) point->input.timing = VP_TIMING_OFF;
+    if (point->layout && !sweep->image.rgb
+        && sample_image(sample, &sweep->image, image_reason, sizeof image_reason) == EXIT_DEVICE)
+        return complain(EXIT_DEVICE, "%s", image_reason);
+    *has_vanished = image_reason[0] && access(sample->image_path, R_OK);
+    if (!reason[0]) snprintf(reason, capacity, "%s", image_reason);
+    if (!reason[0] && positions_of(&point->input) > sweep->model.config.max_positions)
+        snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d",
+                 (long long)positions_of(&point->input), sweep->model.config.max_positions);
+    return code;
+}
+static int engine_point_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                            char *reason, size_t capacity, int *is_device) {
+    const int code = try_run(sweep, point, &point->input, reason, capacity, is_device);
+    (void)sample;
+    if (!code && !reason[0]) read_telemetry(sweep);
+    return code;
+}
+const struct sweep_way ENGINE_WAY = {put_model_shape, put_point_layout_of, engine_point_begin, NULL,
+                                     engine_point_run};
+
+/* Makes the requests of a sample, and writes the open points that cannot run as failed. */
+static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry) {
+    char reason[LINE_BYTES] = "", vanished_reason[LINE_BYTES];
+    int vanished = 0, has_vanished = 0, code = 0;
     for (size_t i = 0; i < count && !code; i++) {
         struct open_point *point = &sweep->open[i];
         if (!point->is_open && !point->lacks_kernels) continue;
-        point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout, reason,
-                                             sizeof reason);
-        if (sample->reason) snprintf(reason, sizeof reason, "%s", sample->reason);
-        configuration_input(&sweep->plan, point->configuration, sample, point->layout, image, &point->input);
-        if (!sample->text_ids && !reason[0]) code = point_tokenize(sweep, point, sample, reason, sizeof reason);
-        if (sweep->timing_off) point->input.timing = VP_TIMING_OFF;
-        if (point->layout && !tried++ && sample_image(sample, image, image_reason, sizeof image_reason) == EXIT_DEVICE)
-            return complain(EXIT_DEVICE, "%s", image_reason);
-        if (point->is_open && image_reason[0] && access(sample->image_path, R_OK)) vanished = 1;
-        if (!has_obstacle(sweep, point, image_reason, reason, sizeof reason)) continue;
+        code = sweep->way->begin(sweep, point, sample, entry, reason, sizeof reason, &has_vanished);
+        if (code || !reason[0]) continue;
+        if (point->is_open && has_vanished) {
+            vanished = 1;
+            snprintf(vanished_reason, sizeof vanished_reason, "%s", reason);
+        }
         if (point->is_open) code = write_failed(sweep, point, sample, reason, vanished);
         point->lacks_kernels = 0;
     }
-    return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, image_reason);
+    return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, vanished_reason);
 }
 /* Measures all configurations of one sample, in rounds of one run each, so that drift of the machine affects all alike.
  * The image is decoded once. */
@@ -754,7 +736,6 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     const struct index_entry *entry = sweep->index.set_count
                                           ? index_find(&sweep->index.sets[set], 0, dataset->samples[index].id)
                                           : NULL;
-    vp_image image = {0, 0, NULL};
     struct sample sample;
     int code = 0;
     for (size_t i = 0; i < configuration_count && !code; i++) {
@@ -769,10 +750,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     if (code || !open_count) return code;
     if ((code = dataset_sample(dataset, sweep->served ? NULL : &sweep->model, index, &sample)) != 0) return code;
     if (!entry) code = write_sample(sweep, set, &sample);
-    if (!code)
-        code = sweep->served
-                   ? served_sample_begin(sweep, configuration_count, &sample, &dataset->samples[index])
-                   : sample_begin(sweep, configuration_count, &sample, &dataset->samples[index], &image);
+    if (!code) code = sample_begin(sweep, configuration_count, &sample, &dataset->samples[index]);
     for (size_t i = 0; i < configuration_count && !code && !interrupted; i++)
         if (sweep->open[i].lacks_kernels) code = measure_kernels(sweep, &sweep->open[i], &sample);
     for (int64_t round = 0; !code && !interrupted && open_count; round++) {
@@ -784,8 +762,9 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         }
         if (!code) code = block_end(sweep, 0);
     }
-    if (image.rgb) vp_image_free(&image);
-    if (sweep->served) served_end(sweep);
+    if (sweep->way->end) sweep->way->end(sweep);
+    if (sweep->image.rgb) vp_image_free(&sweep->image);
+    memset(&sweep->image, 0, sizeof sweep->image);
     sample_free(&sample);
     return code;
 }

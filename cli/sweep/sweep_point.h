@@ -5,6 +5,8 @@
 #define VLMPROF_CLI_SWEEP_POINT_H
 #include "sweep/sweep.h"
 
+extern const struct sweep_way ENGINE_WAY;
+
 /* Prints on stderr how far the sweep came; `what` is why it stopped. */
 void sweep_message(const struct sweep *sweep, const char *what);
 

@@ -46,6 +46,15 @@ int can_parse_size(const char *text, const char *separators, int64_t *width, int
     *height = strtoll(text + first + gap, NULL, 10);
     return 1;
 }
+int read_size(const char *what, const char *text, int32_t *width_px, int32_t *height_px) {
+    int64_t width = 0, height = 0;
+    if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height) || width < 1 || height < 1 || width > INT32_MAX
+        || height > INT32_MAX)
+        return complain(EXIT_USAGE, "%s%s: want WIDTHxHEIGHT in pixels, like 640x480", what, text);
+    *width_px = (int32_t)width;
+    *height_px = (int32_t)height;
+    return 0;
+}
 
 int size_list_read(const char *path, void (*add)(void *user, const char *line), void *user) {
     int from_stdin = !strcmp(path, "-"), failed;

@@ -13,6 +13,9 @@ int tile_options_of(const struct options *options, vp_tile_options *tiles);
  * set. They may be out of any range. */
 int can_parse_size(const char *text, const char *separators, int64_t *width, int64_t *height);
 
+/* A size like 640x480 of the command line; `what` begins the complaint: "--resize: ". Returns 0 or EXIT_USAGE. */
+int read_size(const char *what, const char *text, int32_t *width_px, int32_t *height_px);
+
 /* Between the numbers of a size: on the command line, and in a list. */
 #define SIZE_SEPARATORS "x"
 #define SIZE_LIST_SEPARATORS "x \t,"

@@ -1,7 +1,7 @@
 /* engine_internal.h - an engine, as the files of this folder share it
  *
  * The way of a request: request.c checks it and sends its inputs, stages.c sends the stages in their order, as the
- * model's config says, and each operation goes to the backend (backend.h). */
+ * model's config says, record.c notes what each took, and each operation goes to the backend (backend.h). */
 #ifndef VK_ENGINE_INTERNAL_H
 #define VK_ENGINE_INTERNAL_H
 
@@ -142,6 +142,17 @@ void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);
 /* cos and sin of every position; the reference computes frequencies and angles in fp32 */
 void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp_rope *rope);
 
+/* ---- record.c */
+/* what was sent since the stage before ended */
+void vk_end_count(vp_engine *engine, vp_stage_times *times, vp_stage stage);
+/* ends a stage. The host's time and the count are known now, the device's after the request. */
+void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
+/* what request->dump asks for: behind the vision stages, behind each active block */
+void vk_dump_vision(vp_engine *engine, const vp_request *request);
+void vk_dump_block(vp_engine *engine, const vp_request *request, int slot);
+/* A copy for a dump is no work of the model: it is neither counted nor timed. */
+void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes);
+
 /* ---- stages.c */
 
 /* which part of the model follows, in which block; -1: in none */
@@ -198,11 +209,4 @@ int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols
 /* the patches of each window */
 void vk_send_windows(vp_engine *engine, const vp_request *request);
 
-/* ---- request.c */
-void vk_send_request(vp_engine *engine, const vp_request *request);
-/* ends a stage. The host's time and the count are known now, the device's after the request. */
-void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
-/* what request->dump asks for: behind the vision stages, behind each active block */
-void vk_dump_vision(vp_engine *engine, const vp_request *request);
-void vk_dump_block(vp_engine *engine, const vp_request *request, int slot);
 #endif

@@ -80,6 +80,15 @@ static inline int check_near(double got, double want, double tolerance, const ch
     return check_note(fabs(got - want) <= tolerance, file, line, "%s is %.9g, expected %.9g within %.3g", what, got, want, tolerance);
 }
 
+/* Truth: this build's memory functions are a sanitizer's: they keep what is freed, and no library may replace them. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { CHECK_SANITIZED = 1 };
+#elif defined(__has_feature)
+enum { CHECK_SANITIZED = __has_feature(address_sanitizer) };
+#else
+enum { CHECK_SANITIZED = 0 };
+#endif
+
 /* make test-all sets VLMPROF_TEST_ALL: a test tries all of what it tries some of else. Its source names that variable, so that it is run again. */
 static inline int check_all(void) { return getenv("VLMPROF_TEST_ALL") != NULL; }
 

@@ -2,21 +2,8 @@
  * A test includes it after vlmprof.h and check.h. */
 #ifndef NUMBERS_H
 #define NUMBERS_H
-typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
-
-static inline int document_open(document *d, const char *name) {
-    size_t bytes = 0, needed = 0;
-    memset(d, 0, sizeof *d);
-    d->text = check_read(check_golden(name), &bytes);
-    if (!d->text) return 0;
-    vp_json_parse(d->text, bytes, NULL, 0, NULL, &needed, NULL);
-    d->nodes = (vp_json_node *)malloc((needed + 1) * sizeof *d->nodes);
-    return d->nodes && vp_json_parse(d->text, bytes, d->nodes, needed, &d->json, &needed, NULL) == VP_OK;
-}
-static inline void document_close(document *d) {
-    free(d->text);
-    free(d->nodes);
-}
+#include "json_file.h"
+typedef json_file document;
 /* a number; NaN for null and for what is not there */
 static inline double number(const document *d, uint32_t object, const char *key) {
     double value = (double)NAN;
