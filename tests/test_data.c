@@ -256,6 +256,17 @@ static void test_references(void) {
     CHECK(!strstr(last.out, "\"row\": 9"));
     CHECK(strstr(last.out, "\"row\": 0") && strstr(last.out, "damaged in its header")); /* the picture of rows 0, 1, 2, 4 is cut */
 }
+/* what pandas 2.3.3 prints of odd columns */
+static void test_columns(void) {
+    check_case("data: columns of numbers as pandas prints them");
+    put_file("/odd.tsv", "index\tquestion\tA\tB\tC\tD\tE\tF\tanswer\n0\tq\t007\t9223372036854775807\t18446744073709551615\t18446744073709551616\t1e3\t-5\tA\n"
+             "1\tq\t +5\t\t1\t2.5\t 7\t9223372036854775808\tA\n2\tq\t-1\t1\t0\tx\tinf\tnan\tA\n");
+    CHECK_INT(cli("data --json %F/odd.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "{\"A\": \"7\", \"B\": \"9.223372036854776e+18\", \"C\": \"18446744073709551615\", \"D\": \"18446744073709551616\", "
+                                       "\"E\": \"1000.0\", \"F\": \"-5\"}"));
+    CHECK(strstr(last.out, "{\"A\": \"5\", \"C\": \"1\", \"D\": \"2.5\", \"E\": \"7.0\", \"F\": \"9223372036854775808\"}"));
+    CHECK(strstr(last.out, "{\"A\": \"-1\", \"B\": \"1.0\", \"C\": \"0\", \"D\": \"x\", \"E\": \"inf\", \"F\": \"nan\"}"));
+}
 static void test_errors(void) {
     check_case("data: what a file is, in its first bytes");
     write_file(in_folder("a.xlsx"), "PK\3\4....", 8);
@@ -506,6 +517,7 @@ int main(void) {
     test_parquet_order();
     test_hostile();
     test_references();
+    test_columns();
     test_errors();
     test_output();
     test_scores(shared);

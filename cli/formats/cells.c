@@ -197,7 +197,7 @@ static int truth(const char *text) {
 
 /* ---- types of columns */
 /* What the cells of a column have been so far. */
-struct sight { int count, missing, whole, is_signed, beyond, real, truths; };
+struct sight { int count, missing, whole, is_signed, is_mixed, beyond, real, truths; };
 
 static void see_cell(struct sight *sight, const struct cell *cell) {
     int64_t value;
@@ -212,7 +212,10 @@ static void see_cell(struct sight *sight, const struct cell *cell) {
     if (cell->bytes > SHORT_CELL_BYTES * 4) sight->whole = sight->real = sight->truths = 0;
     if (sight->whole) {
         whole = whole_number(cell->text, &value, &magnitude);
-        if (!whole) sight->whole = 0;
+        if (!whole) {
+            sight->whole = 0;
+            sight->is_mixed = sight->beyond == 2 && *skip_space(cell->text) == '-'; /* a sign, and unsigned before it */
+        }
         if (whole == 1 && strchr(cell->text, '-')) sight->is_signed = 1;
         if (whole >= 2 && whole > sight->beyond) sight->beyond = whole;
     }
@@ -221,9 +224,11 @@ static void see_cell(struct sight *sight, const struct cell *cell) {
 }
 static enum column_type type_of(const struct sight *sight) {
     if (!sight->count) return COLUMN_EMPTY;
-    if (sight->whole && !sight->beyond) return sight->missing ? COLUMN_FLOAT : COLUMN_INT;
-    if (sight->whole) /* beyond int64 */
-        return sight->beyond == 2 && !sight->is_signed && !sight->missing ? COLUMN_UNSIGNED : COLUMN_TEXT;
+    if (sight->beyond == 3) return COLUMN_TEXT; /* a whole number beyond uint64, before anything else was seen */
+    if (sight->whole && !sight->beyond) return sight->missing ? COLUMN_WHOLE_FLOAT : COLUMN_INT;
+    if (sight->is_mixed) return COLUMN_RAW;
+    if (sight->whole) /* beyond int64: unsigned, or texts in which pandas looks for no missing ones */
+        return !sight->is_signed && !sight->missing ? COLUMN_UNSIGNED : COLUMN_RAW;
     return sight->real ? COLUMN_FLOAT : sight->truths ? COLUMN_BOOL : COLUMN_TEXT;
 }
 struct cell cell_said(struct cells *cells, size_t column) {
@@ -231,8 +236,12 @@ struct cell cell_said(struct cells *cells, size_t column) {
     int64_t value = 0;
     uint64_t magnitude = 0;
     double number = 0;
-    if (cell.is_missing || cells->types[column] == COLUMN_TEXT || cells->types[column] == COLUMN_EMPTY) return cell;
-    if (cells->types[column] == COLUMN_FLOAT) {
+    if (column < cells->start_count && cells->types[column] == COLUMN_RAW) cell.is_missing = 0;
+    if (cell.is_missing || cells->types[column] >= COLUMN_TEXT) return cell;
+    if (cells->types[column] == COLUMN_WHOLE_FLOAT) {
+        whole_number(cell.text, &value, &magnitude);
+        python_float((double)value, cells->said[column], sizeof *cells->said);
+    } else if (cells->types[column] == COLUMN_FLOAT) {
         real_number(cell.text, &number);
         python_float(number, cells->said[column], sizeof *cells->said);
     } else if (cells->types[column] == COLUMN_BOOL)

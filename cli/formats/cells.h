@@ -9,7 +9,9 @@
 #include "formats/window.h"
 
 enum { CELL_BYTES_MAX = 1 << 30, COLUMNS_MAX = 10000, SHORT_CELL_BYTES = 64 };
-enum column_type { COLUMN_INT, COLUMN_UNSIGNED, COLUMN_FLOAT, COLUMN_BOOL, COLUMN_TEXT, COLUMN_EMPTY };
+/* WHOLE_FLOAT: whole numbers beside missing cells; RAW: texts, and none is missing */
+enum column_type { COLUMN_INT, COLUMN_UNSIGNED, COLUMN_FLOAT, COLUMN_WHOLE_FLOAT, COLUMN_BOOL, COLUMN_TEXT, COLUMN_RAW,
+                   COLUMN_EMPTY };
 
 /* A cell as it is in the file, without quotes; or as it is said. `is_missing`: pandas takes it for NaN. */
 struct cell { const char *text; size_t bytes; int is_missing; };
