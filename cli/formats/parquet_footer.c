@@ -233,6 +233,7 @@ static const char *check_chunks(const struct parquet_footer *footer, int64_t fil
             const struct column_chunk *chunk = &footer->chunks[group * (size_t)footer->leaf_count + (size_t)leaf];
             int64_t rows_here = footer->group_rows[group];
             if (chunk->is_encrypted || chunk->is_elsewhere) continue; /* rejected where it is read */
+            if (!rows_here && !chunk->value_count) continue;          /* an empty table */
             if (chunk->start < 4 || chunk->bytes < 0 || chunk->bytes > file_bytes - chunk->start)
                 return "a column chunk lies outside of the file";
             if (chunk->value_count < rows_here) return "a column has fewer values than its row group has rows";
