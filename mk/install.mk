@@ -5,7 +5,7 @@ man: $(PAGES)
 $(PAGES): $(PROGRAM)
 	@mkdir -p $(@D)
 	@$(PROGRAM) help --man >$(@D)/vlmprof.1
-	@for word in $$($(PROGRAM) help --list); do section=1; if [ -e cli/guides/$$word.txt ]; then section=7; fi; \
+	@for word in $$($(PROGRAM) help --list); do section=1; if [ ! -e cli/commands/command_$$word.c ]; then section=7; fi; \
 	    $(PROGRAM) help $$word --man >$(@D)/vlmprof-$$word.$$section || exit 1; done
 	@for shell in bash zsh fish; do $(PROGRAM) help --completion $$shell >$(@D)/completion.$$shell || exit 1; done
 	@touch $@

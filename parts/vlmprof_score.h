@@ -183,7 +183,42 @@ typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SC
     X(REAL_WORLD_QA, "real_world_qa", " real_world_qa_score ", NONE, FREQUENT, 1) \
     X(SEED_BENCH, "seed_bench", " seed_bench_score ", FREQUENT, FREQUENT, 1) \
     X(MATH_VISTA, "math_vista_local", " math_vista math_vista_score ", NONE, FREQUENT, 1) \
-    X(CAPTION_JACCARD, "caption_jaccard", " ", NONE, LAST, 0)
+    X(CAPTION_JACCARD, "caption_jaccard", " ", NONE, LAST, 0) \
+    VP_SCORE_TOOL_METRICS(X)
+/* The same for rules of other tools, named after them: VLMEvalKit (.._vlmevalkit), lmms-eval (.._lmms) and the official
+ * scripts (.._official). None cleans. Their code is in vlmprof_score_tools.h. */
+#define VP_SCORE_TOOL_METRICS(X) \
+    X(MCQ_VK, "mcq_vlmevalkit", " ", NONE, NONE, 1) \
+    X(MCQ_CIRCULAR_VK, "mcq_circular_vlmevalkit", " ", NONE, NONE, 1) \
+    X(MMMU_VK, "mmmu_vlmevalkit", " ", NONE, NONE, 1) \
+    X(MMMU_PRO_COT_VK, "mmmu_pro_cot_vlmevalkit", " ", NONE, NONE, 1) \
+    X(MCQ_LMMS, "mcq_lmms", " ", NONE, NONE, 1) \
+    X(REALWORLDQA_LMMS, "realworldqa_lmms", " ", NONE, NONE, 1) \
+    X(MMBENCH_LMMS, "mmbench_static_lmms", " ", NONE, NONE, 1) \
+    X(AI2D_LMMS, "ai2d_lmms", " ", NONE, NONE, 1) \
+    X(SCIENCEQA_LMMS, "scienceqa_lmms", " ", NONE, NONE, 1) \
+    X(SEED_BENCH_LMMS, "seed_bench_lmms", " ", NONE, NONE, 1) \
+    X(MMMU_OFFICIAL, "mmmu_official", " ", NONE, NONE, 1) \
+    X(MMMU_LMMS, "mmmu_lmms", " ", NONE, NONE, 1) \
+    X(MMMU_PRO_OFFICIAL, "mmmu_pro_official", " ", NONE, NONE, 1) \
+    X(MMMU_PRO_LMMS, "mmmu_pro_lmms", " ", NONE, NONE, 1) \
+    X(YES_NO_VK, "yes_no_vlmevalkit", " ", NONE, NONE, 1) \
+    X(MME_LMMS, "mme_lmms", " ", NONE, NONE, 1) \
+    X(POPE_LMMS, "pope_lmms", " ", NONE, NONE, 1) \
+    X(POPE_OFFICIAL, "pope_official", " ", NONE, NONE, 1) \
+    X(ANLS_VK, "anls_vlmevalkit", " ", NONE, NONE, 0) \
+    X(ANLS_LMMS, "anls_lmms", " ", NONE, NONE, 0) \
+    X(RELAXED_VK, "relaxed_vlmevalkit", " ", NONE, NONE, 1) \
+    X(RELAXED_LMMS, "relaxed_lmms", " ", NONE, NONE, 1) \
+    X(VQA_VK, "vqa_vlmevalkit", " ", NONE, NONE, 0) \
+    X(TEXTVQA_LMMS, "textvqa_lmms", " ", NONE, NONE, 0) \
+    X(VQAV2_LMMS, "vqav2_lmms", " ", NONE, NONE, 0) \
+    X(OCRBENCH_VK, "ocrbench_vlmevalkit", " ", NONE, NONE, 1) \
+    X(OCRBENCH_LMMS, "ocrbench_lmms", " ", NONE, NONE, 1) \
+    X(TALLYQA_VK, "tallyqa_vlmevalkit", " ", NONE, NONE, 1) \
+    X(MATHVISTA_OFFICIAL, "mathvista_official", " ", NONE, NONE, 1) \
+    X(MATHVISTA_LMMS, "mathvista_lmms", " ", NONE, NONE, 1) \
+    X(MATHVISTA_VK, "mathvista_vlmevalkit", " ", NONE, NONE, 1)
 typedef enum vp_score_metric {
 #define VP_IMPL_SCORE_ENUM(metric, name, others, own, run, binary) VP_SCORE_##metric,
     VP_SCORE_METRICS(VP_IMPL_SCORE_ENUM)
@@ -218,7 +253,13 @@ typedef struct vp_score_sample {
     /* NULL: none. mmmu without a type: multiple choice when there are options */
     const char *question_type, *answer_type;
     int64_t precision;                                      /* math_vista; INT64_MIN: none */
+    int is_real_precision;                                  /* mathvista_lmms: the data say 1.0 */
+    const char *category;                                   /* ocrbench: of the question; NULL: not known */
 } vp_score_sample;
+/* 1: a rule of another tool, by its name. */
+VP_INLINE int vp_score_is_tool(vp_score_metric metric) {
+    return metric > VP_SCORE_CAPTION_JACCARD && metric < VP_SCORE_METRIC_COUNT;
+}
 VP_API vp_score_sample vp_score_sample_default(void);
 typedef struct vp_score_outcome {
     double score;         /* NaN: none */
@@ -226,7 +267,8 @@ typedef struct vp_score_outcome {
     int is_unparsed;      /* no answer was found where the reference would pick one at random; score is NaN */
     int32_t option_index; /* the chosen option; -1: none */
     const char *cleaned;  /* what was scored, in scratch */
-    const char *parsed;   /* math_vista: normalised, in scratch; NULL: none */
+    const char *parsed;   /* math_vista and other tools' rules: what was read, in scratch; NULL: none */
+    int is_unread;        /* other tools' rules: 1: nothing was read, which counts as wrong; 2: a refusal was read */
 } vp_score_outcome;
 /* Cleans a prediction and scores it.
  * in:      scratch  vp_score_scratch_bytes of all texts of the sample
@@ -1924,6 +1966,8 @@ static vp_result vp_impl_score_plain_vqa(const vp_score_sample *sample, char *sc
     return result;
 }
 
+#include "vlmprof_score_tools.h"
+
 static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_sample *sample,
                                          vp_impl_score_pool *pool, vp_score_outcome *outcome) {
     vp_result result;
@@ -1951,7 +1995,7 @@ static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_
             return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
                                       score);
         case VP_SCORE_MATH_VISTA: return vp_impl_score_vista(pool, sample, outcome);
-        case VP_SCORE_MMMU:
+        case VP_SCORE_MMMU: case VP_SCORE_MMMU_OFFICIAL:
             if (sample->question_type ? !strcmp(sample->question_type, "multiple-choice") : sample->option_count > 0)
                 return vp_impl_score_mmmu_letters(sample, scratch, bytes, outcome);
             return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
@@ -1972,7 +2016,9 @@ static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_
                 if (result == VP_OK) *score = matches == 1;
                 return result;
             }
-        default: return vp_impl_score_choice(metric, sample, scratch, bytes, outcome);
+        default:
+            if (vp_score_is_tool(metric)) return vp_impl_tool_compute(metric, sample, pool, outcome);
+            return vp_impl_score_choice(metric, sample, scratch, bytes, outcome);
     }
 }
 
@@ -2002,14 +2048,15 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     vp_result result = VP_OK;
     const int by_index = metric == VP_SCORE_MC || metric == VP_SCORE_MC_TEXT || metric == VP_SCORE_SEED_BENCH;
     const int needs_one = metric == VP_SCORE_VQA_OFFICIAL || metric == VP_SCORE_RELAXED
-                          || metric == VP_SCORE_REAL_WORLD_QA || metric == VP_SCORE_MATH_VISTA;
+                          || metric == VP_SCORE_REAL_WORLD_QA || metric == VP_SCORE_MATH_VISTA
+                          || vp_score_is_tool(metric);
     if (!vp_score_metric_of(metric) || !sample || !scratch || !outcome || !vp_impl_score_sample_is_whole(sample))
         return VP_ERR_RANGE;
     if ((int)cleaning < 0 || cleaning > VP_SCORE_CLEAN_FREQUENT) return VP_ERR_RANGE;
     cleaned = *sample;
     made.score = (double)NAN;
     made.reason = made.parsed = NULL;
-    made.is_unparsed = 0;
+    made.is_unparsed = made.is_unread = 0;
     made.option_index = -1;
     if (cleaning != VP_SCORE_CLEAN_NONE) {
         text = (char *)vp_impl_score_take(&pool, strlen(sample->prediction) + 1, 1);

@@ -13,7 +13,8 @@ trap 'rm -rf "$work"' EXIT
 # FILE or FOLDER/ or PATTERN, a colon, and FILES, FOLDERS/ or names of sets. vlmprof_x is parts/vlmprof_x.h or parts/lib/vlmprof_x.h.
 cat >"$work/may" <<'TABLE'
 vlmprof.h:
-parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode
+parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode vlmprof_score_tools
+parts/vlmprof_score_tools.h: vlmprof_score
 parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
 parts/vlmprof_:             vlmprof.h
 parts/lib/vlmprof_caption.: vlmprof.h vlmprof_unicode vlmprof_caption
@@ -37,16 +38,18 @@ parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
 cli/results/:               vlmprof.h vlmprof_noise cli/base/ cli/results/
-cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h
+cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h cli/model/other_image.h
+cli/model/other_image.:     vlmprof.h vlmprof_image cli/base/ cli/model/other_image.h
 cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h
 cli/model/:                 subjects cli/base/ cli/model/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/model/image.h cli/tile/
-cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/score/
+cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/formats/ cli/score/
+cli/formats/:               vlmprof.h vlmprof_file vlmprof_unicode cli/base/ cli/formats/
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/results/ cli/model/image.h cli/tile/ cli/server/
 cli/measure/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/
-cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/dataset/
+cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/formats/ cli/dataset/
 cli/profile/profile_page.c: subjects cli/base/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h cli/page/flame_page.h
 cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/dataset/ cli/sweep/
@@ -68,7 +71,7 @@ TABLE
 sets() { # names that stand for several
     sed -E -f <(
         echo 's#\bsubjects\b#vlmprof.h parts/vlmprof_ parts/lib/vlmprof_#g'
-        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/dataset/ cli/sweep/ cli/load/ cli/report/ cli/page/#g'
+        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/formats/ cli/dataset/ cli/sweep/ cli/load/ cli/report/ cli/page/#g'
         for path in parts/vlmprof_*.h parts/lib/vlmprof_*.h; do
             name=${path##*/}
             echo "s#(^| )${name%.h}( |\$)#\\1$path\\2#g"
@@ -82,6 +85,8 @@ cli/results/:                 $engine
 cli/tile/:                    $engine
 cli/score/:                   $engine
 cli/trace/:                   $engine
+cli/formats/:                 $engine
+cli/commands/command_data.:    $engine
 cli/help/:                    $engine
 cli/server/:                  $engine
 cli/report/:                  $engine

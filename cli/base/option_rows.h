@@ -60,6 +60,18 @@
 #define OPTION_VISION_WEIGHTS \
     {"vision_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
      "of the linears of tower and connector, apart from --weights; bf16: as the rest of the model", OF_ENGINE}
+#define DATA_FORMAT_WORDS \
+    "auto vlmprof vqa vlmevalkit csv parquet docvqa infovqa textvqa chartqa pope ocrbench mathvista tallyqa llava " \
+    "llava_questions openai aiperf vllm"
+#define OPTION_DATA_FORMAT \
+    {"data_format", CHOICE, "F", "auto", 0, 0, DATA_FORMAT_WORDS, "format of the data; auto: by content"}
+#define OPTION_PROMPT_ORIGIN                                                                                           \
+    {                                                                                                                  \
+        "prompt_origin", CHOICE, "TOOL", NULL, 0, 0, "lmms_eval vlmevalkit none",                                      \
+            "ask and score known sets as this tool does (help tasks; default: vlmevalkit for TSV and CSV, lmms_eval "  \
+            "for Parquet "                                                                                             \
+            "and official JSON, none for JSONL)"                                                                       \
+    }
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "of synthetic weights, of the sampling of data and of caption prompts"}

@@ -1,8 +1,10 @@
 /* command_help.c: help on the program, a command or a topic, as text, as a manual page, or as a shell's completion. */
 #include "base/console.h"
+#include "base/document.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "formats/tasks.h"
 #include "help/completion.h"
 #include "help/guide.h"
 #include "help/help_text.h"
@@ -20,14 +22,39 @@ static const struct option_spec HELP_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
+static const struct command *command_of(const struct command *const *commands, const char *name) {
+    while (*commands && strcmp((*commands)->name, name) != 0) commands++;
+    return *commands;
+}
 static void print_names(const struct command *const *commands) {
-    for (; *commands; commands++) print_plain("%s\n", (*commands)->name);
-    for (const struct guide *guide = GUIDES; guide->name; guide++) print_plain("%s\n", guide->name);
+    for (size_t i = 0; commands[i]; i++) print_plain("%s\n", commands[i]->name);
+    for (const struct guide *guide = GUIDES; guide->name; guide++)
+        if (!command_of(commands, guide->name)) print_plain("%s\n", guide->name);
+}
+/* The known evaluation sets, below their guide. */
+static int print_tasks(void) {
+    struct document document;
+    struct text_list *cells;
+    int code;
+    memset(&document, 0, sizeof document);
+    cells = document_table(&document, "name|set|tokens|lmms-eval metric|VLMEvalKit metric");
+    for (size_t i = 0; task_at(i); i++) {
+        const struct task *task = task_at(i);
+        text_list_copy(cells, task->name);
+        text_list_copy(cells, task->title);
+        if (task->new_tokens) text_list_add(cells, "%d", task->new_tokens);
+        else text_list_copy(cells, "the model's");
+        text_list_copy(cells, task->lmms_metric);
+        text_list_copy(cells, task->vlmevalkit_metric);
+    }
+    code = print_document(&document);
+    document_free(&document);
+    return code;
 }
 static int run_help(const struct options *options) {
     const char *word = options->operand_count ? options->operands[0] : NULL;
     const struct guide *guide = word ? guide_find(word) : NULL;
-    const struct command *const *command = options->commands;
+    const struct command *command = word ? command_of(options->commands, word) : NULL;
     const int manual = is_given(options, "man");
     if (word && (is_given(options, "list") || is_given(options, "completion")))
         return complain(EXIT_USAGE, "help: --list and --completion take no command or topic, so leave \"%s\" out",
@@ -36,14 +63,14 @@ static int run_help(const struct options *options) {
     else if (is_given(options, "completion")) completion_print(text_of(options, "completion"), options->commands);
     else if (!word && manual) manual_print_program(options->commands);
     else if (!word) help_print_program(stdout, options->commands);
+    else if (command && manual) manual_print_command(command);
     else if (guide && manual) manual_print_guide(guide);
-    else if (guide) help_print_guide(guide);
-    else {
-        while (*command && strcmp((*command)->name, word) != 0) command++;
-        if (!*command) return help_complain_unknown(word, options->commands, 1);
-        if (manual) manual_print_command(*command);
-        else help_print_command(*command);
-    }
+    else if (command || guide) {
+        if (command) help_print_command(command);
+        if (command && guide) print_plain("\n"); /* data: the command, then its guide */
+        if (guide) help_print_guide(guide);
+        if (guide && !strcmp(guide->name, "tasks")) return print_tasks();
+    } else return help_complain_unknown(word, options->commands, 1);
     return 0;
 }
 

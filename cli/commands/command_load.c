@@ -39,6 +39,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
      "with -p; the images are sent as they are",
      .is_required = 1, .because = "images and questions"},
+    OPTION_DATA_FORMAT,
+    OPTION_PROMPT_ORIGIN,
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
      "VQA v2's answers (default: the file of the official name beside the questions)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,

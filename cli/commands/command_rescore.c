@@ -8,6 +8,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "score/score_answers.h"
 #include "score/score_captions.h"
 #include "score/score_rules.h"
 #include "score/scoring.h"
@@ -163,6 +164,24 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
     return code;
 }
 
+/* Scores an answer file of lmms-eval or VLMEvalKit, as score does. */
+static int rescore_answers(const struct options *options, const struct score_rule *rule) {
+    struct score_job job;
+    int code;
+    if (!rule || is_corpus(rule))
+        return complain(EXIT_USAGE, "%s is an answer file of another tool: name a rule of single answers, --metric M",
+                        options->operands[0]);
+    memset(&job, 0, sizeof job);
+    job.options = options;
+    job.name = rule->name;
+    code = score_read(&job);
+    if (!code) code = score_rows(&job, rule);
+    free(job.text);
+    free((void *)job.lines);
+    free(job.line_bytes);
+    free(job.line_numbers);
+    return code;
+}
 static int run_command(const struct options *options) {
     const char *path = options->operand_count ? options->operands[0] : NULL;
     vp_error error = {VP_OK, -1, "", ""};
@@ -176,6 +195,10 @@ static int run_command(const struct options *options) {
     if (!path) return complain(EXIT_USAGE, "rescore needs a RESULT.json of a sweep");
     result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a result file")
         : vp_stream_read(path, SIZE_MAX / 4, &text, &bytes, &error);
+    if (result == VP_OK && answers_kind(text, bytes) != ANSWERS_NONE) {
+        free(text);
+        return rescore_answers(options, rule);
+    }
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) {
         free(text);

@@ -5,7 +5,10 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "score/score_by.h"
 #include "score/score_captions.h"
+#include "score/score_groups.h"
+#include "score/score_pairs.h"
 #include "score/score_rules.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
@@ -22,6 +25,9 @@ static const struct option_spec SCORE_OPTIONS[] = {
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
     OPTION_LINE_MAX,
+    {"baseline", TEXT, "FILE", NULL, 0, 0, NULL,
+     "score this file too, by the same rule, and compare row by row: mean difference and interval, paired by id"},
+    {"by", TEXT, "FIELD", NULL, 0, 0, NULL, "the mean for each value of a field of the rows too, as category"},
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
@@ -59,14 +65,26 @@ static int score_captions(struct score_job *job, int metric) {
 
 static int run_command(const struct options *options) {
     struct score_job job;
+    struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
+    struct score_groups_by by = {{NULL, 0}, NULL};
     const struct score_rule *rule;
     int code;
     memset(&job, 0, sizeof job);
     job.options = options;
     job.name = text_of(options, "metric");
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
+    if (is_given(options, "baseline")) job.pairs = &pairs;
+    if (is_given(options, "by")) job.by = &by;
+    if (job.by && is_corpus(rule))
+        return complain(EXIT_USAGE, "--by: %s is of a whole corpus, and has no score a row", job.name);
+    if (job.pairs && is_corpus(rule))
+        return complain(EXIT_USAGE, "--baseline: %s is of a whole corpus, and has no score a row", job.name);
     code = score_read(&job);
-    if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
+    if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS))
+        code = score_sets(&job, rule->metric);
+    else if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
+    pairs_free(&pairs);
+    by_free(&by);
     free(job.text);
     free((void *)job.lines);
     free(job.line_bytes);

@@ -47,6 +47,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of "
      "images with -p",
      .is_required = 1},
+    OPTION_DATA_FORMAT,
+    OPTION_PROMPT_ORIGIN,
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
      "VQA v2's answers (default: the file of the official name beside the questions)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,

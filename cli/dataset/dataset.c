@@ -6,9 +6,11 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "dataset/table_rows.h"
 #include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
+#include "model/other_image.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
@@ -30,6 +32,7 @@ void dataset_free(struct dataset *dataset) {
     free(dataset->subtype);
     free(dataset->samples);
     free(dataset->task);
+    table_rows_close(dataset->table);
 }
 
 /* ---- records: where they are, and which stratum they belong to */
@@ -47,7 +50,7 @@ struct loader {
     const char *field;     /* --stratify_by; NULL: no strata */
     uint64_t *strata;      /* [population], with a field: see read_stratum */
     size_t with_field;     /* records that have the field */
-    int64_t *question_ids; /* [population], DATA_VQA */
+    int64_t *question_ids; /* [population], KIND_VQA */
     struct question_at *questions; size_t question_count; /* sorted by id: see sort_questions */
     struct record_reader reader;
 };
@@ -68,7 +71,7 @@ static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, 
         loader->capacity = loader->capacity * 2 + 1024;
         loader->places = resize(loader->places, loader->capacity, sizeof *loader->places);
         if (loader->field) loader->strata = resize(loader->strata, loader->capacity, sizeof *loader->strata);
-        if (loader->dataset->kind == DATA_VQA)
+        if (loader->dataset->kind == KIND_VQA)
             loader->question_ids = resize(loader->question_ids, loader->capacity, sizeof *loader->question_ids);
     }
     place = &loader->places[loader->population];
@@ -337,7 +340,7 @@ static int check_references(const char *path, const vp_json *json, const struct 
 
 /* Truth: the record of a data set that may have images has one. */
 static int names_image(const struct dataset *dataset, const vp_json *json) {
-    return dataset->kind == DATA_VQA || has_value(json, 0, "image");
+    return dataset->kind == KIND_VQA || has_value(json, 0, dataset->kind == KIND_TABLE ? "images_sha256" : "image");
 }
 /* Puts a question into the model's conversation and counts the tokens. Returns 0 or an exit code. */
 static int make_conversation(const struct dataset *dataset, const struct model *model, int has_image,
@@ -352,6 +355,14 @@ static int make_conversation(const struct dataset *dataset, const struct model *
                : 0;
 }
 
+/* A tool's prompt stays as it is, its last line end too. */
+static void keep_prompt(const struct prompt_fields *fields, const char *hint, struct sample *sample) {
+    struct text_buffer text = {NULL, 0, 0};
+    if (hint || !fields->questions.count) return;
+    text_add_string(&text, fields->questions.items[0]);
+    free(sample->prompt);
+    sample->prompt = text.data;
+}
 /* Builds the prompt of a parsed record, and tokenizes it for a model. Returns 0 or an exit code. */
 static int read_prompt(const struct dataset *dataset, const struct model *model, const vp_json *json,
                        struct sample *sample) {
@@ -370,7 +381,9 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     if (result == VP_OK && is_message)
         result = build_message(&fields, dataset->defaults, number_of(dataset->options, "seed"), sample->id,
                                text_of(dataset->options, "answer_hint"), &sample->prompt, &info, &error);
-    else if (result == VP_OK)
+    if (result == VP_OK && is_message && dataset->kind == KIND_TABLE && table_rows_are_asked(dataset->table))
+        keep_prompt(&fields, text_of(dataset->options, "answer_hint"), sample);
+    if (result == VP_OK && !is_message)
         result = build_prompt(&fields, dataset->defaults, text_of(dataset->options, "style"),
                               number_of(dataset->options, "seed"), sample->id, &sample->prompt, &info, &error);
     if (result == VP_OK) {
@@ -396,7 +409,7 @@ static char *image_path_of(const struct dataset *dataset, const char *name) {
     char *folder, *joined;
     if (name[0] == '/') return copy_text(name, strlen(name));
     if (text_of(dataset->options, "image_dir")) return join_path(text_of(dataset->options, "image_dir"), name);
-    if (dataset->kind == DATA_FOLDER) return join_path(path, name);
+    if (dataset->kind == KIND_FOLDER) return join_path(path, name);
     if (!slash) return copy_text(name, strlen(name));
     folder = copy_text(path, (size_t)(slash - path) + 1);
     joined = join_path(folder, name);
@@ -421,6 +434,15 @@ static char *official_image(const struct dataset *dataset, int64_t image_id) {
     return first;
 }
 
+/* The image of the record that was read. A record that cannot be used has the data set's own path there. */
+static void take_table_image(const struct dataset *dataset, struct sample *sample) {
+    free(sample->image_path);
+    sample->image_path = table_rows_picture(dataset->table, &sample->has_own_image);
+    if (!sample->image_path && table_rows_reason(dataset->table)[0])
+        sample->image_path = copy_text(dataset->path, strlen(dataset->path));
+    sample->no_image = sample->image_path == NULL;
+}
+
 /* Reads sample->record: prompt, image path; the references are only checked, because scoring reads them from the
  * record. Returns 0 or an exit code. */
 static int read_record(const struct dataset *dataset, const struct model *model, struct parsed *scratch,
@@ -440,7 +462,11 @@ static int read_record(const struct dataset *dataset, const struct model *model,
     if ((code = read_prompt(dataset, model, json, sample)) != 0
         || (code = check_references(dataset->path, json, sample)) != 0)
         return code;
-    if (dataset->kind == DATA_VQA) {
+    if (dataset->kind == KIND_TABLE) {
+        take_table_image(dataset, sample);
+        return 0;
+    }
+    if (dataset->kind == KIND_VQA) {
         vp_json_to_int(json, vp_json_get(json, 0, "image_id"), &image_id); /* checked when it was found */
         sample->image_path = official_image(dataset, image_id);
         return 0;
@@ -522,7 +548,8 @@ static vp_result fetch_texts(const struct dataset *dataset, struct record_reader
                              uint64_t *hash, vp_error *error) {
     vp_result result = VP_OK;
     reader->text.bytes = reader->note_text.bytes = 0;
-    if (dataset->kind == DATA_FOLDER) make_folder_record(dataset, dataset->names.items[entry->id], &reader->text);
+    if (dataset->kind == KIND_FOLDER) make_folder_record(dataset, dataset->names.items[entry->id], &reader->text);
+    else if (dataset->kind == KIND_TABLE) table_rows_record(dataset->table, entry->id, &reader->text);
     else result = source_text(&dataset->source, entry->start, entry->bytes, &reader->text, error);
     if (result == VP_OK && entry->note_start >= 0)
         result = source_text(&dataset->notes, entry->note_start, entry->note_bytes, &reader->note_text, error);
@@ -538,12 +565,12 @@ static int read_sample(const struct dataset *dataset, const struct model *model,
     vp_result result = VP_OK;
     int code;
     sample->id = entry->id;
-    if (dataset->kind == DATA_VQA) result = merge_note(dataset, reader, entry->note_start >= 0, &merged, &error);
+    if (dataset->kind == KIND_VQA) result = merge_note(dataset, reader, entry->note_start >= 0, &merged, &error);
     else if (memchr(reader->text.data, 0, reader->text.bytes))
         result = vp_fail(&error, VP_ERR_FORMAT, entry->start + (int64_t)strlen(reader->text.data), dataset->path,
                          "a NUL byte stands in it");
     if (result == VP_OK)
-        sample->record = dataset->kind == DATA_VQA ? copy_text(merged.data, merged.bytes)
+        sample->record = dataset->kind == KIND_VQA ? copy_text(merged.data, merged.bytes)
                                                    : copy_text(reader->text.data, reader->text.bytes);
     code = result == VP_OK ? read_record(dataset, model, &reader->scratch, sample)
                            : complain_result(exit_code_of(result), dataset->path, result, &error);
@@ -572,7 +599,8 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     sample->height_px = entry->height_px;
     if (!code && entry->reason) {
         char reason[LINE_BYTES];
-        snprintf(reason, sizeof reason, "%.320s: %.480s", sample->image_path, dataset->reasons[entry->reason - 1]);
+        snprintf(reason, sizeof reason, "%.320s: %.480s",
+                 dataset->kind == KIND_TABLE ? dataset->path : sample->image_path, dataset->reasons[entry->reason - 1]);
         sample->reason = copy_text(reason, strlen(reason));
     }
     if (!code) return 0;
@@ -608,7 +636,7 @@ static int read_image_size(struct dataset *dataset, const char *path, struct ent
     size_t bytes = 0;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
     if (result == VP_OK)
-        result = vp_image_size((const uint8_t *)file, bytes, &entry->width_px, &entry->height_px, &error);
+        result = any_image_size((const uint8_t *)file, bytes, &entry->width_px, &entry->height_px, &error);
     free(file);
     if (result == VP_OK) return 0;
     if (result == VP_ERR_MEMORY) return complain_result(exit_code_of(result), path, result, &error);
@@ -618,19 +646,72 @@ static int read_image_size(struct dataset *dataset, const char *path, struct ent
     return 0;
 }
 
+/* ---- tables */
+/* Opens the data set as a table, unless it is one of the other kinds: a folder of images, a pipe, VQA v2's pair, or
+ * plain lines of our own. */
+static vp_result open_table(struct dataset *dataset, vp_error *error) {
+    struct text_list files = {NULL, 0};
+    int has_arrow = 0, has_files, is_pair = 0;
+    struct source source;
+    vp_result result;
+    if (is_folder(dataset->path)) {
+        table_files(dataset->path, &files, &has_arrow);
+        has_files = files.count > 0;
+        text_list_free(&files);
+        if (!has_files && has_arrow)
+            return vp_failf(
+                error, VP_ERR_UNSUPPORTED, -1, dataset->path,
+                "holds Arrow files of datasets.save_to_disk; python3 "
+                "-c \"import datasets,sys; datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" FOLDER "
+                "OUT.parquet makes a Parquet file of them");
+        if (!has_files) return VP_OK;
+    } else {
+        if (vp_path_kind(dataset->path) != VP_PATH_FILE) return VP_OK;
+        if ((result = source_open(&source, dataset->path, error)) != VP_OK) return result;
+        is_pair = is_vqa(&source);
+        source_close(&source);
+        if (is_pair && !text_of(dataset->options, "prompt_origin")) return VP_OK;
+    }
+    if ((result = table_rows_open(&dataset->table, dataset->options, dataset->path, error)) != VP_OK) return result;
+    if (!table_rows_is_plain(dataset->table)) dataset->kind = KIND_TABLE;
+    else {
+        table_rows_close(dataset->table);
+        dataset->table = NULL;
+    }
+    return VP_OK;
+}
+/* Adds the rows that the tool does not drop, and reads their strata. */
+static vp_result find_rows(struct loader *loader, vp_error *error) {
+    struct record_reader *reader = &loader->reader;
+    struct table_rows *table = loader->dataset->table;
+    vp_result result = VP_OK;
+    for (int64_t i = 0; i < table->row_count && result == VP_OK; i++) {
+        reader->text.bytes = 0;
+        if (table_rows_drops(table, i)) continue;
+        if (loader->field) table_rows_record(table, i, &reader->text);
+        result = add_place(loader, 0, 0, i, error);
+        if (result == VP_OK && loader->field
+            && parse_json(&reader->scratch, reader->text.data, reader->text.bytes, NULL) == VP_OK)
+            read_stratum(loader, &reader->scratch.json, loader->population - 1);
+    }
+    if (result == VP_OK && table->tables[0].origin != ORIGIN_NONE) loader->dataset->defaults = NULL;
+    return result;
+}
 /* ---- a whole data set */
 /* Finds the kind of the data set, its records and, with a field, their strata. */
 static vp_result find_records(struct loader *loader, vp_error *error) {
     struct stream_visitor visitor = {"questions", take_question, take_member, loader, 0};
     struct dataset *dataset = loader->dataset;
     vp_result result;
+    if ((result = open_table(dataset, error)) != VP_OK) return result;
+    if (dataset->kind == KIND_TABLE) return find_rows(loader, error);
     if (is_folder(dataset->path)) {
-        dataset->kind = DATA_FOLDER;
+        dataset->kind = KIND_FOLDER;
         return find_images(loader, error);
     }
     if ((result = source_open(&dataset->source, dataset->path, error)) != VP_OK) return result;
-    dataset->kind = is_vqa(&dataset->source) ? DATA_VQA : DATA_LINES;
-    if (dataset->kind == DATA_LINES) {
+    dataset->kind = is_vqa(&dataset->source) ? KIND_VQA : KIND_LINES;
+    if (dataset->kind == KIND_LINES) {
         result = find_lines(loader, error);
         return result == VP_OK && loader->field ? find_line_strata(loader, error) : result;
     }
@@ -644,15 +725,15 @@ static int check_data_options(const struct loader *loader) {
     const struct dataset *dataset = loader->dataset;
     const struct options *options = dataset->options;
     int caption = dataset->defaults && dataset->defaults->kind == VP_PROMPT_CAPTION;
-    if (dataset->kind == DATA_FOLDER && !is_given(options, "prompt") && !caption)
+    if (dataset->kind == KIND_FOLDER && !is_given(options, "prompt") && !caption)
         return complain(EXIT_USAGE, "--data %s is a folder of images: what is asked of each? -p TEXT", dataset->path);
-    if (dataset->kind != DATA_FOLDER && is_given(options, "prompt"))
+    if (dataset->kind != KIND_FOLDER && is_given(options, "prompt"))
         return complain(EXIT_USAGE, "-p goes with a folder of images; %s has its own questions", dataset->path);
-    if (dataset->kind != DATA_VQA && is_given(options, "annotations"))
+    if (dataset->kind != KIND_VQA && dataset->kind != KIND_TABLE && is_given(options, "annotations"))
         return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is none", dataset->path);
-    if (dataset->kind == DATA_FOLDER && is_given(options, "image_dir"))
+    if (dataset->kind == KIND_FOLDER && is_given(options, "image_dir"))
         return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", dataset->path);
-    if (dataset->kind == DATA_FOLDER && loader->field)
+    if (dataset->kind == KIND_FOLDER && loader->field)
         return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", loader->field);
     if (loader->population && loader->field && !loader->with_field)
         return complain(EXIT_USAGE, "--stratify_by: no record of %s has \"%s\"", dataset->path, loader->field);
@@ -706,7 +787,7 @@ static int keep_places(struct loader *loader, const int64_t *chosen) {
         dataset->samples[i].bytes = place->bytes;
         dataset->samples[i].note_start = -1;
     }
-    if (dataset->kind == DATA_VQA) result = find_notes(loader, chosen, &error);
+    if (dataset->kind == KIND_VQA) result = find_notes(loader, chosen, &error);
     free(loader->places);
     loader->places = NULL;
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), dataset->path, result, &error);
@@ -716,6 +797,12 @@ static int keep_places(struct loader *loader, const int64_t *chosen) {
 static int settle_image_size(struct dataset *dataset, const struct sample *sample, const struct sample *before,
                              struct entry *entry) {
     if (!sample->image_path) return 0;
+    if (dataset->kind == KIND_TABLE && table_rows_reason(dataset->table)[0]) {
+        char reason[LINE_BYTES];
+        snprintf(reason, sizeof reason, "row %lld: %.440s", (long long)sample->id, table_rows_reason(dataset->table));
+        entry->reason = (unsigned char)add_reason(dataset, reason);
+        return 0;
+    }
     if (before->image_path && !strcmp(before->image_path, sample->image_path)) {
         entry->width_px = entry[-1].width_px;
         entry->height_px = entry[-1].height_px;
@@ -728,9 +815,23 @@ static int settle_image_size(struct dataset *dataset, const struct sample *sampl
  * cannot be read now may be there when the sweep goes on: that is still the same plan. */
 static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const struct sample *sample) {
     /* where an image of VQA v2 is found depends on what is there; its record names it */
-    const char *image = dataset->kind == DATA_VQA ? text_of(dataset->options, "image_dir") : sample->image_path;
+    const char *image = dataset->kind == KIND_VQA     ? text_of(dataset->options, "image_dir")
+                        : dataset->kind == KIND_TABLE ? NULL /* the record has its hash */
+                                                      : sample->image_path;
     hash = hash_text(hash_text(hash_text(hash, sample->record), sample->prompt), image);
     return hash_number(hash, sample->id);
+}
+/* Says which sampled rows cannot be used: each is a failed sample, the others go on. */
+static void tell_bad_rows(const struct dataset *dataset) {
+    const char *reason = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < dataset->count; i++) {
+        if (!dataset->samples[i].reason) continue;
+        if (!count++) reason = dataset->reasons[dataset->samples[i].reason - 1];
+    }
+    if (count)
+        complain(0, "%s: %zu of %zu samples cannot be used and will fail; %.400s", dataset->path, count, dataset->count,
+                 reason);
 }
 /* Reads every sample once, so that mistakes in it are reported before anything is measured, and keeps what a plan
  * needs. Returns 0 or an exit code. */
@@ -765,6 +866,7 @@ static int check_samples(struct loader *loader) {
     }
     sample_free(&before);
     close_progress();
+    if (!code && dataset->kind == KIND_TABLE) tell_bad_rows(dataset);
     /* for a file whose name says nothing */
     if (!dataset->defaults) dataset->defaults = same;
     return code;
@@ -781,6 +883,17 @@ static char *task_name(const struct options *options, const char *path) {
     dot = is_folder(path) ? NULL : strrchr(start, '.');
     return copy_text(start, (size_t)((dot && dot > start ? dot : end) - start));
 }
+/* The metric of the first sampled row. Captions are scored one by one in a sweep. */
+static int settle_table_metric(struct dataset *dataset) {
+    struct text_buffer record = {NULL, 0, 0};
+    const char *name;
+    vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : "", &dataset->metric);
+    if (dataset->count && table_rows_record(dataset->table, dataset->samples[0].id, &record)
+        && (name = dataset->table->example.metric) != NULL)
+        vp_score_metric_find(!strcmp(name, "captions") ? "caption_jaccard" : name, &dataset->metric);
+    free(record.data);
+    return 0;
+}
 /* Settles the metric: --metric, otherwise that of the data set's name, otherwise that of the name in its first record.
  * Returns 0 or an exit code. */
 static int settle_metric(const struct model *model, struct dataset *dataset) {
@@ -793,6 +906,7 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     if (text_of(dataset->options, "metric")
         && vp_score_metric_find(text_of(dataset->options, "metric"), &dataset->metric) == VP_OK)
         return 0;
+    if (dataset->kind == KIND_TABLE) return settle_table_metric(dataset);
     vp_score_metric_for_dataset("", &unknown);
     vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : dataset->task, &dataset->metric);
     if (dataset->metric != unknown || !dataset->count) return 0;
@@ -806,6 +920,11 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     return 0;
 }
 
+/* The length of answers that lmms-eval allows in this set; 0: not known. */
+static int32_t task_tokens(const struct dataset *dataset) {
+    const struct table *table = dataset->kind == KIND_TABLE ? dataset->table->tables : NULL;
+    return table && table->task && table->origin != ORIGIN_NONE ? table->task->new_tokens : 0;
+}
 int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset) {
     vp_error error = {VP_OK, -1, "", ""};
     struct loader loader;
@@ -820,6 +939,8 @@ int dataset_load(const struct options *options, const struct model *model, struc
     dataset->source.fd = dataset->notes.fd = -1;
     dataset->task = task_name(options, dataset->path);
     dataset->defaults = vp_prompt_dataset_find(dataset->task);
+    if (!dataset->defaults && text_of(options, "dataset_name") && task_find(text_of(options, "dataset_name")))
+        dataset->defaults = vp_prompt_dataset_find(task_find(text_of(options, "dataset_name"))->name); /* an alias */
     for (char *byte = dataset->task; *byte; byte++) if (*byte == '_') *byte = '-';
     result = find_records(&loader, &error);
     code = result == VP_OK
@@ -827,7 +948,7 @@ int dataset_load(const struct options *options, const struct model *model, struc
                : complain_result(EXIT_INPUT, dataset->path, result, &error);
     if (!code && !loader.population)
         code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
-                        dataset->kind == DATA_VQA ? "question" : "line");
+                        dataset->kind == KIND_VQA ? "question" : "line");
     if (!code) code = choose_records(&loader, &chosen);
     if (!code) code = keep_places(&loader, chosen);
     free(chosen);
@@ -838,6 +959,7 @@ int dataset_load(const struct options *options, const struct model *model, struc
     if (!code) code = check_samples(&loader);
     reader_free(&loader.reader);
     dataset->new_tokens = is_given(options, "max_new_tokens") ? (int32_t)number_of(options, "max_new_tokens")
+                          : task_tokens(dataset)              ? task_tokens(dataset)
                           : dataset->defaults                 ? dataset->defaults->max_new_tokens
                                                               : 16;
     return code ? code : settle_metric(model, dataset);

@@ -1,4 +1,4 @@
-/* dataset.h: data sets: JSONL, VQA v2, folders of images.
+/* dataset.h: data sets: JSONL, VQA v2, folders of images, tables of other formats.
  * A path and options come in; the places of the sampled records, and one sample after another, go out. Functions return
  * 0 or an exit code after a message on stderr, unless they say otherwise. Where model is NULL, the samples are for chat
  * servers: a prompt is the question as a message (build_message), and nothing is tokenized. */
@@ -14,7 +14,9 @@
 #include "vlmprof_score.h"
 
 enum { REASONS_MAX = 255 };
-typedef enum data_kind { DATA_LINES, DATA_VQA, DATA_FOLDER } data_kind;
+/* KIND_TABLE: any other format that cli/formats reads */
+typedef enum data_kind { KIND_LINES, KIND_VQA, KIND_FOLDER, KIND_TABLE } data_kind;
+struct table_rows;
 
 /* A sampled record: what a plan needs of it, and where its text is. Places are bytes from the start of the file. */
 struct entry {
@@ -35,9 +37,10 @@ struct dataset {
     char *task;    /* the name in the result files */
     data_kind kind;
     struct source source; /* open as long as the data set: samples are read when their turn comes */
-    struct source notes; char *notes_path; /* DATA_VQA: annotations; NULL: none */
-    struct text_list names;                /* DATA_FOLDER: of the images */
-    char *subtype;                         /* DATA_VQA: "val2014" */
+    struct source notes; char *notes_path; /* KIND_VQA: annotations; NULL: none */
+    struct text_list names;                /* KIND_FOLDER: of the images */
+    struct table_rows *table;              /* KIND_TABLE */
+    char *subtype;                         /* KIND_VQA: "val2014" */
     const vp_prompt_dataset *defaults;     /* prompts and answer length; NULL: none of the nine known data sets */
     int32_t new_tokens;
     vp_score_metric metric;

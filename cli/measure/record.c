@@ -9,12 +9,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void sample_free(struct sample *sample) {
     free(sample->record);
     free(sample->question);
     free(sample->style);
     free(sample->prompt);
+    if (sample->has_own_image) unlink(sample->image_path);
     free(sample->image_path);
     free(sample->text_ids);
     free(sample->reason);

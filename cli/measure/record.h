@@ -18,6 +18,7 @@ struct sample {
     char *question, *style, *prompt, *image_path;
     int32_t width_px, height_px;
     int32_t *text_ids; int32_t text_count;
+    int has_own_image;                /* truth: the file at image_path was made for this sample and goes with it */
     int no_image, no_bos;             /* truths: the prompts of its data set have no image, no BOS */
     const vp_prompt_dataset *dataset; /* gives its prompt and answer length; NULL: none of the nine known ones */
     char *reason;                     /* why the image cannot be used; NULL: it can */

@@ -4,6 +4,7 @@
 
 #include "base/console.h"
 #include "base/files.h"
+#include "model/other_image.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
@@ -31,7 +32,7 @@ int load_image(const char *path, vp_image *image, char *reason, size_t capacity)
     char *file = NULL, line[LINE_BYTES];
     size_t bytes = 0;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-    if (result == VP_OK) result = vp_image_decode((const uint8_t *)file, bytes, image, &error);
+    if (result == VP_OK) result = any_image_decode((const uint8_t *)file, bytes, image, &error);
     free(file);
     if (result == VP_OK) return 0;
     error_line(line, sizeof line, result, &error);

@@ -6,6 +6,10 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "score/score_answers.h"
+#include "score/score_by.h"
+#include "score/score_circles.h"
+#include "score/score_pairs.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
@@ -196,6 +200,13 @@ static void details_vista(vp_json_writer *writer, struct scoring *scoring, const
     (void)json;
     put_text(writer, "normalised", outcome->parsed);
 }
+/* Rules of other tools: what the tool reads in the answer. */
+static void details_tool(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                         vp_score_outcome *outcome) {
+    (void)scoring;
+    (void)json;
+    put_text(writer, "parsed", outcome->parsed);
+}
 /* Rules of --metric. The rules of single answers are those of VP_SCORE_METRICS in parts/vlmprof_score.h: a new one also
  * needs its row there. Rules of a whole corpus are negative and computed in score_captions.c. */
 static const struct score_rule SCORE_RULES[] = {
@@ -214,6 +225,12 @@ static const struct score_rule SCORE_RULES[] = {
     {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval},
     {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista},
     {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard},
+#define TOOL_RULE(metric, name, others, own, run, binary) \
+    {name, VP_SCORE_##metric, VP_SCORE_##metric == VP_SCORE_MMMU_OFFICIAL ? details_mmmu : details_tool},
+    VP_SCORE_TOOL_METRICS(TOOL_RULE)
+#undef TOOL_RULE
+    {"mme_sets", RULE_MME_SETS, NULL},
+    {"pope_sets", RULE_POPE_SETS, NULL},
     {"captions", RULE_CAPTIONS, NULL},
     {"cider", RULE_CIDER_D, NULL},
     {"bleu", RULE_BLEU_4, NULL},
@@ -241,9 +258,12 @@ const struct score_rule *score_rule_find(const char *name) {
     return NULL;
 }
 int unknown_metric(const char *name, int wanted) {
-    char names[512] = "";
+    char names[1024] = "";
     size_t used = 0;
     const struct score_rule *rule = score_rule_find(name);
+    if (wanted == METRICS_OF_ROWS && rule && rule->metric <= RULE_MME_SETS)
+        return complain(EXIT_USAGE, "--metric: %s is of whole sets: vlmprof score --metric %s FILE", rule->name,
+                        rule->name);
     if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
         return complain(
             EXIT_USAGE,
@@ -265,24 +285,38 @@ static vp_score_cleaning cleaning_of(const char *clean, const vp_score_metric_in
     if (!strcmp(clean, "frequent")) return VP_SCORE_CLEAN_FREQUENT;
     return strcmp(clean, "run") ? info->own_cleaning : info->run_cleaning;
 }
+static void put_id(vp_json_writer *writer, const vp_json *json) {
+    uint32_t id = vp_json_get(json, 0, "id");
+    if (id == VP_JSON_NONE) return;
+    vp_json_key(writer, "id");
+    json_node(writer, json, id);
+}
 /* Reads the sample of a row, and writes the row's id. Returns NULL or what is wrong with the row. */
 static const char *read_row(struct scoring *scoring, int metric, const vp_json *json, vp_json_writer *writer) {
     const char *prediction_key = "prediction", *trouble;
-    uint32_t id = vp_json_get(json, 0, "id");
-    if (id != VP_JSON_NONE) {
-        vp_json_key(writer, "id");
-        json_node(writer, json, id);
-    }
+    put_id(writer, json);
     if (!has_value(json, 0, "prediction")) prediction_key = has_value(json, 0, "text") ? "text" : "pred";
     scoring->sample.prediction = scoring_own(scoring, node_text(json, vp_json_get(json, 0, prediction_key)));
     trouble = scoring_read(scoring, metric, json, 0);
     return scoring->sample.prediction ? trouble : "the row has no prediction that is a text";
 }
+/* Scores a line that holds all circular rows of a question. */
+static void score_circle(struct score_job *job, struct scoring *scoring, const vp_json *json, vp_json_writer *writer) {
+    double score;
+    int undecided = 0;
+    const char *trouble = score_circular(scoring, json, vp_json_get(json, 0, "rows"), &score, &undecided);
+    put_id(writer, json);
+    if (!trouble) put_bool(writer, "undecided", undecided);
+    put_double(writer, "score", score);
+    if (trouble) put_text(writer, "reason", trouble);
+    vp_json_end_object(writer);
+    tally_add(&job->tally, score, 0, 0);
+}
 /* Scores one line of the input and writes its row, without a score but with a reason where the line is wrong. */
 static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring,
                       struct parsed *parsed, size_t line, vp_json_writer *writer) {
     const char *trouble = NULL;
-    vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL};
+    vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
     vp_result result = parse_json(parsed, job->lines[line], job->line_bytes[line], &error);
@@ -294,10 +328,14 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
                  (long long)(error.offset < 0 ? 0 : error.offset));
         trouble = reason;
         job->bad_lines++;
+    } else if (job->circles && vp_json_get(&parsed->json, 0, "rows") != VP_JSON_NONE) {
+        score_circle(job, scoring, &parsed->json, writer);
+        return;
     } else trouble = read_row(scoring, rule->metric, &parsed->json, writer);
     if (!trouble && !is_corpus(rule)) {
         const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)rule->metric);
-        vp_score_cleaning cleaning = cleaning_of(text_of(job->options, "clean"), info);
+        const char *clean = has_option(job->options, "clean") ? text_of(job->options, "clean") : "rule";
+        vp_score_cleaning cleaning = cleaning_of(clean, info);
         result = scoring_run(scoring, (vp_score_metric)rule->metric, cleaning, &outcome);
         if (result != VP_OK) trouble = vp_result_text(result);
     }
@@ -306,6 +344,13 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     put_double(writer, "score", outcome.score);
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
+    job->unread_count += outcome.is_unread != 0;
+    if (job->by && parsed->json.node_count)
+        by_add(job->by, &parsed->json, text_of(job->options, "by"), job->tally.is_binary, outcome.score,
+               outcome.is_unparsed);
+    if (job->pairs && parsed->json.node_count)
+        pairs_add(job->pairs, &parsed->json, outcome.is_unparsed ? 0 : outcome.score);
+    if (job->circles && isfinite(outcome.score)) circles_add(job->circles, &parsed->json, outcome.score);
     tally_add(&job->tally, outcome.score, outcome.is_unparsed,
               scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0]);
 }
@@ -360,13 +405,29 @@ void score_list(struct score_job *job, const vp_json *json, uint32_t list) {
     }
 }
 
+/* Makes rows of an answer file of another tool. */
+static int take_answers(struct score_job *job, const char *path) {
+    enum answers_kind kind = answers_kind(job->text, job->text_bytes);
+    struct text_buffer rows = {NULL, 0, 0};
+    int code;
+    if (kind == ANSWERS_NONE) return 0;
+    if (kind == ANSWERS_VLMEVALKIT && !strcmp(path, "-"))
+        return complain(EXIT_USAGE, "a table of VLMEvalKit is read from a file, not from stdin");
+    code = answers_convert(kind, job->source, job->text, job->text_bytes, &rows);
+    free(job->text);
+    job->text = rows.data;
+    job->text_bytes = rows.bytes;
+    if (!code) print_note("vlmprof: %s: answers of %s\n", job->source, answers_tool(kind));
+    return code;
+}
 int score_read(struct score_job *job) {
-    const char *path = job->options->operand_count ? job->options->operands[0] : "-";
+    const char *path = job->path ? job->path : job->options->operand_count ? job->options->operands[0] : "-";
     vp_error error = {VP_OK, -1, "", ""};
     struct text_buffer text = {NULL, 0, 0};
     char piece[65536];
     size_t bytes;
     vp_result result;
+    int code;
     job->source = strcmp(path, "-") ? path : "stdin";
     if (strcmp(path, "-")) {
         result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a JSONL file")
@@ -381,6 +442,7 @@ int score_read(struct score_job *job) {
         job->text = text.data;
         job->text_bytes = text.bytes;
     }
+    if ((code = take_answers(job, path)) != 0) return code;
     score_lines(job);
     return job->line_count ? 0 : complain(EXIT_INPUT, "%s: there is no line in it", job->source);
 }
@@ -394,27 +456,64 @@ int score_check_lines(const struct score_job *job) {
                             line_limit_text(text, sizeof text, job->line_numbers[i], job->line_bytes[i], most_mb));
     return 0;
 }
+
+/* Scores the rows of --baseline by the same rule, and pairs them with the job's by their ids. */
+static int score_baseline(struct score_job *job, const struct score_rule *rule) {
+    struct score_job other;
+    struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
+    int code;
+    memset(&other, 0, sizeof other);
+    other.options = job->options;
+    other.name = job->name;
+    other.path = text_of(job->options, "baseline");
+    other.pairs = &pairs;
+    other.is_silent = 1;
+    code = score_read(&other);
+    if (!code) code = score_rows(&other, rule);
+    if (!code) code = pairs_join(job->pairs, &pairs, job->source, other.source);
+    pairs_free(&pairs);
+    free(other.text);
+    free((void *)other.lines);
+    free(other.line_bytes);
+    free(other.line_numbers);
+    return code;
+}
 int score_rows(struct score_job *job, const struct score_rule *rule) {
     struct scoring scoring;
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     struct text_buffer line = {NULL, 0, 0};
+    struct circles circles = {NULL, 0, 0};
     vp_json_writer writer;
     int code = score_check_lines(job);
+    const int is_tool = rule->metric >= 0 && vp_score_is_tool((vp_score_metric)rule->metric);
     memset(&scoring, 0, sizeof scoring);
+    if (rule->metric == VP_SCORE_MCQ_CIRCULAR_VK) job->circles = &circles;
     job->tally.is_binary = rule->metric >= 0 && vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;
     for (size_t i = 0; !code && i < job->line_count; i++) {
         line.bytes = 0;
         vp_json_writer_init_sink(&writer, text_sink, &line, 0);
         score_row(job, rule, &scoring, &parsed, i, &writer);
-        code = score_put_line(&writer, &line, job->source);
+        if (!job->is_silent) code = score_put_line(&writer, &line, job->source);
     }
-    if (!code && is_given(job->options, "json")) {
+    if (!code && !job->is_silent && job->pairs) code = score_baseline(job, rule);
+    if (!code && !job->is_silent && is_given(job->options, "json")) {
         line.bytes = 0;
         summary_begin(&writer, &line);
         tally_put(&writer, &job->tally, job->name);
+        if (is_tool) put_int(&writer, "unread", job->unread_count);
+        circles_put(&writer, &circles);
+        if (job->pairs) pairs_put(&writer, job->pairs);
+        if (job->by) by_put(&writer, job->by, job->name);
         code = summary_end(&writer, &line, job->source);
     }
-    if (!code) tally_print(&job->tally, job->name);
+    if (!code && !job->is_silent) tally_print(&job->tally, job->name);
+    if (!code && job->pairs && !job->is_silent) pairs_print(job->pairs);
+    if (!code && job->by) by_print(job->by);
+    if (!code && !job->is_silent && job->unread_count)
+        print_note("vlmprof: %lld answers could not be read by the rule and count as wrong\n",
+                   (long long)job->unread_count);
+    if (!code && !job->is_silent) circles_print(&circles);
+    circles_free(&circles);
     if (!code && job->bad_lines)
         code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects: their rows say why", job->source,
                         job->bad_lines);

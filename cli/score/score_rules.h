@@ -8,6 +8,9 @@
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 
+struct circles;
+struct pairs;
+struct score_groups_by;
 struct score_job {
     const struct options *options;
     const char *name, *source;     /* the metric as it was asked for; the file, or "stdin" */
@@ -17,6 +20,12 @@ struct score_job {
     struct tally tally;
     int bad_lines; /* how many lines are no JSON objects */
     int by_words;  /* truth: captions are words already, white space separates them */
+    int64_t unread_count;    /* rules of other tools: answers that the rule could not read */
+    const char *path;        /* NULL: the operand */
+    struct pairs *pairs;     /* scores by id, for --baseline; NULL: it is not given */
+    int is_silent;           /* truth: the rows of --baseline itself: nothing is printed */
+    struct score_groups_by *by; /* tallies of --by; NULL: it is not given */
+    struct circles *circles; /* questions of circular rows; NULL: of another rule */
 };
 
 /* Writes the members that a rule shows beside the score into the open object. `json` is the row. */
@@ -26,6 +35,8 @@ typedef void (*score_details)(vp_json_writer *writer, struct scoring *scoring, c
 /* Metrics of a whole corpus of captions, as the negative values of score_rule.metric: which of its numbers is the
  * score. BLEU-2 and BLEU-3 lie between the other two. RULE_CAPTIONS is CIDEr-D and also shows the words. */
 enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 };
+/* Metrics of whole sets of yes and no. */
+enum { RULE_MME_SETS = -20, RULE_POPE_SETS = -21 };
 
 struct score_rule {
     const char *name;

@@ -50,8 +50,12 @@ int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *jso
         scoring->capacities[which] = (size_t)texts + 1;
         scoring->lists[which] = resize(scoring->lists[which], scoring->capacities[which], sizeof **scoring->lists);
     }
-    for (uint32_t k = 0; k < texts; k++, element = json->nodes[element].end)
-        if ((scoring->lists[which][k] = scoring_own(scoring, value_text(json, element))) == NULL) return 0;
+    for (uint32_t k = 0; k < texts; k++, element = json->nodes[element].end) {
+        /* an option that does not exist is null, and empty here */
+        int is_gap = which == 1 && !one && node_is(json, element, VP_JSON_NULL);
+        scoring->lists[which][k] = scoring_own(scoring, is_gap ? copy_text("", 0) : value_text(json, element));
+        if (!scoring->lists[which][k]) return 0;
+    }
     *list = (const char *const *)scoring->lists[which];
     *count = texts;
     return 1;
@@ -76,8 +80,10 @@ static int64_t scoring_index(const struct scoring *scoring, const vp_json *json,
     return index;
 }
 
+static int is_tool(int metric) { return metric >= 0 && vp_score_is_tool((vp_score_metric)metric); }
 static int is_mmmu(int metric) {
-    return metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE || metric == VP_SCORE_MMMU_OPEN;
+    return metric == VP_SCORE_MMMU_OFFICIAL || metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE ||
+           metric == VP_SCORE_MMMU_OPEN;
 }
 
 /* Truth: MMMU's rules want this answer as a letter. It is an index, or the text of an option. */
@@ -109,12 +115,13 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
     for (size_t i = !is_answer_first; i < sizeof keys / sizeof *keys && !sample->references; i++) {
         uint32_t node = vp_json_get(json, object, keys[i]);
         int is_index = node_is(json, node, VP_JSON_NUMBER) && sample->option_count && !is_mmmu(metric)
-                       && !strcmp(keys[i], "answer");
+                       && !is_tool(metric) && !strcmp(keys[i], "answer");
         if (!has_value(json, object, keys[i]) || is_index) continue;
         if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count))
             return "the references must be texts";
         sample->is_plain_reference = node_is(json, node, VP_JSON_STRING);
-        if (is_mmmu(metric) && wants_letter(scoring, json, node)) {
+        if ((is_mmmu(metric) || (is_tool(metric) && node_is(json, node, VP_JSON_NUMBER)))
+            && wants_letter(scoring, json, node)) {
             char letter = (char)('A' + sample->answer_index);
             scoring->lists[0][0] = scoring_own(scoring, copy_text(&letter, 1));
         }
@@ -122,15 +129,25 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
     return NULL;
 }
 
+/* "precision": a whole number, or as a data frame has it, 2.0. */
+static void read_precision(vp_score_sample *sample, const vp_json *json, uint32_t node) {
+    if (vp_json_to_int(json, node, &sample->precision) != VP_OK) sample->precision = INT64_MIN;
+    sample->is_real_precision = node_is(json, node, VP_JSON_NUMBER)
+                                && memchr(json->text + json->nodes[node].start, '.', (size_t)json->nodes[node].bytes);
+}
 const char *scoring_read(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
     vp_score_sample *sample = &scoring->sample;
-    const char *trouble = read_options(scoring, json, object);
+    const char *trouble = read_options(scoring, json, object), *dataset;
     if (trouble) return trouble;
     sample->answer_index = scoring_index(scoring, json, object);
     sample->question_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "question_type")));
     sample->answer_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "answer_type")));
-    if (vp_json_to_int(json, vp_json_get(json, object, "precision"), &sample->precision) != VP_OK)
-        sample->precision = INT64_MIN;
+    if (!sample->question_type) /* MMMU-Pro: standard or vision */
+        sample->question_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "kind")));
+    read_precision(sample, json, vp_json_get(json, object, "precision"));
+    sample->category = scoring_own(scoring, node_text(json, vp_json_get(json, object, "category")));
+    dataset = scoring_own(scoring, node_text(json, vp_json_get(json, object, "dataset")));
+    if (metric == VP_SCORE_OCRBENCH_LMMS && dataset) sample->category = dataset; /* lmms-eval tells formulas by it */
     return read_references(scoring, metric, json, object);
 }
 

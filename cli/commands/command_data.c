@@ -1,0 +1,360 @@
+/* command_data.c: what a data file says: its format, and each sample as the evaluation tools understand it.
+ * Files in any known format come in; a summary with the first samples, one JSON object a sample, or our own JSONL with
+ * its pictures come out. Needs no model. */
+#include "base/console.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/option_rows.h"
+#include "base/options.h"
+#include "commands/commands.h"
+#include "formats/table.h"
+#include "vlmprof.h"
+#include "vlmprof_file.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct option_spec DATA_OPTIONS[] = {
+    OPTION_GROUP("input"),
+    OPTION_DATA_FORMAT,
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
+     "the evaluation set (mmstar, docvqa_val, ..; help tasks lists them), where the file does not say"},
+    OPTION_PROMPT_ORIGIN,
+    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, "where pictures are that are named by relative paths"},
+    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, "the annotations of a VQA v2 question file"},
+    OPTION_GROUP("output"),
+    {"samples", COUNT, "N", "3", 0, INT32_MAX, NULL, "how many samples the summary shows"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "write the samples as vlmprof JSONL"},
+    {"images", TEXT, "DIR", NULL, 0, 0, NULL, "with --output: write the pictures that are inside the data to DIR",
+     .needs = "output"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, "one JSON object a sample on stdout, with the hash of each picture"},
+    OPTIONS_OF_ALL,
+};
+
+/* What all files had. */
+struct data_job {
+    const struct options *options;
+    vp_output output;
+    int has_output; /* 1: --output is open */
+    size_t shown, usable, bad, dropped;
+    size_t rows_with_several;
+};
+/* What one file had. */
+struct file_tally {
+    size_t usable, bad, dropped, pictures, several, by_format[6];
+    int32_t least_px, most_px; /* the shortest and the longest side */
+    const char *metric;        /* of the first sample; "several" when others differ */
+    char first_bad[REASON_BYTES + 40];
+};
+static const char *const PICTURE_FORMATS[6] = {"PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"};
+
+static int put_line(struct text_buffer *line, vp_json_writer *writer, const char *name) {
+    vp_result result = vp_json_finish(writer);
+    if (result != VP_OK)
+        return complain(EXIT_WORK, "%s: a sample cannot be written as JSON: %s", name, vp_result_text(result));
+    text_add(line, "\n", 1);
+    return 0;
+}
+static int print_sample(const struct table *table, const struct row *row, size_t index, const struct example *example,
+                        struct text_buffer *line) {
+    vp_json_writer writer;
+    int code;
+    line->bytes = 0;
+    vp_json_writer_init_sink(&writer, text_sink, line, 0);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "file", table->name);
+    put_int(&writer, "row", (int64_t)index);
+    if (table->format == DATA_PARQUET && !table->task && !example->reason[0]) {
+        put_columns(&writer, row);
+        put_text(&writer, "metric", example->metric);
+    } else example_put(&writer, example);
+    vp_json_end_object(&writer);
+    if ((code = put_line(line, &writer, table->name)) != 0) return code;
+    return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : output_failed();
+}
+
+/* ---- --output */
+/* Writes a picture that is inside the data to --images and returns its path, malloc'ed; NULL after a message. */
+static char *save_picture(const struct data_job *job, const struct table *table, const struct row *row, size_t index,
+                          const struct example *example, size_t which) {
+    const struct picture *picture = &example->pictures[which];
+    const char *folder = text_of(job->options, "images");
+    char name[320], ending[8] = "";
+    char *path;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    for (size_t i = 0; picture->format[i] && i + 1 < sizeof ending; i++) {
+        ending[i] = (char)tolower((unsigned char)picture->format[i]);
+        ending[i + 1] = 0;
+    }
+    snprintf(name, sizeof name, "%.200s_%zu_%zu.%s", table->stem, index, which,
+             strcmp(ending, "jpeg") ? ending : "jpg");
+    path = join_path(folder, name);
+    result = vp_file_write(path, row->blobs[picture->blob].data, picture->bytes, &error);
+    if (result == VP_OK) return path;
+    complain_result(EXIT_OUTPUT, path, result, &error);
+    free(path);
+    return NULL;
+}
+static void put_own_answer(vp_json_writer *writer, const struct example *example) {
+    int count = 0;
+    for (int i = 0; i < OPTIONS_MAX; i++) count += example->options[i] != NULL;
+    if (count) {
+        vp_json_key(writer, "options");
+        vp_json_begin_array(writer);
+        for (int i = 0; i < OPTIONS_MAX; i++) {
+            /* letters stay in place: a gap is an empty option */
+            int later = 0;
+            for (int k = i; k < OPTIONS_MAX; k++) later |= example->options[k] != NULL;
+            if (later) json_lossy(writer, example->options[i] ? example->options[i] : "");
+        }
+        vp_json_end_array(writer);
+    }
+    if (example->answer) put_text(writer, "answer", example->answer);
+    if (example->has_answers) put_list(writer, "answers", &example->answers);
+    if (example->metric) put_text(writer, "metric", example->metric);
+}
+/* Writes a sample as a line of our own JSONL. Returns 0 or an exit code. */
+static int save_sample(struct data_job *job, const struct table *table, const struct row *row, size_t index,
+                       const struct example *example, struct text_buffer *line) {
+    vp_json_writer writer;
+    vp_error error = {VP_OK, -1, "", ""};
+    struct text_list paths = {NULL, 0};
+    struct text_buffer joined = {NULL, 0, 0};
+    vp_result result;
+    int code = 0;
+    for (size_t i = 0; i < example->picture_count && !code; i++) {
+        char *path = example->pictures[i].path ? copy_text(example->pictures[i].file, strlen(example->pictures[i].file))
+                     : is_given(job->options, "images") ? save_picture(job, table, row, index, example, i)
+                                                        : NULL;
+        if (path) text_list_take(&paths, path);
+        else code = is_given(job->options, "images")
+                        ? EXIT_OUTPUT
+                        : complain(EXIT_USAGE, "%s has pictures inside: --images DIR says where they go", table->name);
+    }
+    text_add_string(&joined, example->prompt ? example->prompt : "");
+    for (size_t i = 0; !example->prompt && i < example->part_count; i++)
+        if (example->parts[i].text) text_add_string(&joined, example->parts[i].text);
+    line->bytes = 0;
+    vp_json_writer_init_sink(&writer, text_sink, line, 0);
+    vp_json_begin_object(&writer);
+    if (example->id.bytes) {
+        vp_json_key(&writer, "id");
+        vp_json_raw(&writer, example->id.data, example->id.bytes);
+    }
+    if (paths.count == 1) put_text(&writer, "image", paths.items[0]);
+    else if (paths.count) put_list(&writer, "images", &paths);
+    put_text(&writer, "question", joined.data);
+    put_own_answer(&writer, example);
+    vp_json_end_object(&writer);
+    if (!code) code = put_line(line, &writer, table->name);
+    if (!code && (result = vp_output_write(&job->output, line->data, line->bytes, &error)) != VP_OK)
+        code = complain_result(EXIT_OUTPUT, text_of(job->options, "output"), result, &error);
+    text_list_free(&paths);
+    free(joined.data);
+    return code;
+}
+
+/* ---- the summary */
+static void count_sample(struct file_tally *tally, const struct example *example, size_t index) {
+    if (example->reason[0]) {
+        if (!tally->bad++) snprintf(tally->first_bad, sizeof tally->first_bad, "row %zu: %s", index, example->reason);
+        return;
+    }
+    if (!tally->usable++) tally->metric = example->metric;
+    else if (example->metric != tally->metric &&
+             (!example->metric || !tally->metric || strcmp(example->metric, tally->metric)))
+        tally->metric = "several";
+    tally->several += example->picture_count > 1;
+    for (size_t i = 0; i < example->picture_count; i++) {
+        const struct picture *picture = &example->pictures[i];
+        int32_t least = picture->width_px < picture->height_px ? picture->width_px : picture->height_px;
+        int32_t most = picture->width_px < picture->height_px ? picture->height_px : picture->width_px;
+        tally->pictures++;
+        for (size_t k = 0; k < 6; k++)
+            tally->by_format[k] += picture->format && !strcmp(picture->format, PICTURE_FORMATS[k]);
+        if (!tally->least_px || least < tally->least_px) tally->least_px = least;
+        if (most > tally->most_px) tally->most_px = most;
+    }
+}
+/* Prints a text on one line, cut. */
+static void print_short(const char *label, const char *text) {
+    char line[200] = "";
+    size_t used = 0;
+    for (; *text && used < 150; text++) {
+        if (*text == '\n') {
+            line[used++] = '\\';
+            line[used++] = 'n';
+        } else line[used++] = *text;
+    }
+    print_plain("    %-9s %.*s%s\n", label, (int)vp_utf8_valid_bytes(line, used), line, *text ? " .." : "");
+}
+static void show_sample(const struct example *example, size_t index) {
+    print_plain("  row %zu, id %.*s\n", index, (int)(example->id.bytes ? example->id.bytes : 1),
+                example->id.bytes ? example->id.data : "-");
+    if (example->reason[0]) {
+        print_plain("    cannot be used: %s\n", example->reason);
+        return;
+    }
+    for (size_t i = 0; i < example->picture_count; i++)
+        print_plain("    image     %s %d x %d px, %zu bytes%s%s\n", example->pictures[i].format,
+                    example->pictures[i].width_px, example->pictures[i].height_px, example->pictures[i].bytes,
+                    example->pictures[i].file ? ", " : "", example->pictures[i].file ? example->pictures[i].file : "");
+    if (example->prompt) print_short("prompt", example->prompt);
+    for (size_t i = 0; !example->prompt && i < example->part_count; i++)
+        if (example->parts[i].text) print_short("prompt", example->parts[i].text);
+    if (example->answer) print_short("answer", example->answer);
+    for (size_t i = 0; i < example->answers.count && i < 3; i++) print_short("reference", example->answers.items[i]);
+}
+static void print_columns(const struct table *table) {
+    size_t count = table->parquet ? parquet_column_count(table->parquet) : table->tsv.cells.names.count;
+    if (!count) return;
+    print_plain("  columns   ");
+    for (size_t i = 0; i < count && i < 40; i++)
+        print_plain("%s%s", i ? ", " : "",
+                    table->parquet ? parquet_column_name(table->parquet, i) : table->tsv.cells.names.items[i]);
+    print_plain("%s\n", count > 40 ? ", .." : "");
+}
+static void print_tally(const struct table *table, const struct file_tally *tally) {
+    static const char *const origins[] = {"none: the question as it is", "lmms_eval", "vlmevalkit"};
+    print_plain("%s: %s%s%s\n", table->path, format_title(table->format), table->notes_path ? " with " : "",
+                table->notes_path ? table->notes_path : "");
+    print_plain("  rows      %zu: %zu samples, %zu that cannot be used, %zu without a picture left out\n",
+                table->row_count, tally->usable, tally->bad, tally->dropped);
+    print_plain("  set       %s\n", table->task ? table->task->name : "not known");
+    print_plain("  prompt    %s\n", origins[table->origin]);
+    print_plain("  metric    %s\n", tally->metric ? tally->metric : "none");
+    print_plain("  images    %zu", tally->pictures);
+    for (size_t i = 0; i < 6; i++)
+        if (tally->by_format[i]) print_plain(", %zu %s", tally->by_format[i], PICTURE_FORMATS[i]);
+    if (tally->pictures) print_plain(", sides of %d to %d px", tally->least_px, tally->most_px);
+    print_plain("\n");
+    print_columns(table);
+    if (tally->several)
+        print_plain("  note      %zu samples have several pictures; the engine and run --endpoint take one\n",
+                    tally->several);
+    if (tally->by_format[5]) print_plain("  note      TIFF pictures are not decoded: convert them to PNG\n");
+    if (tally->bad) print_plain("  trouble   %s\n", tally->first_bad);
+}
+
+/* ---- files */
+static int read_file(struct data_job *job, const char *path) {
+    struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
+    const struct options *options = job->options;
+    struct table table;
+    struct file_tally tally;
+    struct row row;
+    struct example example;
+    struct text_buffer line = {NULL, 0, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    const size_t show = is_given(options, "json") ? 0 : (size_t)number_of(options, "samples");
+    vp_result result;
+    int code = 0;
+    if (strcmp(text_of(options, "data_format"), "auto")) wish.format = text_of(options, "data_format");
+    wish.task = text_of(options, "dataset_name");
+    wish.origin = text_of(options, "prompt_origin");
+    wish.image_dir = text_of(options, "image_dir");
+    wish.annotations = text_of(options, "annotations");
+    if ((result = table_open(&table, path, &wish, &error)) != VP_OK)
+        return complain_result(EXIT_INPUT, path, result, &error);
+    memset(&tally, 0, sizeof tally);
+    memset(&row, 0, sizeof row);
+    memset(&example, 0, sizeof example);
+    for (int shows = 0; shows <= (show > 0) && !code; shows++) { /* the summary first, then the samples shown */
+        if (shows) print_tally(&table, &tally);
+        for (size_t i = 0, seen = 0; i < table.row_count && !code && !interrupted && (!shows || seen < show); i++) {
+            if (!table_example(&table, i, &row, &example)) {
+                tally.dropped++;
+                continue;
+            }
+            seen++;
+            example_see_pictures(&example, &row, table.folder, table.image_dir, is_given(options, "json") && !shows);
+            if (shows) {
+                show_sample(&example, i);
+                continue;
+            }
+            count_sample(&tally, &example, i);
+            if (is_given(options, "json")) code = print_sample(&table, &row, i, &example, &line);
+            if (!code && job->has_output && !example.reason[0])
+                code = save_sample(job, &table, &row, i, &example, &line);
+        }
+    }
+    if (!show && !is_given(options, "json") && !code) print_tally(&table, &tally);
+    if (!code && is_given(options, "json") && tally.bad)
+        complain(0, "%s: %zu of %zu rows cannot be used; %s", path, tally.bad, table.row_count, tally.first_bad);
+    job->usable += tally.usable;
+    job->bad += tally.bad;
+    free(line.data);
+    row_free(&row);
+    example_free(&example);
+    table_close(&table);
+    return interrupted && !code ? EXIT_INTERRUPTED : code;
+}
+static int find_files(const struct options *options, struct text_list *paths) {
+    int code = 0;
+    for (size_t i = 0; i < options->operand_count && !code; i++) {
+        const char *path = options->operands[i];
+        size_t before = paths->count;
+        int has_arrow = 0;
+        if (!is_folder(path)) {
+            text_list_copy(paths, path);
+            continue;
+        }
+        code = table_files(path, paths, &has_arrow);
+        if (code || paths->count > before) continue;
+        code = has_arrow ? complain(EXIT_INPUT,
+                                    "%s: Arrow files, as datasets.save_to_disk writes them. python3 -c \"import "
+                                    "datasets,sys; datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" %s "
+                                    "OUT.parquet makes a Parquet file of them",
+                                    path, path)
+                         : complain(EXIT_INPUT,
+                                    "%s: this folder has no .parquet file; a folder of pictures needs no "
+                                    "check: vlmprof sweep --data %s -p TEXT",
+                                    path, path);
+    }
+    return code;
+}
+static int run_command(const struct options *options) {
+    struct data_job job;
+    struct text_list paths = {NULL, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    int code, worst = 0;
+    memset(&job, 0, sizeof job);
+    job.options = options;
+    if (!options->operand_count) return complain(EXIT_USAGE, "data needs a file: vlmprof data FILE..");
+    if (text_of(options, "dataset_name") && !task_find(text_of(options, "dataset_name")))
+        return complain(EXIT_USAGE, "--dataset_name %s is not a known evaluation set; vlmprof help tasks lists them",
+                        text_of(options, "dataset_name"));
+    if ((code = find_files(options, &paths)) == 0 && is_given(options, "images"))
+        code = make_folder(text_of(options, "images"));
+    if (!code && is_given(options, "output")) {
+        result = vp_output_open(text_of(options, "output"), &job.output, &error);
+        if (result != VP_OK) code = complain_result(EXIT_OUTPUT, text_of(options, "output"), result, &error);
+        else job.has_output = 1;
+    }
+    for (size_t i = 0; i < paths.count && !code; i++) {
+        int file_code = read_file(&job, paths.items[i]);
+        if (file_code == EXIT_INPUT) worst = file_code; /* the other files go on */
+        else code = file_code;
+    }
+    if (job.has_output && code) vp_output_discard(&job.output);
+    else if (job.has_output && (result = vp_output_commit(&job.output, &error)) != VP_OK)
+        code = complain_result(EXIT_OUTPUT, text_of(options, "output"), result, &error);
+    text_list_free(&paths);
+    if (!code && !worst && !job.usable && job.bad) return complain(EXIT_INPUT, "no row can be used");
+    return code ? code : worst;
+}
+
+const struct command command_data = {
+    "data",
+    "FILE..",
+    "show what a data file says: format, samples, prompts, metric",
+    "vlmprof data MMStar.tsv   # DocVQA.parquet, messages.jsonl, llava.json ..; --json prints every sample",
+    SIZE_MAX,
+    DATA_OPTIONS,
+    sizeof DATA_OPTIONS / sizeof *DATA_OPTIONS,
+    NULL,
+    run_command};

@@ -1,0 +1,163 @@
+/* table_rows.c: a data set that is one table or several shards of one, for a sweep. */
+#include "dataset/table_rows.h"
+
+#include "base/files.h"
+#include "vlmprof_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *option_text(const struct options *options, const char *name) {
+    return has_option(options, name) ? text_of(options, name) : NULL;
+}
+vp_result table_rows_open(struct table_rows **out, const struct options *options, const char *path, vp_error *error) {
+    struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
+    struct table_rows *rows = zeroed(1, sizeof *rows);
+    struct text_list paths = {NULL, 0};
+    int has_arrow = 0;
+    vp_result result = VP_OK;
+    *out = NULL;
+    wish.format = option_text(options, "data_format");
+    if (wish.format && !strcmp(wish.format, "auto")) wish.format = NULL;
+    wish.task = option_text(options, "dataset_name");
+    if (wish.task && !task_find(wish.task)) wish.task = NULL; /* only a name for the results */
+    wish.origin = option_text(options, "prompt_origin");
+    wish.image_dir = option_text(options, "image_dir");
+    wish.annotations = option_text(options, "annotations");
+    if (is_folder(path)) table_files(path, &paths, &has_arrow);
+    else text_list_copy(&paths, path);
+    for (size_t i = 0; i < paths.count && result == VP_OK; i++) {
+        rows->tables = resize(rows->tables, i + 1, sizeof *rows->tables);
+        result = table_open(&rows->tables[i], paths.items[i], &wish, error);
+        if (result != VP_OK) break;
+        rows->table_count++;
+        rows->row_count += (int64_t)rows->tables[i].row_count;
+    }
+    text_list_free(&paths);
+    if (result == VP_OK) *out = rows;
+    else table_rows_close(rows);
+    return result;
+}
+void table_rows_close(struct table_rows *rows) {
+    if (!rows) return;
+    for (size_t i = 0; i < rows->table_count; i++) table_close(&rows->tables[i]);
+    free(rows->tables);
+    row_free(&rows->row);
+    example_free(&rows->example);
+    if (rows->folder) rmdir(rows->folder);
+    free(rows->folder);
+    free(rows);
+}
+int table_rows_is_plain(const struct table_rows *rows) {
+    return rows->table_count == 1 && rows->tables[0].format == DATA_VLMPROF && rows->tables[0].json.shape == SHAPE_LINES
+           && rows->tables[0].origin == ORIGIN_NONE;
+}
+
+/* The table of a row; *index becomes the row's place in it. */
+static struct table *table_of(struct table_rows *rows, int64_t *index) {
+    size_t i = 0;
+    while (i + 1 < rows->table_count && *index >= (int64_t)rows->tables[i].row_count)
+        *index -= (int64_t)rows->tables[i++].row_count;
+    return &rows->tables[i];
+}
+/* Options by letter; a gap is an empty text. Where the prompt is made already they are "choices": nobody adds them to
+ * it again. */
+static void put_choices(vp_json_writer *writer, const struct example *example, int is_asked) {
+    int last = OPTIONS_MAX;
+    while (last && !example->options[last - 1]) last--;
+    if (!last) return;
+    vp_json_key(writer, is_asked ? "choices" : "options");
+    vp_json_begin_array(writer);
+    for (int i = 0; i < last; i++) json_lossy(writer, example->options[i] ? example->options[i] : "");
+    vp_json_end_array(writer);
+}
+static void put_record(vp_json_writer *writer, const struct table *table, const struct example *example) {
+    static const char *const origins[] = {"none", "lmms_eval", "vlmevalkit"};
+    struct text_buffer joined = {NULL, 0, 0};
+    text_add_string(&joined, example->prompt ? example->prompt : "");
+    for (size_t i = 0; !example->prompt && i < example->part_count; i++)
+        if (example->parts[i].text) text_add_string(&joined, example->parts[i].text);
+    if (example->id.bytes) {
+        vp_json_key(writer, "id");
+        vp_json_raw(writer, example->id.data, example->id.bytes);
+    }
+    put_text(writer, "question", joined.data);
+    put_choices(writer, example, table->origin != ORIGIN_NONE);
+    if (table->origin == ORIGIN_NONE && example->hint) put_text(writer, "hint", example->hint);
+    if (example->answer) put_text(writer, "answer", example->answer);
+    if (example->has_answers) put_list(writer, "answers", &example->answers);
+    if (example->metric) put_text(writer, "metric", example->metric);
+    put_text(writer, "prompt_origin", origins[table->origin]);
+    for (size_t i = 0; i < example->member_count; i++) {
+        const struct member *member = &example->members[i];
+        if (!strcmp(member->key, "choices") || !strcmp(member->key, "texts") || !strcmp(member->key, "image_urls"))
+            continue;
+        vp_json_key(writer, member->key);
+        vp_json_raw(writer, member->json, strlen(member->json));
+    }
+    if (example->picture_count) { /* what the pictures are belongs to the record */
+        vp_json_key(writer, "images_sha256");
+        vp_json_begin_array(writer);
+        for (size_t i = 0; i < example->picture_count; i++) json_lossy(writer, example->pictures[i].sha256);
+        vp_json_end_array(writer);
+    }
+    free(joined.data);
+}
+int table_rows_drops(struct table_rows *rows, int64_t index) {
+    struct table *table = table_of(rows, &index);
+    return (table->format == DATA_TSV || table->format == DATA_CSV) && tsv_is_dropped(&table->tsv, (size_t)index);
+}
+int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer *record) {
+    struct table *table = table_of(rows, &index);
+    struct example *example = &rows->example;
+    vp_json_writer writer;
+    if (!table_example(table, (size_t)index, &rows->row, example)) return 0;
+    example_see_pictures(example, &rows->row, table->folder, table->image_dir, 1);
+    if (example->picture_count > 1)
+        example_fail(example, "it has %zu pictures, and one picture a sample is what is measured",
+                     example->picture_count);
+    vp_json_writer_init_sink(&writer, text_sink, record, 0);
+    vp_json_begin_object(&writer);
+    put_record(&writer, table, example);
+    vp_json_end_object(&writer);
+    if (vp_json_finish(&writer) != VP_OK) example_fail(example, "it cannot be written as JSON");
+    return 1;
+}
+int table_rows_are_asked(const struct table_rows *rows) { return rows->tables[0].origin != ORIGIN_NONE; }
+const char *table_rows_reason(struct table_rows *rows) { return rows->example.reason; }
+
+char *table_rows_picture(struct table_rows *rows, int *is_temporary) {
+    const struct picture *picture = rows->example.pictures;
+    char name[120];
+    char *path;
+    *is_temporary = 0;
+    if (!rows->example.picture_count) return NULL;
+    if (picture->path) return copy_text(picture->file ? picture->file : picture->path,
+                                        strlen(picture->file ? picture->file : picture->path));
+    if (picture->blob >= rows->row.blob_count) return NULL;
+    if (!rows->folder) {
+        const char *base = getenv("TMPDIR");
+        snprintf(name, sizeof name, "vlmprof-%lld-XXXXXX", (long long)vp_process_id());
+        rows->folder = join_path(base && *base ? base : "/tmp", name);
+        if (!mkdtemp(rows->folder)) {
+            free(rows->folder);
+            rows->folder = NULL;
+            return NULL;
+        }
+    }
+    snprintf(name, sizeof name, "%.16s.img", picture->sha256);
+    path = join_path(rows->folder, name);
+    if (vp_path_kind(path) != VP_PATH_NONE) { /* another sample has the same picture now */
+        free(path);
+        snprintf(name, sizeof name, "%.16s_%u.img", picture->sha256, rows->file_count++);
+        path = join_path(rows->folder, name);
+    }
+    if (vp_file_write(path, rows->row.blobs[picture->blob].data, picture->bytes, NULL) == VP_OK) {
+        *is_temporary = 1;
+        return path;
+    }
+    free(path);
+    return NULL;
+}

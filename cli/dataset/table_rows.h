@@ -1,0 +1,41 @@
+/* table_rows.h: a data set that is one table or several shards of one, for a sweep: records, and the files of pictures.
+ * A row becomes a record as a line of our own JSONL has it; a picture inside the data becomes a temporary file while
+ * its sample is in use. */
+#ifndef VLMPROF_CLI_TABLE_ROWS_H
+#define VLMPROF_CLI_TABLE_ROWS_H
+#include "base/options.h"
+#include "formats/table.h"
+
+struct table_rows {
+    struct table *tables; size_t table_count;
+    int64_t row_count;
+    struct row row;          /* of the latest record */
+    struct example example;
+    char *folder;            /* of temporary files; NULL: none was needed yet */
+    unsigned file_count;
+};
+
+/* Opens a file, or all Parquet files in a folder. Returns VP_OK, and the caller calls table_rows_close. */
+vp_result table_rows_open(struct table_rows **rows, const struct options *options, const char *path, vp_error *error);
+void table_rows_close(struct table_rows *rows);
+
+/* 1: a plain file of our own lines, which needs no table. */
+int table_rows_is_plain(const struct table_rows *rows);
+
+/* 1: the tool drops the row: it is no sample. */
+int table_rows_drops(struct table_rows *rows, int64_t index);
+
+/* Appends the record of a row to `record`. Returns 0 when the tool drops the row. */
+int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer *record);
+
+/* 1: the questions are whole prompts, as a tool asks. */
+int table_rows_are_asked(const struct table_rows *rows);
+
+/* Why the latest record cannot be used, of 480 bytes; "": it can. */
+const char *table_rows_reason(struct table_rows *rows);
+
+/* The file of the latest record's picture, malloc'ed; NULL: it has none, or no file can be written. *is_temporary: it
+ * goes with its sample. */
+char *table_rows_picture(struct table_rows *rows, int *is_temporary);
+
+#endif

@@ -1,0 +1,55 @@
+/* cells.h: tables of text, TSV and CSV, as pandas.read_csv reads them.
+ * The first line names the columns. A cell that starts with a quote may hold line ends and separators; elsewhere a
+ * quote is a plain character. A column is of whole numbers, of real numbers, of truths, or of texts; its cells are then
+ * said as Python prints them ("007" of a column of whole numbers is "7"), and a cell like "NA" or "None" is missing.
+ * Memory: 8 bytes a row, and the row that is read. */
+#ifndef VLMPROF_CLI_CELLS_H
+#define VLMPROF_CLI_CELLS_H
+#include "base/memory.h"
+#include "formats/window.h"
+
+enum { CELL_BYTES_MAX = 1 << 30, COLUMNS_MAX = 10000, SHORT_CELL_BYTES = 64 };
+/* WHOLE_FLOAT: whole numbers beside missing cells; RAW: texts, and none is missing */
+enum column_type { COLUMN_INT, COLUMN_UNSIGNED, COLUMN_FLOAT, COLUMN_WHOLE_FLOAT, COLUMN_BOOL, COLUMN_TEXT, COLUMN_RAW,
+                   COLUMN_EMPTY };
+
+/* A cell as it is in the file, without quotes; or as it is said. `is_missing`: pandas takes it for NaN. */
+struct cell { const char *text; size_t bytes; int is_missing; };
+
+struct cells {
+    struct window window;
+    char delimiter;
+    struct text_list names;
+    enum column_type *types; /* [names.count] */
+    int64_t *places; size_t row_count, row_capacity; /* where each row begins */
+    struct text_buffer text;                         /* of the row that is read */
+    size_t *starts; size_t start_count, start_capacity; /* of its cells, in `text`; each ends with a NUL */
+    char (*said)[40];                                /* [names.count], numbers as they are said */
+};
+
+/* Opens a file and goes through it once: rows and types. `each`, if not NULL, is called for each row while it is at
+ * hand. The caller calls cells_close, after a failure too. *cells is zeroed before. */
+vp_result cells_open(struct cells *cells, const char *path, char delimiter,
+                     vp_result (*each)(void *user, struct cells *cells, size_t row), void *user, vp_error *error);
+void cells_close(struct cells *cells);
+
+/* Reads a row. Fails when it has too many cells. */
+vp_result cells_row(struct cells *cells, size_t row, vp_error *error);
+
+/* A cell of the row that was read: as it is written, and as it is said. Both are valid until the next row. */
+struct cell cell_written(const struct cells *cells, size_t column);
+struct cell cell_said(struct cells *cells, size_t column);
+size_t cells_column(const struct cells *cells, const char *name); /* SIZE_MAX: there is none */
+
+/* "2.0", "1e-05": a number as Python prints it. */
+void python_float(double value, char *out, size_t capacity);
+
+/* Reads a Python list literal of texts, numbers, True, False, None and lists; each element becomes a text as str()
+ * makes it. Returns 1 when the text is such a list. */
+int python_list(const char *text, struct text_list *list);
+
+/* As VLMEvalKit's toliststr: a list literal's elements, otherwise the text itself. Returns 0 when the text begins and
+ * ends like a list and is none. */
+int python_texts(const char *text, struct text_list *list);
+
+#endif

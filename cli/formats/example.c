@@ -1,0 +1,246 @@
+/* example.c: a sample as an evaluation tool understands it: pictures, members, JSON. */
+#include "formats/example.h"
+
+#include "base/files.h"
+#include "formats/picture_header.h"
+#include "formats/sha256.h"
+#include "vlmprof_file.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void example_clear(struct example *example) {
+    struct text_buffer id = example->id;
+    struct member *members = example->members;
+    struct picture *pictures = example->pictures;
+    struct part *parts = example->parts;
+    char **texts[] = {&example->question, &example->prompt,      &example->hint,  &example->unit,
+                      &example->question_type, &example->answer_type, &example->answer};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(*texts[i]);
+    for (size_t i = 0; i < OPTIONS_MAX; i++) free(example->options[i]);
+    for (size_t i = 0; i < example->picture_count; i++) {
+        free(pictures[i].path);
+        free(pictures[i].file);
+    }
+    for (size_t i = 0; i < example->part_count; i++) free(parts[i].text);
+    for (size_t i = 0; i < example->member_count; i++) free(members[i].json);
+    text_list_free(&example->answers);
+    memset(example, 0, sizeof *example);
+    example->id = id;
+    example->id.bytes = 0;
+    example->members = members;
+    example->pictures = pictures;
+    example->parts = parts;
+    example->precision = INT64_MIN;
+}
+void example_free(struct example *example) {
+    example_clear(example);
+    free(example->id.data);
+    free(example->members);
+    free(example->pictures);
+    free(example->parts);
+    memset(example, 0, sizeof *example);
+}
+void example_fail(struct example *example, const char *format, ...) {
+    va_list arguments;
+    if (example->reason[0]) return;
+    va_start(arguments, format);
+    vsnprintf(example->reason, sizeof example->reason, format, arguments);
+    va_end(arguments);
+}
+struct picture *example_add_picture(struct example *example) {
+    struct picture *picture;
+    example->pictures = resize(example->pictures, example->picture_count + 1, sizeof *example->pictures);
+    picture = &example->pictures[example->picture_count++];
+    memset(picture, 0, sizeof *picture);
+    return picture;
+}
+static struct part *add_part(struct example *example) {
+    example->parts = resize(example->parts, example->part_count + 1, sizeof *example->parts);
+    memset(&example->parts[example->part_count], 0, sizeof *example->parts);
+    return &example->parts[example->part_count++];
+}
+void example_add_text(struct example *example, const char *text, size_t bytes) {
+    if (bytes) add_part(example)->text = copy_text(text, bytes);
+}
+void example_add_place(struct example *example, size_t picture) { add_part(example)->picture = picture; }
+
+/* ---- further members */
+/* Takes over what a writer has put into `json`. */
+static void keep_member(struct example *example, const char *key, struct text_buffer *json) {
+    example->members = resize(example->members, example->member_count + 1, sizeof *example->members);
+    example->members[example->member_count].key = key;
+    example->members[example->member_count++].json = json->data;
+}
+void example_more_text(struct example *example, const char *key, const char *text) {
+    struct text_buffer json = {NULL, 0, 0};
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, &json, 0);
+    if (text) json_lossy(&writer, text);
+    else vp_json_null(&writer);
+    keep_member(example, key, &json);
+}
+/* Writes a node without the white space that the file has inside it. */
+static void put_compact(vp_json_writer *writer, const vp_json *json, uint32_t node) {
+    if (node_is(json, node, VP_JSON_ARRAY)) {
+        vp_json_begin_array(writer);
+        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end) put_compact(writer, json, i);
+        vp_json_end_array(writer);
+    } else if (node_is(json, node, VP_JSON_OBJECT)) {
+        vp_json_begin_object(writer);
+        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i + 1].end) {
+            char *key = node_text(json, i);
+            vp_json_key(writer, key ? key : "?");
+            free(key);
+            put_compact(writer, json, i + 1);
+        }
+        vp_json_end_object(writer);
+    } else json_node(writer, json, node);
+}
+void example_more_node(struct example *example, const char *key, const vp_json *json, uint32_t node) {
+    struct text_buffer copy = {NULL, 0, 0};
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, &copy, 0);
+    if (node == VP_JSON_NONE) vp_json_null(&writer);
+    else put_compact(&writer, json, node);
+    keep_member(example, key, &copy);
+}
+void example_more_int(struct example *example, const char *key, int64_t value) {
+    struct text_buffer json = {NULL, 0, 0};
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, &json, 0);
+    vp_json_int(&writer, value);
+    keep_member(example, key, &json);
+}
+void example_more_list(struct example *example, const char *key, const struct text_list *list) {
+    struct text_buffer json = {NULL, 0, 0};
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, &json, 0);
+    vp_json_begin_array(&writer);
+    for (size_t i = 0; i < list->count; i++) json_lossy(&writer, list->items[i]);
+    vp_json_end_array(&writer);
+    keep_member(example, key, &json);
+}
+
+/* ---- pictures */
+static char *found_at(const char *folder, const char *name) {
+    char *path = name[0] == '/' ? copy_text(name, strlen(name)) : join_path(folder, name);
+    if (vp_path_kind(path) == VP_PATH_FILE) return path;
+    free(path);
+    return NULL;
+}
+/* Looks for the file of a picture: under its whole name, then under its last part alone. */
+static char *find_picture(const char *name, const char *folder, const char *image_dir) {
+    const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+    char *path = NULL;
+    if (image_dir && (path = found_at(image_dir, name)) == NULL) path = found_at(image_dir, last);
+    if (!path) path = found_at(folder, name);
+    if (!path && last != name) path = found_at(folder, last);
+    return path;
+}
+void example_see_pictures(struct example *example, const struct row *row, const char *folder, const char *image_dir,
+                          int wants_hash) {
+    for (size_t i = 0; i < example->picture_count; i++) {
+        struct picture *picture = &example->pictures[i];
+        vp_error error = {VP_OK, -1, "", ""};
+        const unsigned char *data;
+        char *file = NULL;
+        if (picture->path) {
+            if ((picture->file = find_picture(picture->path, folder, image_dir)) == NULL) {
+                example_fail(example, "picture \"%.200s\" is not there: looked in %.150s%s%.150s%s", picture->path,
+                             image_dir ? image_dir : folder, image_dir ? " and in " : "", image_dir ? folder : "",
+                             image_dir ? "" : "; --image_dir DIR names another folder");
+                continue;
+            }
+            if (vp_file_read(picture->file, IMAGE_FILE_BYTES_MAX, &file, &picture->bytes, &error) != VP_OK) {
+                example_fail(example, "picture \"%.200s\": %.300s", picture->file, error.text);
+                continue;
+            }
+            data = (const unsigned char *)file;
+        } else {
+            data = row->blobs[picture->blob].data;
+            picture->bytes = row->blobs[picture->blob].bytes;
+        }
+        picture->format = picture_format(data, picture->bytes);
+        if (!picture->format)
+            example_fail(example, "picture %zu%s%.200s is not a PNG, JPEG, WebP, GIF, BMP or TIFF file", i + 1,
+                         picture->path ? " " : "", picture->path ? picture->path : "");
+        else if (!picture_size(data, picture->bytes, &picture->width_px, &picture->height_px))
+            example_fail(example, "picture %zu%s%.200s is cut or damaged in its header", i + 1,
+                         picture->path ? " " : "", picture->path ? picture->path : "");
+        if (wants_hash) sha256_text(data, picture->bytes, picture->sha256);
+        free(file);
+    }
+}
+
+/* ---- JSON */
+static void put_picture(vp_json_writer *writer, const struct picture *picture) {
+    vp_json_begin_object(writer);
+    if (picture->path && !picture->hides_path) put_text(writer, "path", picture->path);
+    put_text(writer, "sha256", picture->sha256);
+    put_int(writer, "bytes", (int64_t)picture->bytes);
+    put_int(writer, "width", picture->width_px);
+    put_int(writer, "height", picture->height_px);
+    put_text(writer, "format", picture->format);
+    vp_json_end_object(writer);
+}
+static void put_parts(vp_json_writer *writer, const struct example *example) {
+    vp_json_key(writer, "content");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < example->part_count; i++) {
+        vp_json_begin_object(writer);
+        if (example->parts[i].text) put_text(writer, "text", example->parts[i].text);
+        else put_int(writer, "image", (int64_t)example->parts[i].picture);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_array(writer);
+}
+static void put_options(vp_json_writer *writer, const struct example *example) {
+    int count = 0;
+    for (int i = 0; i < OPTIONS_MAX; i++) count += example->options[i] != NULL;
+    if (example->hides_options || (!count && !example->shows_options)) return;
+    vp_json_key(writer, "options");
+    if (!count) {
+        vp_json_null(writer);
+        return;
+    }
+    vp_json_begin_object(writer);
+    for (int i = 0; i < OPTIONS_MAX; i++) {
+        char letter[2] = {(char)('A' + i), 0};
+        if (example->options[i]) put_text(writer, letter, example->options[i]);
+    }
+    vp_json_end_object(writer);
+}
+void example_put(vp_json_writer *writer, const struct example *example) {
+    if (example->id.bytes) {
+        vp_json_key(writer, "id");
+        vp_json_raw(writer, example->id.data, example->id.bytes);
+    }
+    if (!example->hides_pictures) {
+        vp_json_key(writer, "images");
+        if (example->reason[0]) vp_json_null(writer);
+        else {
+            vp_json_begin_array(writer);
+            for (size_t i = 0; i < example->picture_count; i++) put_picture(writer, &example->pictures[i]);
+            vp_json_end_array(writer);
+        }
+    }
+    if (example->part_count) put_parts(writer, example);
+    if (example->shows_raw) put_text(writer, "question_raw", example->question);
+    if (example->shows_prompt || (example->prompt && !example->part_count))
+        put_text(writer, "question", example->prompt);
+    put_options(writer, example);
+    if (example->answer) put_text(writer, "answer", example->answer);
+    if (example->has_answers) put_list(writer, "answers", &example->answers);
+    put_text(writer, "metric", example->metric);
+    for (size_t i = 0; i < example->member_count; i++) {
+        vp_json_key(writer, example->members[i].key);
+        vp_json_raw(writer, example->members[i].json, strlen(example->members[i].json));
+    }
+    if (example->reason[0]) {
+        vp_json_key(writer, "error");
+        json_lossy(writer, example->reason);
+    }
+}

@@ -1,0 +1,71 @@
+/* example.h: a sample as an evaluation tool understands it: what is sent, what is right, and by which rule.
+ * A row of any format becomes an example; prompts are built from it, and it is written as JSON. */
+#ifndef VLMPROF_CLI_EXAMPLE_H
+#define VLMPROF_CLI_EXAMPLE_H
+#include "base/memory.h"
+#include "formats/row.h"
+#include "formats/tasks.h"
+
+/* A picture of an example: bytes inside the row, or a file. */
+struct picture {
+    char *path;       /* as it is named, relative to the data; NULL: inside */
+    char *file;       /* where it was found; NULL: inside */
+    int hides_path;   /* 1: the data name no path but an address */
+    size_t blob;      /* in row.blobs, without a path */
+    char sha256[65];
+    size_t bytes;
+    int32_t width_px, height_px;
+    const char *format; /* "PNG" .. */
+};
+/* A piece of the message: a text, or the picture at an index. */
+struct part { char *text; size_t picture; };
+
+/* A further member: JSON. */
+struct member { const char *key; char *json; };
+
+enum { OPTIONS_MAX = 26, REASON_BYTES = 640 };
+struct example {
+    struct text_buffer id;             /* JSON */
+    char *question;                    /* as the data have it */
+    char *prompt;                      /* what is sent behind the pictures; NULL: the parts say it */
+    char *hint, *unit, *question_type, *answer_type, *answer;
+    char *options[OPTIONS_MAX];        /* by letter; NULL: there is no such option */
+    struct text_list answers;
+    int has_answers;                   /* 1: answers is a list, perhaps an empty one */
+    int64_t precision;                 /* of MathVista; INT64_MIN: none */
+    struct picture *pictures; size_t picture_count;
+    struct part *parts; size_t part_count; /* only where texts and pictures alternate */
+    const char *metric;                /* NULL: nothing to score by */
+    int shows_raw, shows_options, shows_prompt; /* 1: the member is written, as null where there is nothing */
+    int hides_pictures, hides_options;          /* 1: other members say them */
+    struct member *members; size_t member_count; /* further members */
+    char reason[REASON_BYTES];         /* why it cannot be used; "": it can */
+};
+
+void example_clear(struct example *example);
+void example_free(struct example *example);
+
+/* Keeps the first reason. */
+void example_fail(struct example *example, const char *format, ...);
+struct picture *example_add_picture(struct example *example); /* zeroed; valid until the next one is added */
+void example_add_text(struct example *example, const char *text, size_t bytes); /* a part; an empty text adds nothing */
+void example_add_place(struct example *example, size_t picture);
+
+/* Adds a member: a text or null, a node of JSON, a number, a list. The key is static. */
+void example_more_text(struct example *example, const char *key, const char *text);
+void example_more_node(struct example *example, const char *key, const vp_json *json, uint32_t node);
+void example_more_int(struct example *example, const char *key, int64_t value);
+void example_more_list(struct example *example, const char *key, const struct text_list *list);
+
+/* Sets example->prompt. */
+void example_ask(struct example *example, enum prompt_form form);
+
+/* Finds size, format and hash of every picture; a path is looked for in `folder` and, if not NULL, in image_dir.
+ * Failures are the example's reason. */
+void example_see_pictures(struct example *example, const struct row *row, const char *folder, const char *image_dir,
+                          int wants_hash);
+
+/* Writes the members of an example into the open object. */
+void example_put(vp_json_writer *writer, const struct example *example);
+
+#endif

@@ -1,0 +1,35 @@
+/* parquet.h: Parquet files, row by row.
+ * Read are: no compression, Snappy, and ZSTD where libzstd is installed; the encodings PLAIN, PLAIN_DICTIONARY,
+ * RLE_DICTIONARY and RLE; data pages v1 and v2; lists and structs in any nesting; any number of row groups. Anything
+ * else is rejected with an error that names the column and the encoding, and the command that rewrites the file.
+ * Nothing of the file is believed: sizes are checked against the file, the page and a limit before memory is taken.
+ * Memory: the footer, and one page (with its dictionary) for each column that is read. */
+#ifndef VLMPROF_CLI_PARQUET_H
+#define VLMPROF_CLI_PARQUET_H
+#include "formats/row.h"
+#include <stdint.h>
+
+struct parquet;
+
+enum { PARQUET_PAGE_BYTES_MAX = 1 << 30, PARQUET_FOOTER_BYTES_MAX = 64 << 20 };
+
+/* Opens a file and reads its footer. Returns VP_OK, and the caller calls parquet_close. */
+vp_result parquet_open(struct parquet **file, const char *path, vp_error *error);
+void parquet_close(struct parquet *file);
+int64_t parquet_row_count(const struct parquet *file);
+
+/* The names of the columns, without those inside of groups; "COLUMN: what is stored" in words. */
+size_t parquet_column_count(const struct parquet *file);
+const char *parquet_column_name(const struct parquet *file, size_t column);
+
+/* 1: the column is read (all are, at first); 0: it is left out of rows. */
+void parquet_want(struct parquet *file, size_t column, int wanted);
+
+/* Appends {"COLUMN": value, ..} to row->json: texts, numbers, null, lists, objects; bytes that are not UTF-8 become
+ * blobs of the row. The cheapest order is ascending. After a failure the next row can be read all the same. */
+vp_result parquet_row(struct parquet *file, int64_t index, struct row *row, vp_error *error);
+
+/* Decompresses Snappy's raw block format. Returns 1 when `out` is filled exactly. */
+int snappy_decompress(const unsigned char *in, size_t in_bytes, unsigned char *out, size_t out_bytes);
+
+#endif

@@ -1,0 +1,265 @@
+/* read_json.c: records of the official JSON files: DocVQA, InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE,
+ * OCRBench, MathVista, TallyQA; and our own lines. */
+#include "formats/table.h"
+
+#include "base/files.h"
+#include "vlmprof_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int has(const vp_json *json, const char *key) { return vp_json_get(json, 0, key) != VP_JSON_NONE; }
+static int is_list(const vp_json *json, const char *key) {
+    return node_is(json, vp_json_get(json, 0, key), VP_JSON_ARRAY);
+}
+
+enum data_format json_format(const vp_json *json, enum json_shape shape, const char *key) {
+    if (shape == SHAPE_MEMBER && !strcmp(key, "questions")) return DATA_VQA;
+    if (is_list(json, "messages") || node_is(json, vp_json_get(json, 0, "body"), VP_JSON_OBJECT)) return DATA_OPENAI;
+    if (is_list(json, "conversations")) return DATA_LLAVA;
+    if (is_list(json, "turns")) return DATA_AIPERF;
+    if (has(json, "imgname") && has(json, "query")) return DATA_CHARTQA;
+    if (has(json, "question_id") && has(json, "text") && has(json, "label")) return DATA_POPE;
+    if (has(json, "question_id") && has(json, "text")) return DATA_LLAVA_QUESTIONS;
+    if (has(json, "pid") && has(json, "question") && has(json, "question_type")) return DATA_MATHVISTA;
+    if (has(json, "issimple") && has(json, "question")) return DATA_TALLYQA;
+    if (has(json, "image_path") && has(json, "dataset_name") && has(json, "question")) return DATA_OCRBENCH;
+    if (has(json, "image_local_name") && has(json, "question")) return DATA_INFOVQA;
+    if (has(json, "questionId") && has(json, "question") && has(json, "image")) return DATA_DOCVQA;
+    if (has(json, "image_id") && has(json, "question") && (has(json, "set_name") || has(json, "question_tokens")))
+        return DATA_TEXTVQA;
+    if (has(json, "question") || has(json, "questions") || has(json, "id")) return DATA_VLMPROF;
+    if (has(json, "prompt") && !has(json, "dataset")) return DATA_VLLM;
+    if (has(json, "text") || has(json, "texts") || has(json, "image") || has(json, "images")) return DATA_AIPERF;
+    return DATA_VLMPROF;
+}
+
+static void set_question(const struct table *table, const vp_json *json, const char *key, struct example *example) {
+    example->question = member_text(json, 0, key);
+    example->shows_raw = 1;
+    if (!example->question) example_fail(example, "its \"%s\" is not a text", key);
+    else if (table->origin == ORIGIN_VLMEVALKIT && table->task) example_ask(example, table->task->vlmevalkit);
+    else if (table->origin == ORIGIN_LMMS && table->task) example_ask(example, table->task->lmms);
+    else example_ask(example, FORM_NONE);
+}
+static void set_answers(const vp_json *json, const char *key, struct example *example) {
+    uint32_t node = vp_json_get(json, 0, key);
+    example->has_answers = 1;
+    read_texts(json, node, &example->answers);
+    if (!has_value(json, 0, key)) example->metric = NULL;
+}
+/* FOLDER/NAME as the path of a picture; without a name the record fails. */
+static void set_path(const vp_json *json, const char *folder, const char *key, const char *ending,
+                     struct example *example) {
+    struct text_buffer path = {NULL, 0, 0};
+    char *name = member_text(json, 0, key);
+    if (!name) {
+        example_fail(example, "its \"%s\" is not a text", key);
+        return;
+    }
+    text_add_string(&path, folder);
+    text_add_string(&path, name);
+    text_add_string(&path, ending);
+    free(name);
+    add_path(example, path.data);
+}
+static int is_there(const struct table *table, const char *name) {
+    char *path = name[0] == '/' ? copy_text(name, strlen(name))
+                                : join_path(table->image_dir ? table->image_dir : table->folder, name);
+    int found = vp_path_kind(path) == VP_PATH_FILE;
+    free(path);
+    return found;
+}
+/* A picture of COCO: as it is named, or, when it is not there, in the folder of its part: val2014/COCO_val2014_..jpg.
+ */
+static void add_coco(const struct table *table, const char *name, struct example *example) {
+    const char *part = strstr(name, "COCO_"), *end = part ? strchr(part + 5, '_') : NULL;
+    struct text_buffer path = {NULL, 0, 0};
+    if (end && !is_there(table, name)) {
+        text_add(&path, part + 5, (size_t)(end - part - 5));
+        text_add_string(&path, "/");
+    }
+    text_add_string(&path, name);
+    add_path(example, path.data);
+}
+static void read_pope(const struct table *table, const vp_json *json, struct example *example) {
+    static const char mark[] = "coco_pope_";
+    const char *category = strstr(table->stem, mark);
+    char *image = member_text(json, 0, "image");
+    set_question(table, json, "text", example);
+    example->answer = member_text(json, 0, "label");
+    if (!example->answer) example->metric = NULL;
+    if (image) add_coco(table, image, example);
+    else example_fail(example, "its \"image\" is not a text");
+    if (category) example_more_text(example, "category", category + strlen(mark));
+    free(image);
+}
+static void read_ocrbench(const struct table *table, const vp_json *json, struct example *example) {
+    char *dataset = member_text(json, 0, "dataset_name"), *type = member_text(json, 0, "type");
+    set_question(table, json, "question", example);
+    set_answers(json, "answers", example);
+    set_path(json, "OCRBench_Images/", "image_path", "", example);
+    example_more_text(example, "dataset", dataset);
+    example_more_text(example, "category", type);
+    free(dataset);
+    free(type);
+}
+static void read_mathvista(const struct table *table, const vp_json *json, struct example *example) {
+    struct text_list choices = {NULL, 0};
+    uint32_t node = vp_json_get(json, 0, "choices");
+    example->question_type = member_text(json, 0, "question_type");
+    example->answer_type = member_text(json, 0, "answer_type");
+    example->unit = member_text(json, 0, "unit");
+    example->answer = member_text(json, 0, "answer");
+    example->precision = node_int(json, 0, "precision", INT64_MIN);
+    read_texts(json, node, &choices);
+    for (size_t i = 0; i < choices.count && i < OPTIONS_MAX; i++)
+        example->options[i] = copy_text(choices.items[i], strlen(choices.items[i]));
+    text_list_free(&choices);
+    example->hides_options = 1;
+    set_question(table, json, "question", example);
+    if (example->question && !table->is_origin_given) example_ask(example, FORM_MATHVISTA_OFFICIAL);
+    if (!example->answer) example->metric = NULL;
+    set_path(json, "", "image", "", example);
+    example_more_node(example, "choices", json, node);
+    example_more_node(example, "precision", json, vp_json_get(json, 0, "precision"));
+    example_more_text(example, "question_type", example->question_type);
+    example_more_text(example, "answer_type", example->answer_type);
+}
+
+/* ---- VQA v2 and OK-VQA */
+static const struct note_key *find_note(const struct table *table, int64_t id) {
+    size_t low = 0, high = table->note_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->note_keys[middle].id < id) low = middle + 1;
+        else high = middle;
+    }
+    return low < table->note_count && table->note_keys[low].id == id ? &table->note_keys[low] : NULL;
+}
+/* The texts of an annotation under `key`; 0: none has it. */
+static int read_note(const vp_json *json, const char *key, struct text_list *list) {
+    uint32_t answers = vp_json_get(json, 0, "answers");
+    for (uint32_t i = answers + 1; node_is(json, answers, VP_JSON_ARRAY) && i < json->nodes[answers].end;
+         i = json->nodes[i].end) {
+        char *text = node_is(json, i, VP_JSON_OBJECT) ? member_text(json, i, key) : NULL;
+        if (text) text_list_take(list, text);
+    }
+    return list->count > 0;
+}
+static void read_vqa(struct table *table, const vp_json *json, struct example *example) {
+    struct text_list raw = {NULL, 0};
+    int64_t id = node_int(json, 0, "question_id", -1), image = node_int(json, 0, "image_id", -1);
+    const struct note_key *key = find_note(table, id);
+    char name[64], subtype[24] = "";
+    set_question(table, json, "question", example);
+    example->has_answers = 1;
+    if (key) {
+        vp_error error = {VP_OK, -1, "", ""};
+        row_clear(&table->note);
+        if (json_rows_read(&table->notes, key->record, &table->note, &error) != VP_OK
+            || row_parse(&table->note, &error) != VP_OK)
+            example_fail(example, "its annotation cannot be read: %.200s", error.text);
+        else {
+            read_note(&table->note.parsed.json, "answer", &example->answers);
+            if (read_note(&table->note.parsed.json, "raw_answer", &raw))
+                example_more_list(example, "raw_answers", &raw);
+        }
+    } else example->metric = NULL;
+    text_list_free(&raw);
+    if (table->json.subtype.bytes >= 2)
+        snprintf(subtype, sizeof subtype, "%.*s", (int)table->json.subtype.bytes - 2, table->json.subtype.data + 1);
+    else {
+        const char *at = strstr(table->stem, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
+        if (end) snprintf(subtype, sizeof subtype, "%.*s", (int)(end - at - 7), at + 7);
+    }
+    if (!strcmp(subtype, "test-dev2015")) snprintf(subtype, sizeof subtype, "test2015");
+    if (image < 0 || !subtype[0]) {
+        example_fail(example, "its picture has no name: \"image_id\" or \"data_subtype\" is missing");
+        return;
+    }
+    snprintf(name, sizeof name, "COCO_%s_%012lld.jpg", subtype, (long long)image);
+    add_coco(table, name, example);
+}
+
+/* ---- our own lines */
+static void read_own(const vp_json *json, struct example *example) {
+    uint32_t options = vp_json_get(json, 0, "options");
+    char *image = member_text(json, 0, "image");
+    struct text_list list = {NULL, 0};
+    if (options == VP_JSON_NONE) options = vp_json_get(json, 0, "choices");
+    if (node_is(json, options, VP_JSON_ARRAY)) read_texts(json, options, &list);
+    for (size_t i = 0; i < list.count && i < OPTIONS_MAX; i++)
+        example->options[i] = copy_text(list.items[i], strlen(list.items[i]));
+    text_list_free(&list);
+    if (image) add_path(example, image);
+    else if (is_list(json, "images")) {
+        read_texts(json, vp_json_get(json, 0, "images"), &list);
+        for (size_t i = 0; i < list.count; i++) add_path(example, copy_text(list.items[i], strlen(list.items[i])));
+        text_list_free(&list);
+    }
+    set_answers(json, has_value(json, 0, "answers") ? "answers" : "answer", example);
+}
+void read_json_row(struct table *table, struct row *row, size_t index, struct example *example) {
+    const vp_json *json = &row->parsed.json;
+    char *set_name;
+    set_default_metric(table, example, ORIGIN_NONE);
+    switch (table->format) {
+    case DATA_DOCVQA: case DATA_INFOVQA:
+        set_id(example, json, "questionId", index);
+        set_question(table, json, "question", example);
+        set_answers(json, "answers", example);
+        set_path(json, "", table->format == DATA_DOCVQA ? "image" : "image_local_name", "", example);
+        break;
+    case DATA_TEXTVQA:
+        set_id(example, json, "question_id", index);
+        set_question(table, json, "question", example);
+        set_answers(json, "answers", example);
+        set_name = member_text(json, 0, "set_name");
+        set_path(json, set_name && !strcmp(set_name, "test") ? "test_images/" : "train_images/", "image_id", ".jpg",
+                 example);
+        free(set_name);
+        break;
+    case DATA_CHARTQA:
+        set_id(example, json, "", index);
+        set_question(table, json, "query", example);
+        set_answers(json, "label", example);
+        set_path(json, "png/", "imgname", "", example);
+        example_more_text(example, "category", table->stem);
+        break;
+    case DATA_TALLYQA:
+        set_id(example, json, "question_id", index);
+        set_question(table, json, "question", example);
+        example->answer = member_text(json, 0, "answer");
+        set_path(json, "", "image", "", example);
+        break;
+    case DATA_POPE:
+        set_id(example, json, "question_id", index);
+        read_pope(table, json, example);
+        break;
+    case DATA_OCRBENCH:
+        set_id(example, json, "id", index);
+        read_ocrbench(table, json, example);
+        break;
+    case DATA_MATHVISTA:
+        set_id(example, json, "pid", index);
+        read_mathvista(table, json, example);
+        break;
+    case DATA_VQA:
+        set_id(example, json, "question_id", index);
+        read_vqa(table, json, example);
+        break;
+    default:
+        set_id(example, json, has_value(json, 0, "id") ? "id" : "question_id", index);
+        example->question = member_text(json, 0, "question");
+        if (!example->question) example_fail(example, "its \"question\" is not a text; accepted keys: question, image, "
+                                                      "answers, options, id, dataset, style, hint");
+        example->hint = member_text(json, 0, "hint");
+        read_own(json, example);
+        if (!example->question) break;
+        if (table->task && table->origin == ORIGIN_LMMS) example_ask(example, table->task->lmms);
+        else if (table->task && table->origin == ORIGIN_VLMEVALKIT) example_ask(example, table->task->vlmevalkit);
+        else example_ask(example, FORM_NONE);
+    }
+}

@@ -1,0 +1,31 @@
+/* row.h: one row of a data file, whatever the file's format: a JSON object, and the bytes that do not fit into JSON.
+ * A table reader fills a row; a task reads it. */
+#ifndef VLMPROF_CLI_ROW_H
+#define VLMPROF_CLI_ROW_H
+#include "base/json.h"
+#include "base/memory.h"
+
+/* Bytes inside a row, a picture file most of the time. In the JSON its place is {"blob": INDEX}. */
+struct blob { unsigned char *data; size_t bytes; };
+
+struct row {
+    struct text_buffer json;
+    struct parsed parsed;
+    struct blob *blobs;
+    size_t blob_count, blob_capacity;
+};
+
+void row_clear(struct row *row); /* before each row */
+void row_free(struct row *row);
+
+/* Takes over malloc'ed bytes and returns their index. */
+size_t row_take_blob(struct row *row, unsigned char *data, size_t bytes);
+
+/* Parses row->json. */
+vp_result row_parse(struct row *row, vp_error *error);
+
+/* Decodes base64 strictly: white space is skipped, nothing else outside the alphabet is allowed, and the padding must
+ * be right. Returns malloc'ed bytes, or NULL with *bytes 0 when the text is not base64. */
+unsigned char *base64_decode(const char *text, size_t text_bytes, size_t *bytes);
+
+#endif

@@ -1,0 +1,348 @@
+/* table.c: a data file of any known format, as samples: which format it is, and what the readers share. */
+#include "formats/table.h"
+
+#include "base/files.h"
+#include "vlmprof_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct { const char *name, *title; } FORMATS[DATA_FORMAT_COUNT] = {
+#define DATA_FORMAT_ROW(format, name, title) {name, title},
+    DATA_FORMATS(DATA_FORMAT_ROW)
+#undef DATA_FORMAT_ROW
+};
+const char *format_name(enum data_format format) { return FORMATS[format].name; }
+const char *format_title(enum data_format format) { return FORMATS[format].title; }
+
+/* ---- what the readers share */
+char *member_text(const vp_json *json, uint32_t object, const char *key) {
+    uint32_t node = vp_json_get(json, object, key);
+    if (node_is(json, node, VP_JSON_NUMBER))
+        return copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+    return node_text(json, node);
+}
+void read_texts(const vp_json *json, uint32_t node, struct text_list *list) {
+    uint32_t end = node_is(json, node, VP_JSON_ARRAY) ? json->nodes[node].end : node;
+    char *text;
+    if (node == VP_JSON_NONE) return;
+    for (uint32_t i = node + 1; i < end; i = json->nodes[i].end) {
+        if (node_is(json, i, VP_JSON_OBJECT)) text = member_text(json, i, "answer");
+        else text = node_is(json, i, VP_JSON_NUMBER)
+                        ? copy_text(json->text + json->nodes[i].start, (size_t)json->nodes[i].bytes)
+                        : node_text(json, i);
+        if (text) text_list_take(list, text);
+    }
+    if (node_is(json, node, VP_JSON_NUMBER))
+        text_list_take(list, copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes));
+    else if ((text = node_text(json, node)) != NULL) text_list_take(list, text);
+}
+void set_id(struct example *example, const vp_json *json, const char *key, size_t otherwise) {
+    uint32_t node = vp_json_get(json, 0, key);
+    vp_json_writer writer;
+    example->id.bytes = 0;
+    vp_json_writer_init_sink(&writer, text_sink, &example->id, 0);
+    if (node_is(json, node, VP_JSON_NUMBER) || node_is(json, node, VP_JSON_STRING)) json_node(&writer, json, node);
+    else vp_json_int(&writer, (int64_t)otherwise);
+}
+void add_path(struct example *example, char *path) { example_add_picture(example)->path = path; }
+void add_blobs(struct example *example, const vp_json *json, uint32_t node) {
+    uint32_t bytes;
+    int64_t blob;
+    char *path;
+    if (node_is(json, node, VP_JSON_ARRAY)) {
+        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end) add_blobs(example, json, i);
+        return;
+    }
+    if (node_is(json, node, VP_JSON_STRING)) {
+        if ((path = node_text(json, node)) != NULL) add_path(example, path);
+        return;
+    }
+    if (!node_is(json, node, VP_JSON_OBJECT)) return;
+    bytes = vp_json_get(json, node, "bytes");
+    if (vp_json_to_int(json, vp_json_get(json, node_is(json, bytes, VP_JSON_OBJECT) ? bytes : node, "blob"), &blob) ==
+        VP_OK)
+        example_add_picture(example)->blob = (size_t)blob;
+    else if (node_is(json, bytes, VP_JSON_STRING)) example_fail(example, "a picture is text, not a picture file");
+    else if ((path = member_text(json, node, "path")) != NULL) add_path(example, path);
+}
+void set_default_metric(const struct table *table, struct example *example, enum prompt_origin family) {
+    if (table->is_origin_given && table->origin != ORIGIN_NONE) family = table->origin;
+    if (!table->task) return;
+    if (family == ORIGIN_NONE && table->format == DATA_POPE) example->metric = "pope_official";
+    else if (family == ORIGIN_NONE && table->format == DATA_MATHVISTA) example->metric = "mathvista_official";
+    else if (family == ORIGIN_NONE && table->format == DATA_OCRBENCH) example->metric = "ocrbench_vlmevalkit";
+    else example->metric = family == ORIGIN_VLMEVALKIT ? table->task->vlmevalkit_metric : table->task->lmms_metric;
+}
+
+/* ---- which format it is */
+const char *foreign_format(const unsigned char *data, size_t bytes) {
+    static const struct { const char *magic; size_t bytes; const char *name;
+    } known[] = {{"PK\3\4", 4, "a ZIP archive (or a spreadsheet: save it as TSV)"},
+                 {"\x1f\x8b", 2, "compressed by gzip: gunzip it"},
+                 {"\x28\xb5\x2f\xfd", 4, "compressed by Zstandard: zstd -d it"},
+                 {"\xfd"
+                  "7zXZ",
+                  5, "compressed by xz: unxz it"},
+                 {"BZh", 3, "compressed by bzip2: bunzip2 it"},
+                 {"ARROW1", 6,
+                  "an Arrow file: python3 -c \"import datasets,sys; datasets.Dataset.from_file(sys.argv[1]).to_parquet("
+                  "sys.argv[2])\" IN OUT.parquet makes a Parquet file of it"},
+                 {"\xff\xff\xff\xff", 4,
+                  "an Arrow stream, as datasets.save_to_disk writes it: python3 -c \"import datasets,sys; "
+                  "datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" FOLDER OUT.parquet makes a "
+                  "Parquet file of its folder"},
+                 {"SQLite format 3", 15, "an SQLite database"},
+                 {"\x89HDF", 4, "an HDF5 file"},
+                 {"%PDF", 4, "a PDF file"},
+                 {"\x93NUMPY", 6, "a NumPy array"},
+                 {"\x80\x02", 2, "a pickle"},
+                 {"\x80\x03", 2, "a pickle"},
+                 {"\x80\x04", 2, "a pickle"},
+                 {"\x80\x05", 2, "a pickle"},
+                 {"GGUF", 4, "a GGUF model"},
+                 {"\xff\xfe", 2, "UTF-16 text: save it as UTF-8"},
+                 {"\xfe\xff", 2, "UTF-16 text: save it as UTF-8"},
+                 {"\x89PNG", 4, "a PNG picture"},
+                 {"\xff\xd8\xff", 3, "a JPEG picture"},
+                 {"RIFF", 4, "a WebP picture or a sound"},
+                 {"GIF8", 4, "a GIF picture"},
+                 {"II*", 3, "a TIFF picture"},
+                 {"MM\0*", 4, "a TIFF picture"},
+                 {"\x7f"
+                  "ELF",
+                  4, "a program"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (bytes >= known[i].bytes && !memcmp(data, known[i].magic, known[i].bytes)) return known[i].name;
+    if (bytes > 262 && !memcmp(data + 257, "ustar", 5)) return "a tar archive: unpack it";
+    return NULL;
+}
+/* The separator of a first line that names columns; 0: it is no such line. */
+static char separator_of(const char *text, size_t bytes) {
+    size_t tabs = 0, commas = 0, end = 0;
+    int quoted = 0;
+    for (; end < bytes && (quoted || (text[end] != '\n' && text[end] != '\r')); end++) {
+        if (text[end] == '"') quoted = !quoted;
+        tabs += text[end] == '\t' && !quoted;
+        commas += text[end] == ',' && !quoted;
+    }
+    return tabs ? '\t' : commas ? ',' : 0;
+}
+static vp_result look(struct table *table, const char *format, char *separator, vp_error *error) {
+    struct source source;
+    char start[4096];
+    const char *at = start, *foreign;
+    ssize_t got;
+    vp_result result = source_open(&source, table->path, error);
+    if (result != VP_OK) return result;
+    got = source_read(&source, 0, start, sizeof start);
+    source_close(&source);
+    if (got < 0) return vp_fail(error, VP_ERR_READ, 0, table->path, "cannot be read");
+    *separator = 0;
+    table->format = DATA_VLMPROF; /* JSON: settled by its records */
+    if (format) {
+        while (strcmp(FORMATS[table->format].name, format)) table->format++;
+        *separator = table->format == DATA_TSV ? '\t' : table->format == DATA_CSV ? ',' : 0;
+        return VP_OK;
+    }
+    if (!got) return vp_fail(error, VP_ERR_FORMAT, 0, table->path, "the file is empty");
+    if (got >= 4 && (!memcmp(start, "PAR1", 4) || !memcmp(start, "PARE", 4))) {
+        table->format = DATA_PARQUET;
+        return VP_OK;
+    }
+    if ((foreign = foreign_format((const unsigned char *)start, (size_t)got)) != NULL)
+        return vp_failf(error, VP_ERR_UNSUPPORTED, 0, table->path, "this is %s", foreign);
+    if (memchr(start, 0, (size_t)got))
+        return vp_fail(error, VP_ERR_UNSUPPORTED, 0, table->path,
+                       "binary file of a format that is not known; --data takes JSONL, JSON, TSV, CSV and Parquet");
+    if (got >= 3 && !memcmp(start, "\xef\xbb\xbf", 3)) at += 3;
+    while (at < start + got && strchr(" \t\r\n", *at)) at++;
+    if (at < start + got && (*at == '{' || *at == '[')) return VP_OK;
+    *separator = separator_of(at, (size_t)(start + got - at));
+    if (!*separator)
+        return vp_fail(
+            error, VP_ERR_FORMAT, 0, table->path,
+            "expected JSONL, JSON, TSV, CSV or Parquet; the file begins with none of {, [, column names or PAR1");
+    table->format = *separator == '\t' ? DATA_TSV : DATA_CSV;
+    return VP_OK;
+}
+
+/* ---- opening */
+static int compare_notes(const void *left_item, const void *right_item) {
+    const struct note_key *left = (const struct note_key *)left_item, *right = (const struct note_key *)right_item;
+    return (left->id > right->id) - (left->id < right->id);
+}
+/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json, when it is there. */
+static char *find_notes(const char *path) {
+    static const char word[] = "OpenEnded_", tail[] = "_questions.json";
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *open_ended = strstr(name, word),
+               *end = strstr(name, tail);
+    struct text_buffer text = {NULL, 0, 0};
+    if (!open_ended || !end || end < open_ended + strlen(word) || end[strlen(tail)]) return NULL;
+    text_add(&text, path, (size_t)(open_ended - path));
+    text_add(&text, open_ended + strlen(word), (size_t)(end - open_ended) - strlen(word));
+    text_add_string(&text, "_annotations.json");
+    if (access(text.data, F_OK) == 0) return text.data;
+    free(text.data);
+    return NULL;
+}
+static vp_result open_notes(struct table *table, const char *annotations, vp_error *error) {
+    vp_result result;
+    table->notes_path = annotations ? copy_text(annotations, strlen(annotations)) : find_notes(table->path);
+    if (!table->notes_path) return VP_OK;
+    if ((result = json_rows_open(&table->notes, table->notes_path, error)) != VP_OK) return result;
+    table->note_keys = resize(NULL, table->notes.count + 1, sizeof *table->note_keys);
+    for (size_t i = 0; i < table->notes.count; i++) {
+        row_clear(&table->note);
+        if ((result = json_rows_read(&table->notes, i, &table->note, error)) != VP_OK
+            || (result = row_parse(&table->note, error)) != VP_OK)
+            return result;
+        table->note_keys[i].id = node_int(&table->note.parsed.json, 0, "question_id", -1);
+        table->note_keys[i].record = i;
+    }
+    table->note_count = table->notes.count;
+    qsort(table->note_keys, table->note_count, sizeof *table->note_keys, compare_notes);
+    return VP_OK;
+}
+static vp_result open_json(struct table *table, const struct table_wish *wish, vp_error *error) {
+    struct row row;
+    vp_result result = json_rows_open(&table->json, table->path, error);
+    memset(&row, 0, sizeof row);
+    if (result != VP_OK) return result;
+    table->row_count = table->json.count;
+    for (size_t i = 0; i < table->json.count && i < 20 && !wish->format;
+         i++) { /* the first record that can be read says it */
+        row_clear(&row);
+        if (json_rows_read(&table->json, i, &row, NULL) != VP_OK || row_parse(&row, NULL) != VP_OK
+            || !node_is(&row.parsed.json, 0, VP_JSON_OBJECT))
+            continue;
+        table->format = json_format(&row.parsed.json, table->json.shape, table->json.key);
+        break;
+    }
+    row_free(&row);
+    return table->format == DATA_VQA ? open_notes(table, wish->annotations, error) : VP_OK;
+}
+/* The set that a format is of. */
+static const char *task_of_format(const struct table *table) {
+    switch (table->format) {
+    case DATA_DOCVQA: return "docvqa";
+    case DATA_INFOVQA: return "infovqa";
+    case DATA_TEXTVQA: return "textvqa";
+    case DATA_CHARTQA: return "chartqa";
+    case DATA_POPE: return "pope";
+    case DATA_OCRBENCH: return "ocrbench";
+    case DATA_MATHVISTA: return "mathvista";
+    case DATA_TALLYQA: return "tallyqa";
+    case DATA_VQA: return strstr(table->stem, "v2_") || !task_find(table->stem) ? "vqav2" : table->stem;
+    case DATA_TSV: case DATA_CSV: case DATA_PARQUET: return table->stem;
+    default: return "";
+    }
+}
+static void settle_task(struct table *table, const struct table_wish *wish) {
+    const int is_message = table->format >= DATA_LLAVA || table->format == DATA_VLMPROF;
+    if (wish->task) table->task = task_find(wish->task);
+    if (!table->task && !wish->task && table->format == DATA_PARQUET) table->task = parquet_task(table->parquet);
+    if (!table->task && !wish->task) table->task = task_find(task_of_format(table));
+    table->is_origin_given = wish->origin != NULL;
+    if (wish->origin)
+        table->origin = !strcmp(wish->origin, "lmms_eval")    ? ORIGIN_LMMS
+                        : !strcmp(wish->origin, "vlmevalkit") ? ORIGIN_VLMEVALKIT
+                                                              : ORIGIN_NONE;
+    else if (is_message) table->origin = ORIGIN_NONE;
+    else table->origin = table->format == DATA_TSV || table->format == DATA_CSV ? ORIGIN_VLMEVALKIT : ORIGIN_LMMS;
+}
+vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error) {
+    const char *slash = strrchr(path, '/'), *dot;
+    char separator = 0;
+    vp_result result;
+    memset(table, 0, sizeof *table);
+    table->tsv.cells.window.source.fd = table->json.window.source.fd = table->notes.window.source.fd = -1;
+    table->path = copy_text(path, strlen(path));
+    table->folder = slash ? copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : copy_text(".", 1);
+    table->name = copy_text(slash ? slash + 1 : path, strlen(slash ? slash + 1 : path));
+    dot = strrchr(table->name, '.');
+    table->stem = copy_text(table->name, dot && dot > table->name ? (size_t)(dot - table->name) : strlen(table->name));
+    table->image_dir = wish->image_dir;
+    result = look(table, wish->format, &separator, error);
+    if (result == VP_OK && separator) {
+        result = tsv_open(&table->tsv, table->path, separator, error);
+        table->row_count = table->tsv.cells.row_count;
+        if (result == VP_OK && cells_column(&table->tsv.cells, "question") == SIZE_MAX)
+            result = vp_failf(error, VP_ERR_FORMAT, 0, path,
+                              "this is a table without a column \"question\"; its columns "
+                              "begin with \"%.60s\"",
+                              table->tsv.cells.names.items[0]);
+    } else if (result == VP_OK && table->format == DATA_PARQUET) {
+        result = parquet_open(&table->parquet, table->path, error);
+        if (result == VP_OK) table->row_count = (size_t)parquet_row_count(table->parquet);
+    } else if (result == VP_OK) result = open_json(table, wish, error);
+    if (result == VP_OK) settle_task(table, wish);
+    else table_close(table);
+    return result;
+}
+void table_close(struct table *table) {
+    tsv_close(&table->tsv);
+    parquet_close(table->parquet);
+    json_rows_close(&table->json);
+    json_rows_close(&table->notes);
+    row_free(&table->note);
+    free(table->note_keys);
+    free(table->notes_path);
+    free(table->path);
+    free(table->folder);
+    free(table->name);
+    free(table->stem);
+    memset(table, 0, sizeof *table);
+}
+
+static int add_folder(const char *folder, int depth, struct text_list *paths, int *has_arrow) {
+    struct text_list names = {NULL, 0};
+    int code = names_of_folder(folder, &names);
+    for (size_t i = 0; i < names.count && !code; i++) {
+        const char *dot = strrchr(names.items[i], '.');
+        char *path = join_path(folder, names.items[i]);
+        if (names.items[i][0] == '.') { }
+        else if (is_folder(path)) code = depth < 6 ? add_folder(path, depth + 1, paths, has_arrow) : 0;
+        else if (dot && !strcmp(dot, ".parquet")) text_list_copy(paths, path);
+        else if (dot && !strcmp(dot, ".arrow")) *has_arrow = 1;
+        free(path);
+    }
+    text_list_free(&names);
+    return code;
+}
+int table_files(const char *folder, struct text_list *paths, int *has_arrow) {
+    *has_arrow = 0;
+    return add_folder(folder, 0, paths, has_arrow);
+}
+
+/* ---- rows */
+static void fill(struct table *table, struct row *row, size_t index, struct example *example) {
+    switch (table->format) {
+    case DATA_TSV: case DATA_CSV: read_tsv_row(table, row, index, example); break;
+    case DATA_PARQUET: read_parquet_row(table, row, index, example); break;
+    case DATA_LLAVA: case DATA_LLAVA_QUESTIONS: case DATA_OPENAI: case DATA_AIPERF: case DATA_VLLM:
+        read_message_row(table, row, index, example);
+        break;
+    default: read_json_row(table, row, index, example);
+    }
+}
+int table_example(struct table *table, size_t index, struct row *row, struct example *example) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    row_clear(row);
+    example_clear(example);
+    if (table->format == DATA_TSV || table->format == DATA_CSV) {
+        if (tsv_is_dropped(&table->tsv, index)) return 0;
+        result = tsv_row(&table->tsv, index, row, &error);
+    } else if (table->format == DATA_PARQUET) result = parquet_row(table->parquet, (int64_t)index, row, &error);
+    else result = json_rows_read(&table->json, index, row, &error);
+    if (result == VP_OK) result = row_parse(row, &error);
+    if (result == VP_OK && !node_is(&row->parsed.json, 0, VP_JSON_OBJECT))
+        result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "expected a JSON object");
+    if (result != VP_OK)
+        example_fail(example, "%.600s", error.text[0] ? error.text : vp_result_text(result));
+    else fill(table, row, index, example);
+    return 1;
+}

@@ -1,0 +1,97 @@
+/* table.h: a data file of any known format, as samples.
+ * The format is found by what is in the file, never by its name alone. Rows are read in any order, ascending is the
+ * cheapest. */
+#ifndef VLMPROF_CLI_TABLE_H
+#define VLMPROF_CLI_TABLE_H
+#include "formats/example.h"
+#include "formats/json_rows.h"
+#include "formats/parquet.h"
+#include "formats/tsv.h"
+
+/* X(enumerator, name for --data_format, title) */
+#define DATA_FORMATS(X) \
+    X(VLMPROF, "vlmprof", "vlmprof JSONL") \
+    X(VQA, "vqa", "VQA v2 or OK-VQA, questions and annotations") \
+    X(TSV, "vlmevalkit", "VLMEvalKit TSV") \
+    X(CSV, "csv", "CSV") \
+    X(PARQUET, "parquet", "Parquet") \
+    X(DOCVQA, "docvqa", "DocVQA JSON") \
+    X(INFOVQA, "infovqa", "InfographicVQA JSON") \
+    X(TEXTVQA, "textvqa", "TextVQA JSON") \
+    X(CHARTQA, "chartqa", "ChartQA JSON") \
+    X(POPE, "pope", "POPE JSONL") \
+    X(OCRBENCH, "ocrbench", "OCRBench JSON") \
+    X(MATHVISTA, "mathvista", "MathVista JSON") \
+    X(TALLYQA, "tallyqa", "TallyQA JSON") \
+    X(LLAVA, "llava", "LLaVA or ShareGPT4V conversations") \
+    X(LLAVA_QUESTIONS, "llava_questions", "LLaVA evaluation questions") \
+    X(OPENAI, "openai", "OpenAI messages JSONL") \
+    X(AIPERF, "aiperf", "AIPerf JSONL") \
+    X(VLLM, "vllm", "vLLM custom JSONL")
+enum data_format {
+#define DATA_FORMAT_ENUM(format, name, title) DATA_##format,
+    DATA_FORMATS(DATA_FORMAT_ENUM)
+#undef DATA_FORMAT_ENUM
+    DATA_FORMAT_COUNT
+};
+const char *format_name(enum data_format format);
+const char *format_title(enum data_format format);
+
+struct note_key { int64_t id; size_t record; };
+struct table {
+    char *path, *folder, *name, *stem; /* name: the last part; stem: without its ending */
+    enum data_format format;
+    const struct task *task;           /* NULL: none of the known sets */
+    enum prompt_origin origin;
+    int is_origin_given;               /* 1: --prompt_origin: the metric follows it */
+    const char *image_dir;             /* NULL: beside the file */
+    struct tsv tsv;
+    struct parquet *parquet;
+    struct json_rows json;
+    struct json_rows notes;            /* DATA_VQA: annotations */
+    struct note_key *note_keys; size_t note_count;
+    char *notes_path;
+    struct row note;                   /* the annotation that is read */
+    size_t row_count;
+};
+
+struct table_wish { const char *format, *task, *origin, *image_dir, *annotations; }; /* options; NULL: not given */
+
+/* Opens a file. Returns VP_OK, and the caller calls table_close. */
+vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error);
+void table_close(struct table *table);
+
+/* Reads a row into an example: pictures are named, not looked at. Where the row cannot be used, example->reason says
+ * why. Returns 0 when the tool drops the row: it is no sample. */
+int table_example(struct table *table, size_t index, struct row *row, struct example *example);
+
+/* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download. *has_arrow: it has
+ * files of datasets.save_to_disk. Returns 0 or an exit code after a message. */
+int table_files(const char *folder, struct text_list *paths, int *has_arrow);
+
+/* The name of what the file's first bytes are, when no reader takes it: "a ZIP archive"; NULL: not known. */
+const char *foreign_format(const unsigned char *data, size_t bytes);
+
+/* ---- for the readers of the formats */
+/* A text or a number under a key, malloc'ed; NULL: missing, null or something else. */
+char *member_text(const vp_json *json, uint32_t object, const char *key);
+void read_texts(const vp_json *json, uint32_t node, struct text_list *list); /* a list of texts, or one text */
+void set_id(struct example *example, const vp_json *json, const char *key, size_t otherwise);
+void add_path(struct example *example, char *path);                    /* a picture by its name, taken over */
+void add_blobs(struct example *example, const vp_json *json, uint32_t node); /* one image, or a list of them */
+void set_default_metric(const struct table *table, struct example *example, enum prompt_origin family);
+void read_tsv_row(const struct table *table, const struct row *row, size_t index, struct example *example);
+void read_parquet_row(const struct table *table, const struct row *row, size_t index, struct example *example);
+void read_json_row(struct table *table, struct row *row, size_t index, struct example *example);
+void read_message_row(const struct table *table, struct row *row, size_t index, struct example *example);
+
+/* Writes the columns of a row as they are into the open object; a picture becomes its hash, bytes, size, format and
+ * path. For tables of no known set. */
+void put_columns(vp_json_writer *writer, const struct row *row);
+
+/* The format of a JSON file by its first record; DATA_VLMPROF: our own. */
+enum data_format json_format(const vp_json *json, enum json_shape shape, const char *key);
+/* The set that a Parquet file's columns belong to. */
+const struct task *parquet_task(const struct parquet *file);
+
+#endif

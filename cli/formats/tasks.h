@@ -1,0 +1,51 @@
+/* tasks.h: the evaluation sets that are known, under all the names that people type.
+ * A row says what lmms-eval and VLMEvalKit do with the set by default: how they ask, by which rule they score, and how
+ * long an answer may be. Sources: lmms-eval 75571cfe (2026-08-06), VLMEvalKit e8e78f05 (2026-08-18). */
+#ifndef VLMPROF_CLI_TASKS_H
+#define VLMPROF_CLI_TASKS_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a question becomes a prompt. P1: "Answer the question using a single word or phrase."; L1: "Answer with the
+ * option's letter from the given choices directly." */
+enum prompt_form {
+    FORM_NONE, /* the question as it is */
+    FORM_P1,
+    FORM_P1_STRIPPED,
+    FORM_CAPITALISED,
+    FORM_UNANSWERABLE,
+    FORM_SINGLE_WORD,
+    FORM_MME,
+    FORM_STRIPPED,
+    FORM_NUMBER,
+    FORM_LETTERS,
+    FORM_SCIENCE,
+    FORM_MMSTAR,
+    FORM_MMBENCH,
+    FORM_MMMU,
+    FORM_MMMU_PRO,
+    FORM_MATHVISTA,
+    FORM_MATHVISTA_OFFICIAL,
+    FORM_CAPTION,
+    FORM_DESCRIPTION,
+    FORM_CHOICE,
+    FORM_CHOICE_PRO
+};
+enum prompt_origin { ORIGIN_NONE, ORIGIN_LMMS, ORIGIN_VLMEVALKIT };
+
+struct task {
+    const char *name;    /* as in the result files */
+    const char *aliases; /* folded names, separated by spaces */
+    enum prompt_form lmms, vlmevalkit;
+    const char *lmms_metric, *vlmevalkit_metric;
+    int32_t new_tokens;  /* lmms-eval's; 0: left to the model */
+    const char *title;
+};
+
+/* The task of a name: of an option, of a file without its ending, of a repository. NULL: none of them. */
+const struct task *task_find(const char *name);
+
+/* All tasks in the order of the help; NULL behind the last one. */
+const struct task *task_at(size_t index);
+
+#endif

@@ -1,0 +1,216 @@
+/* score_answers.c: answer files of other tools as rows of the score command.
+ * lmms-eval writes a line a sample: doc (the row of its data set), target, filtered_resps. VLMEvalKit writes the data
+ * set's table again, with a column "prediction". */
+#include "score/score_answers.h"
+
+#include "base/console.h"
+#include "base/json.h"
+#include "formats/cells.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum answers_kind answers_kind(const char *text, size_t bytes) {
+    size_t line = 0;
+    if (bytes >= 4 && !memcmp(text, "PK\3\4", 4)) return ANSWERS_SPREADSHEET;
+    while (line < bytes && text[line] != '\n') line++;
+    if (bytes && (text[0] == '{' || text[0] == '[')) {
+        struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+        int is_lmms = parse_json(&parsed, text, line, NULL) == VP_OK && node_is(&parsed.json, 0, VP_JSON_OBJECT)
+                      && (vp_json_get(&parsed.json, 0, "filtered_resps") != VP_JSON_NONE
+                          || vp_json_get(&parsed.json, 0, "resps") != VP_JSON_NONE);
+        free(parsed.nodes);
+        return is_lmms ? ANSWERS_LMMS : ANSWERS_NONE;
+    }
+    for (size_t i = 0; i + 10 <= line; i++)
+        if (!memcmp(text + i, "prediction", 10) && memchr(text, '\t', line)) return ANSWERS_VLMEVALKIT;
+    return ANSWERS_NONE;
+}
+const char *answers_tool(enum answers_kind kind) {
+    return kind == ANSWERS_LMMS ? "lmms-eval" : kind == ANSWERS_VLMEVALKIT ? "VLMEvalKit" : "a spreadsheet";
+}
+
+/* ---- lmms-eval */
+static void put_member(vp_json_writer *writer, const char *key, const vp_json *json, uint32_t object,
+                       const char *from) {
+    if (!has_value(json, object, from)) return;
+    vp_json_key(writer, key);
+    json_node(writer, json, vp_json_get(json, object, from));
+}
+/* The first text inside of nested lists; NULL: there is none. */
+static char *first_text(const vp_json *json, uint32_t node) {
+    while (node_is(json, node, VP_JSON_ARRAY) && json->nodes[node].count) node++;
+    return node_text(json, node);
+}
+/* Options of the sample's document: a list, a text that is a Python list, columns A.. or choice_a... */
+static void put_options(vp_json_writer *writer, const vp_json *json, uint32_t doc) {
+    static const char *const keys[] = {"options", "choices"};
+    struct text_list list = {NULL, 0};
+    char key[16];
+    for (size_t i = 0; i < 2; i++) {
+        char *text = node_text(json, vp_json_get(json, doc, keys[i]));
+        int is_list = text && python_list(text, &list);
+        free(text);
+        if (is_list || node_is(json, vp_json_get(json, doc, keys[i]), VP_JSON_ARRAY)) {
+            if (is_list) put_list(writer, "options", &list);
+            else put_member(writer, "options", json, doc, keys[i]);
+            text_list_free(&list);
+            return;
+        }
+    }
+    for (int form = 0; form < 2; form++) {
+        int last = -1;
+        for (int i = 0; i < 26; i++) {
+            snprintf(key, sizeof key, form ? "choice_%c" : "%c", (form ? 'a' : 'A') + i);
+            if (has_value(json, doc, key)) last = i;
+        }
+        if (last < 0) continue;
+        vp_json_key(writer, "options");
+        vp_json_begin_array(writer);
+        for (int i = 0; i <= last; i++) {
+            char *text;
+            snprintf(key, sizeof key, form ? "choice_%c" : "%c", (form ? 'a' : 'A') + i);
+            text = node_text(json, vp_json_get(json, doc, key));
+            if (text && strcmp(text, "nan")) vp_json_string(writer, text);
+            else vp_json_null(writer);
+            free(text);
+        }
+        vp_json_end_array(writer);
+        return;
+    }
+}
+/* What is right: the document's list of answers, else the target. */
+static void put_target(vp_json_writer *writer, const vp_json *json, uint32_t doc) {
+    uint32_t answers = vp_json_get(json, doc, "answers"), target = vp_json_get(json, 0, "target");
+    struct text_list list = {NULL, 0};
+    char *text = node_text(json, target);
+    if (node_is(json, answers, VP_JSON_ARRAY)) put_member(writer, "references", json, doc, "answers");
+    else if (text && text[0] == '[' && python_list(text, &list)) put_list(writer, "references", &list);
+    else if (node_is(json, target, VP_JSON_ARRAY)) put_member(writer, "references", json, 0, "target");
+    else if (target != VP_JSON_NONE) put_member(writer, "answer", json, 0, "target");
+    else put_member(writer, "answer", json, doc, "answer");
+    text_list_free(&list);
+    free(text);
+}
+static void put_lmms_row(vp_json_writer *writer, const vp_json *json) {
+    static const char *const more[] = {"category",  "question_type", "answer_type",
+                                       "precision", "dataset",       "question_id"};
+    uint32_t doc = vp_json_get(json, 0, "doc");
+    char *answer = first_text(json, vp_json_get(json, 0, "filtered_resps"));
+    if (!answer) answer = first_text(json, vp_json_get(json, 0, "resps"));
+    vp_json_begin_object(writer);
+    put_member(writer, "id", json, 0, "doc_id");
+    put_text(writer, "prediction", answer);
+    put_target(writer, json, doc);
+    if (node_is(json, doc, VP_JSON_OBJECT)) {
+        put_options(writer, json, doc);
+        for (size_t i = 0; i < sizeof more / sizeof *more; i++) put_member(writer, more[i], json, doc, more[i]);
+    }
+    vp_json_end_object(writer);
+    free(answer);
+}
+static int convert_lmms(const char *path, const char *text, size_t bytes, struct text_buffer *out) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    size_t number = 0;
+    int code = 0;
+    for (const char *line = text; line < text + bytes && !code;) {
+        const char *end = memchr(line, '\n', (size_t)(text + bytes - line));
+        vp_error error = {VP_OK, -1, "", ""};
+        vp_json_writer writer;
+        size_t length = (size_t)((end ? end : text + bytes) - line);
+        number++;
+        vp_json_writer_init_sink(&writer, text_sink, out, 0);
+        if (strspn(line, " \t\r") >= length) {
+            line += length + 1;
+            continue;
+        }
+        if (parse_json(&parsed, line, length, &error) != VP_OK || !node_is(&parsed.json, 0, VP_JSON_OBJECT))
+            code = complain(EXIT_INPUT, "%s: line %zu: %s", path, number,
+                            error.text[0] ? error.text : "expected a JSON object");
+        else {
+            put_lmms_row(&writer, &parsed.json);
+            if (vp_json_finish(&writer) != VP_OK)
+                code = complain(EXIT_INPUT, "%s: line %zu cannot be read", path, number);
+            text_add(out, "\n", 1);
+        }
+        line += length + 1;
+    }
+    free(parsed.nodes);
+    return code;
+}
+
+/* ---- VLMEvalKit */
+/* Options A, B ..: a gap is null, and the last one ends the list. */
+static void put_letters(vp_json_writer *writer, struct cells *cells) {
+    char name[2] = {0, 0};
+    int last = -1;
+    for (int i = 0; i < 26; i++) {
+        name[0] = (char)('A' + i);
+        if (cells_column(cells, name) != SIZE_MAX && !cell_said(cells, cells_column(cells, name)).is_missing) last = i;
+    }
+    if (last < 0) return;
+    vp_json_key(writer, "options");
+    vp_json_begin_array(writer);
+    for (int i = 0; i <= last; i++) {
+        size_t column;
+        name[0] = (char)('A' + i);
+        column = cells_column(cells, name);
+        if (column == SIZE_MAX || cell_said(cells, column).is_missing) vp_json_null(writer);
+        else json_lossy(writer, cell_said(cells, column).text);
+    }
+    vp_json_end_array(writer);
+}
+static void put_vlmevalkit_row(vp_json_writer *writer, struct cells *cells, size_t row) {
+    static const char *const more[] = {"category", "l2-category", "split", "question_type", "answer_type"};
+    const size_t index = cells_column(cells, "index"), answer = cells_column(cells, "answer");
+    struct text_list list = {NULL, 0};
+    struct cell cell = {"", 0, 1};
+    vp_json_begin_object(writer);
+    vp_json_key(writer, "id");
+    if (index != SIZE_MAX) cell = cell_said(cells, index);
+    if (index == SIZE_MAX) vp_json_int(writer, (int64_t)row);
+    else if (cells->types[index] == COLUMN_INT) vp_json_raw(writer, cell.text, cell.bytes);
+    else json_lossy(writer, cell.text);
+    put_text(writer, "prediction", cell_written(cells, cells_column(cells, "prediction")).text);
+    if (answer != SIZE_MAX && !(cell = cell_said(cells, answer)).is_missing) {
+        if (cell.text[0] == '[' && python_list(cell.text, &list)) put_list(writer, "references", &list);
+        else put_text(writer, "answer", cell.text);
+    }
+    text_list_free(&list);
+    put_letters(writer, cells);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        size_t column = cells_column(cells, more[i]);
+        if (column != SIZE_MAX && !cell_said(cells, column).is_missing)
+            put_text(writer, more[i], cell_said(cells, column).text);
+    }
+    vp_json_end_object(writer);
+}
+static int convert_vlmevalkit(const char *path, struct text_buffer *out) {
+    struct cells cells;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    memset(&cells, 0, sizeof cells);
+    result = cells_open(&cells, path, '\t', NULL, NULL, &error);
+    if (result == VP_OK && cells_column(&cells, "prediction") == SIZE_MAX)
+        result = vp_fail(&error, VP_ERR_FORMAT, 0, path, "the table has no column \"prediction\"");
+    for (size_t i = 0; i < cells.row_count && result == VP_OK; i++) {
+        vp_json_writer writer;
+        vp_json_writer_init_sink(&writer, text_sink, out, 0);
+        if ((result = cells_row(&cells, i, &error)) != VP_OK) break;
+        put_vlmevalkit_row(&writer, &cells, i);
+        result = vp_json_finish(&writer);
+        text_add(out, "\n", 1);
+    }
+    cells_close(&cells);
+    return result == VP_OK ? 0 : complain_result(EXIT_INPUT, path, result, &error);
+}
+int answers_convert(enum answers_kind kind, const char *path, const char *text, size_t bytes, struct text_buffer *out) {
+    text_add(out, "", 0);
+    if (kind == ANSWERS_SPREADSHEET)
+        return complain(EXIT_INPUT,
+                        "%s is a spreadsheet: save it as TSV (python3 -c \"import pandas,sys; "
+                        "pandas.read_excel(sys.argv[1]).to_csv(sys.argv[2], sep='\\t', index=False)\" IN.xlsx OUT.tsv)",
+                        path);
+    return kind == ANSWERS_LMMS ? convert_lmms(path, text, bytes, out) : convert_vlmevalkit(path, out);
+}

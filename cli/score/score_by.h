@@ -1,0 +1,18 @@
+/* score_by.h: scores by the value of a field: a tally for each category. */
+#ifndef VLMPROF_CLI_SCORE_BY_H
+#define VLMPROF_CLI_SCORE_BY_H
+#include "base/json.h"
+#include "score/scoring.h"
+
+struct score_groups_by { struct text_list names; struct tally *tallies; };
+
+/* Counts a row's score for its value of `field`; a row without it is "-". Beyond 1,000 values the rest is "others". */
+void by_add(struct score_groups_by *by, const vp_json *json, const char *field, int is_binary, double score,
+            int is_unparsed);
+
+/* Writes {"VALUE": {"rows", "mean", ..}} under "by"; prints a line each on stderr. */
+void by_put(vp_json_writer *writer, const struct score_groups_by *by, const char *metric);
+void by_print(const struct score_groups_by *by);
+void by_free(struct score_groups_by *by);
+
+#endif

@@ -1,0 +1,71 @@
+/* score_pairs.c: the scores of two answer files, paired by the ids of their rows. */
+#include "score/score_pairs.h"
+
+#include "base/console.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void pairs_add(struct pairs *pairs, const vp_json *json, double score) {
+    uint32_t id = vp_json_get(json, 0, "id");
+    if (id == VP_JSON_NONE || !isfinite(score)) return;
+    if (pairs->count == pairs->capacity) {
+        pairs->capacity = pairs->capacity * 2 + 1024;
+        pairs->rows = resize(pairs->rows, pairs->capacity, sizeof *pairs->rows);
+    }
+    pairs->rows[pairs->count].id =
+        hash_bytes(HASH_START, json->text + json->nodes[id].start, (size_t)json->nodes[id].bytes);
+    pairs->rows[pairs->count++].score = score;
+}
+static int by_id(const void *left_item, const void *right_item) {
+    const struct scored *left = (const struct scored *)left_item, *right = (const struct scored *)right_item;
+    return (left->id > right->id) - (left->id < right->id);
+}
+int pairs_join(struct pairs *pairs, struct pairs *baseline, const char *name, const char *baseline_name) {
+    if (pairs->count) qsort(pairs->rows, pairs->count, sizeof *pairs->rows, by_id);
+    if (baseline->count) qsort(baseline->rows, baseline->count, sizeof *baseline->rows, by_id);
+    pairs->first = resize(NULL, pairs->count + 1, sizeof *pairs->first);
+    pairs->second = resize(NULL, pairs->count + 1, sizeof *pairs->second);
+    for (size_t i = 0, k = 0; i < pairs->count && k < baseline->count;) {
+        if (pairs->rows[i].id < baseline->rows[k].id) i++;
+        else if (pairs->rows[i].id > baseline->rows[k].id) k++;
+        else {
+            pairs->first[pairs->joined] = baseline->rows[k++].score;
+            pairs->second[pairs->joined++] = pairs->rows[i++].score;
+        }
+    }
+    return pairs->joined
+               ? 0
+               : complain(EXIT_INPUT, "--baseline %s: no row has the id of a scored row of %s", baseline_name, name);
+}
+static int estimate(const struct pairs *pairs, vp_paired *paired) {
+    double *scratch = resize(NULL, pairs->joined + 1, sizeof *scratch);
+    int good = vp_statistics_paired(pairs->first, pairs->second, pairs->joined, scratch, paired) == VP_OK;
+    free(scratch);
+    return good;
+}
+void pairs_put(vp_json_writer *writer, const struct pairs *pairs) {
+    vp_paired paired;
+    if (!estimate(pairs, &paired)) return;
+    put_int(writer, "pairs", (int64_t)pairs->joined);
+    put_double(writer, "difference", paired.mean.value);
+    put_interval(writer, "difference_interval", 1, paired.mean.low, paired.mean.high);
+}
+void pairs_print(const struct pairs *pairs) {
+    vp_paired paired;
+    size_t better = 0, worse = 0;
+    if (!estimate(pairs, &paired)) return;
+    for (size_t i = 0; i < pairs->joined; i++) {
+        better += pairs->second[i] > pairs->first[i];
+        worse += pairs->second[i] < pairs->first[i];
+    }
+    print_note("vlmprof: against the baseline over %zu pairs: mean difference %+.6f, 95 %% interval %+.6f to %+.6f "
+               "(paired); %zu rows better, %zu worse\n",
+               pairs->joined, paired.mean.value, paired.mean.low, paired.mean.high, better, worse);
+}
+void pairs_free(struct pairs *pairs) {
+    free(pairs->rows);
+    free(pairs->first);
+    free(pairs->second);
+}

@@ -1,0 +1,531 @@
+/* test_data.c: data as it lies on disks: each format against what the tools make of it, each score against theirs, hostile files.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "formats/cells.h"
+#include "formats/picture_header.h"
+#include "formats/sha256.h"
+#include "formats/table.h"
+#include "model/other_image.h"
+#include "support/command.h"
+
+#include <math.h>
+
+static int is(const document *d, uint32_t node, const char *text) {
+    return node != VP_JSON_NONE && vp_json_equals(&d->json, node, text);
+}
+/* the same text, escapes or not */
+static int same_text(const document *a, uint32_t i, const document *b, uint32_t k) {
+    size_t bytes = 0, more = 0;
+    static char one[1 << 16], other[1 << 16];
+    return vp_json_text(&a->json, i, one, sizeof one, &bytes) == VP_OK && vp_json_text(&b->json, k, other, sizeof other, &more) == VP_OK
+        && bytes == more && !memcmp(one, other, bytes);
+}
+/* Equal values; members of objects in any order. `less`: the left object may have more members (a picture's size beside its hash). */
+static int same(const document *a, uint32_t i, const document *b, uint32_t k, int less) {
+    const vp_json_node *x, *y;
+    double p, q;
+    char key[64];
+    if (i == VP_JSON_NONE || k == VP_JSON_NONE) return 0;
+    x = &a->nodes[i];
+    y = &b->nodes[k];
+    if (x->type != y->type) return 0;
+    if (x->type == VP_JSON_NUMBER)
+        return vp_json_to_double(&a->json, i, &p) == VP_OK && vp_json_to_double(&b->json, k, &q) == VP_OK && fabs(p - q) <= 1e-12 * fmax(1, fabs(q));
+    if (x->type == VP_JSON_STRING) return same_text(a, i, b, k);
+    if (x->type == VP_JSON_ARRAY) {
+        if (x->count != y->count) return 0;
+        for (uint32_t n = 0; n < x->count; n++)
+            if (!same(a, vp_json_at(&a->json, i, n), b, vp_json_at(&b->json, k, n), less)) return 0;
+        return 1;
+    }
+    if (x->type != VP_JSON_OBJECT) return 1;
+    if (x->count < y->count || (!less && x->count != y->count)) return 0;
+    for (uint32_t n = k + 1; n < y->end; n = b->nodes[n + 1].end)
+        if (vp_json_text(&b->json, n, key, sizeof key, NULL) != VP_OK || !same(a, vp_json_get(&a->json, i, key), b, n + 1, less)) return 0;
+    return 1;
+}
+/* Each member of the golden row is in the program's row and the other way round; an error only needs to be there. */
+static int check_row(const document *got, const document *want, const char *folder_name, int knows_content) {
+    int good = 1;
+    char key[64];
+    for (uint32_t i = 1; good && i < want->nodes[0].end; i = want->nodes[i + 1].end) {
+        if (!CHECK(vp_json_text(&want->json, i, key, sizeof key, NULL) == VP_OK)) return 0;
+        if (!strcmp(key, "error") || (!strcmp(key, "content") && !knows_content))
+            good = check_note(vp_json_get(&got->json, 0, key) != VP_JSON_NONE, __FILE__, __LINE__, "%s: no \"%s\"", folder_name, key);
+        else good = check_note(same(got, vp_json_get(&got->json, 0, key), want, i + 1, 0), __FILE__, __LINE__, "%s, row %g, \"%s\"", folder_name,
+                               number(want, 0, "row"), key);
+    }
+    return good && check_note(got->nodes[0].count == want->nodes[0].count, __FILE__, __LINE__, "%s: other members", folder_name);
+}
+/* the goldens in ../shared say "this" where their files say "that" */
+static int is_known_slip(const char *base, const document *want) {
+    return !strncmp(base, "..", 2) && strstr(base, "openai") && number(want, 0, "row") == 0;
+}
+static void check_format(const char *base) {
+    char path[700], file[128] = "", command[900];
+    char *text, *line;
+    const char *got = NULL;
+    document w, g;
+    snprintf(path, sizeof path, "%s/expected.jsonl", base);
+    check_case("data --json: %s", base);
+    if (!CHECK((text = check_read(path, NULL)) != NULL)) return;
+    for (line = text; *line; line += strcspn(line, "\n") + 1) {
+        if (!CHECK(parse(&w, line, strcspn(line, "\n")))) break;
+        if (!is(&w, vp_json_get(&w.json, 0, "file"), file)) { /* the rows of a file are neighbours */
+            CHECK(!got || !*got);
+            vp_json_text(&w.json, vp_json_get(&w.json, 0, "file"), file, sizeof file, NULL);
+            snprintf(command, sizeof command, "data --json %s/%s", base, file);
+            CHECK_INT(cli(command), 0);
+            got = last.out;
+        }
+        if (CHECK(got && *got && parse(&g, got, strcspn(got, "\n")))) {
+            check_row(&g, &w, base, !is_known_slip(base, &w));
+            free(g.nodes);
+            got += strcspn(got, "\n") + 1;
+        }
+        free(w.nodes);
+        if (!got) break;
+    }
+    CHECK(got && !*got);
+    free(text);
+}
+/* 1: the whole goldens are beside the repository. */
+static int has_shared(void) {
+    FILE *file = fopen("../shared/goldens/datasets/aliases.jsonl", "rb");
+    if (file) fclose(file);
+    else check_skip("the whole files", "no ../shared/goldens/datasets");
+    return file != NULL;
+}
+static void test_formats(int shared) {
+    static const char *const folders[] = {"vlmevalkit_tsv", "hf_parquet", "docvqa_json", "infovqa_json", "textvqa_json", "okvqa_json", "chartqa_json",
+                                          "pope_jsonl", "ocrbench_json", "mathvista_json", "llava_conversations", "sharegpt4v", "llava_questions_jsonl",
+                                          "openai_messages", "aiperf_jsonl", "vllm_custom"};
+    char base[256];
+    for (size_t i = 0; i < 2 * sizeof folders / sizeof *folders; i += 2 - (size_t)shared) {
+        snprintf(base, sizeof base, "%s/golden%s/datasets/%s", i % 2 ? "../shared" : "tests", i % 2 ? "s" : "", folders[i / 2]);
+        check_format(base);
+    }
+}
+
+/* ---- Parquet: one table in many ways */
+static void check_table(const char *file, const char *expected, int may_refuse) {
+    char command[600], path[300];
+    char *text, *line;
+    const char *got;
+    document w, g;
+    check_case("data --json: Parquet written as %s", file);
+    snprintf(path, sizeof path, "tests/golden/datasets/parquet_features/%s", expected);
+    snprintf(command, sizeof command, "data --json tests/golden/datasets/parquet_features/%s", file);
+    if (cli(command) != 0) {
+        CHECK(may_refuse);
+        CHECK_INT(last.code, 3);
+        CHECK(last.err && strstr(last.err, "column \"id\"") && strstr(last.err, "python3 -c"));
+        return;
+    }
+    if (!CHECK((text = check_read(path, NULL)) != NULL)) return;
+    for (line = text, got = last.out; *line && *got; line += strcspn(line, "\n") + 1, got += strcspn(got, "\n") + 1) {
+        if (!CHECK(parse(&w, line, strcspn(line, "\n")) && parse(&g, got, strcspn(got, "\n")))) break;
+        check_note(same(&g, 0, &w, 0, 1), __FILE__, __LINE__, "%s: %.60s", file, line);
+        free(w.nodes);
+        free(g.nodes);
+    }
+    CHECK(!*line && !*got);
+    free(text);
+}
+static void test_parquet(void) {
+    static const char *const bad[] = {"bad_cut", "bad_empty", "bad_footer_length", "bad_magic", "bad_page"};
+    char *text = check_read("tests/golden/datasets/parquet_features/files.jsonl", NULL), command[300];
+    document d;
+    if (!CHECK(text != NULL)) return;
+    for (char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        char file[100];
+        if (!CHECK(parse(&d, line, strcspn(line, "\n")))) break;
+        vp_json_text(&d.json, vp_json_get(&d.json, 0, "file"), file, sizeof file, NULL);
+        check_table(file, "expected.jsonl", !is(&d, vp_json_get(&d.json, 0, "minimal_reader"), "must read"));
+        free(d.nodes);
+    }
+    free(text);
+    check_table("datasets_2_16.parquet", "datasets_2_16.expected.jsonl", 0);
+    for (size_t i = 0; i < 5; i++) {
+        check_case("data: %s is rejected", bad[i]);
+        snprintf(command, sizeof command, "data tests/golden/datasets/parquet_features/%s.parquet", bad[i]);
+        CHECK_INT(cli(command), 3);
+    }
+}
+/* rows in any order are the rows in order; a column left out is not touched */
+static void test_parquet_order(void) {
+    struct parquet *file = NULL;
+    struct row row, other;
+    char *rows[12];
+    memset(&row, 0, sizeof row);
+    memset(&other, 0, sizeof other);
+    check_case("parquet_row: rows backwards, and without a damaged column");
+    if (!CHECK(parquet_open(&file, "tests/golden/datasets/parquet_features/row_groups.parquet", NULL) == VP_OK)) return;
+    CHECK_INT((long)parquet_row_count(file), 12);
+    for (int i = 0; i < 12; i++) {
+        row_clear(&row);
+        CHECK(parquet_row(file, i, &row, NULL) == VP_OK);
+        rows[i] = copy_text(row.json.data, row.json.bytes);
+    }
+    for (int i = 11; i >= 0; i -= 1 + (i & 1)) {
+        row_clear(&row);
+        CHECK(parquet_row(file, i, &row, NULL) == VP_OK && !strcmp(row.json.data, rows[i]));
+    }
+    for (int i = 0; i < 12; i++) free(rows[i]);
+    row_clear(&row);
+    CHECK(parquet_row(file, 12, &row, NULL) == VP_ERR_RANGE && parquet_row(file, -1, &row, NULL) == VP_ERR_RANGE);
+    parquet_close(file);
+    if (CHECK(parquet_open(&file, "tests/golden/datasets/parquet_features/bad_page.parquet", NULL) == VP_OK)) {
+        vp_error error = {VP_OK, -1, "", ""};
+        CHECK(parquet_row(file, 0, &row, &error) != VP_OK && strstr(error.text, "column \"id\""));
+        for (size_t i = 0; i < parquet_column_count(file); i++)
+            if (!strcmp(parquet_column_name(file, i), "id")) parquet_want(file, i, 0);
+        for (int i = 0; i < 12; i++) {
+            row_clear(&row);
+            CHECK(parquet_row(file, i, &row, &error) == VP_OK);
+        }
+        parquet_close(file);
+    }
+    row_free(&row);
+    row_free(&other);
+}
+
+/* ---- hostile files */
+static void read_all(const char *path) {
+    struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
+    struct table table;
+    struct row row;
+    struct example example;
+    memset(&row, 0, sizeof row);
+    memset(&example, 0, sizeof example);
+    if (table_open(&table, path, &wish, NULL) != VP_OK) return;
+    for (size_t i = 0; i < table.row_count && i < 200; i++)
+        if (table_example(&table, i, &row, &example)) example_see_pictures(&example, &row, table.folder, NULL, 0);
+    row_free(&row);
+    example_free(&example);
+    table_close(&table);
+}
+/* every byte of a small file changed, one at a time, and every length: nothing may crash, hang or take memory */
+static void check_damaged(const char *source, size_t step) {
+    size_t bytes = 0;
+    char *text = check_read(source, &bytes);
+    const char *path = in_folder(strrchr(source, '.') && !strcmp(strrchr(source, '.'), ".parquet") ? "damaged.parquet" : "damaged.tsv");
+    check_case("a damaged %s", source);
+    if (!CHECK(text != NULL)) return;
+    for (size_t i = 0; i < bytes; i += step) {
+        const char held = text[i];
+        text[i] = (char)(held ^ (1 << i % 8));
+        write_file(path, text, bytes);
+        read_all(path);
+        text[i] = (char)0xFF;
+        write_file(path, text, bytes);
+        read_all(path);
+        text[i] = held;
+        if (i % 7 == 0) {
+            write_file(path, text, i);
+            read_all(path);
+        }
+    }
+    CHECK(bytes > 0);
+    free(text);
+}
+static void test_hostile(void) {
+    unsigned char bomb[] = {0xff, 0xff, 0xff, 0xff, 0x07, 0x00, 'a'}, out[64];
+    check_damaged("tests/golden/datasets/parquet_features/snappy_v1.parquet", 3);
+    check_damaged("tests/golden/datasets/parquet_features/v2_snappy.parquet", 5);
+    check_damaged("tests/golden/datasets/vlmevalkit_tsv/by_hand.tsv", 3);
+    check_case("snappy_decompress: lying sizes, copies from before the beginning");
+    CHECK(!snappy_decompress(bomb, sizeof bomb, out, sizeof out));
+    CHECK(!snappy_decompress((const unsigned char *)"\x05\x05\x01", 3, out, 5));         /* a copy, and nothing is there */
+    CHECK(!snappy_decompress((const unsigned char *)"\x05\x10" "ab", 4, out, 5));        /* a literal that is cut */
+    CHECK(snappy_decompress((const unsigned char *)"\x05\x00" "a\x01\x01", 5, out, 5) && !memcmp(out, "aaaaa", 5));
+    CHECK(!snappy_decompress((const unsigned char *)"\x04\x00" "a\x01\x01", 5, out, 4)); /* one byte too many */
+}
+static void test_references(void) {
+    static const char picture[] = "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAA0JCgsKCA0LCgsODg0PEyAVExISEyccHhcgLikxMC4pLSwzOko+MzZG";
+    char text[2000];
+    check_case("data: references between rows: forward, chains, circles, none");
+    snprintf(text, sizeof text, "index\timage\tquestion\n1\t2\tforward\n2\t%s\tpicture\n3\t1\tchain\n4\t5\tno chain\n5\t2\tok\n6\t6\titself\n7\t8\tcircle\n"
+             "8\t7\tcircle\n9\t77\tnothing\n10\t\tdropped\n", picture);
+    write_text(in_folder("refs.tsv"), text);
+    CHECK_INT(cli("data --json %F/refs.tsv"), 3);
+    CHECK(last.out && strstr(last.out, "\"row\": 3, \"images\": null, \"metric\": null, \"error\": \"its image refers to index \\\"5\\\""));
+    CHECK(strstr(last.out, "\"row\": 5, ") && strstr(last.out, "index \\\"6\\\"") && strstr(last.out, "index \\\"8\\\""));
+    CHECK(strstr(last.out, "its image \\\"77\\\" is neither a picture in base64 nor the index of another row"));
+    CHECK(!strstr(last.out, "\"row\": 9"));
+    CHECK(strstr(last.out, "\"row\": 0") && strstr(last.out, "damaged in its header")); /* the picture of rows 0, 1, 2, 4 is cut */
+}
+/* what pandas 2.3.3 prints of odd columns */
+static void test_columns(void) {
+    check_case("data: columns of numbers as pandas prints them");
+    put_file("/odd.tsv", "index\tquestion\tA\tB\tC\tD\tE\tF\tanswer\n0\tq\t007\t9223372036854775807\t18446744073709551615\t18446744073709551616\t1e3\t-5\tA\n"
+             "1\tq\t +5\t\t1\t2.5\t 7\t9223372036854775808\tA\n2\tq\t-1\t1\t0\tx\tinf\tnan\tA\n");
+    CHECK_INT(cli("data --json %F/odd.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "{\"A\": \"7\", \"B\": \"9.223372036854776e+18\", \"C\": \"18446744073709551615\", \"D\": \"18446744073709551616\", "
+                                       "\"E\": \"1000.0\", \"F\": \"-5\"}"));
+    CHECK(strstr(last.out, "{\"A\": \"5\", \"C\": \"1\", \"D\": \"2.5\", \"E\": \"7.0\", \"F\": \"9223372036854775808\"}"));
+    CHECK(strstr(last.out, "{\"A\": \"-1\", \"B\": \"1.0\", \"C\": \"0\", \"D\": \"x\", \"E\": \"inf\", \"F\": \"nan\"}"));
+}
+static void test_errors(void) {
+    check_case("data: what a file is, in its first bytes");
+    write_file(in_folder("a.xlsx"), "PK\3\4....", 8);
+    CHECK_INT(cli("data %F/a.xlsx"), 3);
+    CHECK(last.err && strstr(last.err, "save it as TSV"));
+    write_file(in_folder("a.gz"), "\x1f\x8b\x08\0\0", 5);
+    CHECK_INT(cli("data %F/a.gz"), 3);
+    CHECK(last.err && strstr(last.err, "gunzip"));
+    write_text(in_folder("a.txt"), "just a line\n");
+    CHECK_INT(cli("data %F/a.txt"), 3);
+    CHECK(last.err && strstr(last.err, "expected JSONL, JSON, TSV, CSV or Parquet"));
+    write_text(in_folder("a.csv"), "x,y\n1,2\n");
+    CHECK_INT(cli("data %F/a.csv"), 3);
+    CHECK(last.err && strstr(last.err, "without a column \"question\""));
+    check_case("data: a picture that is not there names the record, its path and the folder");
+    write_text(in_folder("m.jsonl"), "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"no.jpg\"}\n{\"question_id\": 2, \"text\": \"b?\"}\nnot JSON\n");
+    CHECK_INT(cli("data --json %F/m.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "picture \\\"no.jpg\\\" is not there: looked in ") && strstr(last.out, "\"row\": 2, \"images\": null"));
+    CHECK(last.err && strstr(last.err, "2 of 3 rows cannot be used"));
+    check_case("sweep --data: a format that is none");
+    CHECK_INT(cli("sweep --synthetic tiny --data %F/a.xlsx --output_dir %F/o"), 3);
+    CHECK(last.err && strstr(last.err, "save it as TSV"));
+}
+static void test_output(void) {
+    check_case("data --output --images: our own lines, which read the same");
+    CHECK_INT(cli("data --output %F/own.jsonl --images %F/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
+    CHECK_INT(cli("data --json %F/own.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "01684546fac75d5c59735ff134856528c2c887efe1b48942488cb6ebfb2199dc"));
+    CHECK(strstr(last.out, "Please select the correct answer from the options above. \\n"));
+    CHECK_INT(cli("data --output %F/own2.jsonl tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 2);
+}
+
+/* ---- scores and names */
+static void check_scores(const char *folder_name, const char *metric) {
+    char path[300], command[600];
+    char *text, *line;
+    const char *got;
+    int good = 1;
+    document w, g;
+    snprintf(path, sizeof path, "%s/%s.jsonl", folder_name, metric);
+    check_case("score --metric %s: %s", metric, path);
+    if (!CHECK((text = check_read(path, NULL)) != NULL)) return;
+    snprintf(command, sizeof command, "score --metric %s %s", metric, path);
+    CHECK_INT(cli(command), 0);
+    for (line = text, got = last.out; *line && *got && good; line += strcspn(line, "\n") + 1, got += strcspn(got, "\n") + 1) {
+        if (!CHECK(parse(&w, line, strcspn(line, "\n")) && parse(&g, got, strcspn(got, "\n")))) break;
+        good = check_note(same(&g, member(&g, 0, "score"), &w, member(&w, 0, "score"), 0), __FILE__, __LINE__, "%s: %.200s", metric, line);
+        if (member(&w, 0, "parsed") != VP_JSON_NONE && member(&g, 0, "parsed") != VP_JSON_NONE && w.nodes[member(&w, 0, "parsed")].type == VP_JSON_STRING)
+            good &= check_note(same(&g, member(&g, 0, "parsed"), &w, member(&w, 0, "parsed"), 0), __FILE__, __LINE__, "%s parsed: %.200s", metric, line);
+        free(w.nodes);
+        free(g.nodes);
+    }
+    CHECK(good && !*line && !*got);
+    free(text);
+}
+static void test_scores(int shared) {
+    static const char *const metrics[] = {
+        "ai2d_lmms", "anls_lmms", "anls_vlmevalkit", "mathvista_lmms", "mathvista_official", "mathvista_vlmevalkit", "mcq_circular_vlmevalkit", "mcq_lmms",
+        "mcq_vlmevalkit", "mmbench_static_lmms", "mme_lmms", "mmmu_lmms", "mmmu_official", "mmmu_pro_cot_vlmevalkit", "mmmu_pro_lmms", "mmmu_pro_official",
+        "mmmu_vlmevalkit", "ocrbench_lmms", "ocrbench_vlmevalkit", "pope_lmms", "pope_official", "realworldqa_lmms", "relaxed_lmms", "relaxed_vlmevalkit",
+        "scienceqa_lmms", "seed_bench_lmms", "tallyqa_vlmevalkit", "textvqa_lmms", "vqa_vlmevalkit", "vqav2_lmms", "yes_no_vlmevalkit"};
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        check_scores("tests/golden/datasets/scores", metrics[i]);
+        if (shared) check_scores("../shared/goldens/datasets/scores", metrics[i]);
+    }
+}
+static void check_sets(const char *name) {
+    char path[200], command[300];
+    document w, g;
+    uint32_t sets;
+    const char *got;
+    check_case("score --metric %s: totals as the tools give them, with intervals", name);
+    snprintf(path, sizeof path, "tests/golden/datasets/scores/%s.json", name);
+    snprintf(command, sizeof command, "score --metric %s %s", name, path);
+    CHECK_INT(cli(command), 0);
+    if (!CHECK(load(&w, path))) return;
+    sets = member(&w, 0, "sets");
+    got = last.out;
+    for (uint32_t i = 0; got && *got && i < w.nodes[sets].count; i++, got += strcspn(got, "\n") + 1) {
+        static const char *const tools[] = {"official", "vlmevalkit", "lmms_eval"};
+        uint32_t set = vp_json_at(&w.json, sets, i);
+        if (!CHECK(parse(&g, got, strcspn(got, "\n")))) break;
+        for (int k = 0; k < 3; k++)
+            if (member(&w, set, tools[k]) != VP_JSON_NONE)
+                check_note(same(&g, member(&g, 0, tools[k]), &w, member(&w, set, tools[k]), 0), __FILE__, __LINE__, "%s, set %u, %s", name, i, tools[k]);
+        CHECK(member(&g, 0, "intervals") != VP_JSON_NONE);
+        free(g.nodes);
+    }
+    CHECK(got && !*got);
+    unload(&w);
+}
+static void test_groups(void) {
+    static const char rows[] = "{\"index\": 1, \"prediction\": \"A\", \"options\": [\"x\", \"y\"], \"answer\": \"A\"}\n"
+                               "{\"index\": 1000001, \"prediction\": \"A\", \"options\": [\"y\", \"x\"], \"answer\": \"B\"}\n"
+                               "{\"index\": 2, \"prediction\": \"B\", \"options\": [\"x\", null, \"z\"], \"answer\": \"B\"}\n"
+                               "{\"index\": 3, \"prediction\": \"C\", \"options\": [\"x\", null, \"z\"], \"answer\": \"C\"}\n";
+    check_sets("mme_sets");
+    check_sets("pope_sets");
+    check_case("score --metric mcq_circular_vlmevalkit: rows of a question count as one; an option that is null is none");
+    CHECK_INT(cli_with("score --json --metric mcq_circular_vlmevalkit", rows, in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"mean\": 0.5, ") && strstr(last.out, "\"groups\": 3, \"group_mean\": 0.3333333333333333, \"group_interval\": ["));
+}
+static void test_answers(void) {
+    check_case("score: answers of lmms-eval and VLMEvalKit, by category, against a baseline");
+    put_file("/lmms.jsonl", "{\"doc_id\": 0, \"doc\": {\"category\": \"x\"}, \"target\": \"A\", \"resps\": [[\"A. x\"]], \"filtered_resps\": [\"A. x\"]}\n"
+             "{\"doc_id\": 1, \"doc\": {\"category\": \"y\", \"options\": \"['a', 'b']\"}, \"target\": \"B\", \"resps\": [[\"B\"]], \"filtered_resps\": [[\"B\"]]}\n");
+    put_file("/base.jsonl", "{\"id\": 0, \"prediction\": \"B\", \"answer\": \"A\"}\n{\"id\": 1, \"prediction\": \"B\", \"answer\": \"B\"}\n");
+    CHECK_INT(cli("score --json --metric mcq_lmms --by category --baseline %F/base.jsonl %F/lmms.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "\"mean\": 1.0, ") && strstr(last.out, "\"pairs\": 2, \"difference\": 0.5, ") && strstr(last.out, "\"by\": {\"x\": {"));
+    CHECK(last.err && strstr(last.err, "answers of lmms-eval") && strstr(last.err, "1 rows better, 0 worse"));
+    put_file("/vk.tsv", "index\tquestion\tA\tB\tanswer\tprediction\n0\tq\tx\ty\tA\tA\n1\tq\tx\tNone\tA\tThe answer is B\n");
+    CHECK_INT(cli("score --metric mcq_vlmevalkit %F/vk.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "{\"id\": 1, \"parsed\": \"Z\", \"score\": 0.0}"));
+    CHECK_INT(cli("rescore --metric mcq_vlmevalkit %F/vk.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "{\"id\": 0, \"parsed\": \"A\", \"score\": 1.0}"));
+    REFUSED("rescore %F/vk.tsv", 2, "--metric M");
+    write_file(in_folder("vk.xlsx"), "PK\3\4....", 8);
+    REFUSED("score --metric mcq_vlmevalkit %F/vk.xlsx", 3, "save it as TSV");
+}
+static void test_names(void) {
+    char *text = check_read("tests/golden/datasets/aliases.jsonl", NULL);
+    document d;
+    check_case("task_find: names as people type them");
+    if (!CHECK(text != NULL)) return;
+    for (char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        char name[100];
+        const struct task *task;
+        if (!CHECK(parse(&d, line, strcspn(line, "\n")))) break;
+        vp_json_text(&d.json, member(&d, 0, "name"), name, sizeof name, NULL);
+        task = task_find(name);
+        check_note(task ? is(&d, member(&d, 0, "canonical"), task->name) : is_null(&d, 0, "canonical"), __FILE__, __LINE__, "%s is %s", name,
+                   task ? task->name : "none");
+        free(d.nodes);
+    }
+    free(text);
+    check_case("help tasks lists every set");
+    CHECK_INT(cli("help tasks"), 0);
+    for (size_t i = 0; task_at(i); i++) CHECK(last.out && strstr(last.out, task_at(i)->name));
+    check_case("data: --prompt_origin and --dataset_name");
+    CHECK_INT(cli("data --json --prompt_origin lmms_eval tests/golden/datasets/vlmevalkit_tsv/MMBench_mini.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "There are several options:") && strstr(last.out, "mmbench_static_lmms"));
+    CHECK_INT(cli("data --json --prompt_origin none tests/golden/datasets/vlmevalkit_tsv/MMBench_mini.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "\"question\": \"Which one fits?\""));
+    CHECK_INT(cli("data --dataset_name nothing_known tests/golden/datasets/vlmevalkit_tsv/MMBench_mini.tsv"), 2);
+}
+
+/* ---- small parts */
+static void test_small(void) {
+    static const struct { double value; const char *text; } floats[] = {
+        {2, "2.0"}, {0.1, "0.1"}, {1e16, "1e+16"}, {123456789012345680.0, "1.2345678901234568e+17"}, {1e-5, "1e-05"}, {0.0001, "0.0001"}, {-1.5, "-1.5"}, {0, "0.0"}};
+    struct text_list list = {NULL, 0};
+    char text[80];
+    size_t bytes;
+    unsigned char *data;
+    int32_t width, height;
+    check_case("python_float, python_list, base64, SHA-256, picture sizes");
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+        python_float(floats[i].value, text, sizeof text);
+        CHECK(!strcmp(text, floats[i].text));
+    }
+    CHECK(python_list("['a', \"it's\", 2007, -1.50, None, 'x\\ty\\u00e9' 'z',]", &list));
+    CHECK_INT((long)list.count, 6);
+    CHECK(!strcmp(list.items[1], "it's") && !strcmp(list.items[2], "2007") && !strcmp(list.items[3], "-1.5") && !strcmp(list.items[5], "x\ty\xc3\xa9z"));
+    text_list_free(&list);
+    CHECK(!python_list("['a'", &list) && !python_list("[a]", &list) && !python_list("['a' 007]", &list) && !python_list("['a\n']", &list) && !list.count);
+    text_list_free(&list);
+    data = base64_decode("aGV sbG8=\n", 10, &bytes);
+    CHECK(data && bytes == 5 && !memcmp(data, "hello", 5));
+    free(data);
+    CHECK(!base64_decode("aGVsbG8", 7, &bytes) && !base64_decode("aGV*", 4, &bytes) && !base64_decode("", 0, &bytes) && !base64_decode("aG=V", 4, &bytes));
+    sha256_text("abc", 3, text);
+    CHECK(!strcmp(text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
+    CHECK(picture_size((const unsigned char *)"GIF89a\x05\0\x07\0", 10, &width, &height) && width == 5 && height == 7);
+    CHECK(!picture_size((const unsigned char *)"GIF89a\x05", 7, &width, &height));
+}
+
+static void test_pictures(void) {
+    static const struct { const char *name; int32_t width, height; } pictures[] = {{"g1.gif", 33, 21}, {"w0.webp", 7, 5}};
+    for (size_t i = 0; i < 2; i++) {
+        char path[200];
+        size_t bytes = 0, wanted_bytes = 0;
+        int32_t width = 0, height = 0;
+        char *file, *wanted;
+        vp_error error = {VP_OK, -1, "", ""};
+        vp_image image = {0, 0, NULL};
+        vp_result result;
+        check_case("any_image_decode: %s as Pillow reads it", pictures[i].name);
+        snprintf(path, sizeof path, "tests/golden/datasets/pictures/%s", pictures[i].name);
+        file = check_read(path, &bytes);
+        strcat(path, ".rgb");
+        wanted = check_read(path, &wanted_bytes);
+        if (!CHECK(file && wanted)) return;
+        result = any_image_decode((const uint8_t *)file, bytes, &image, &error);
+        if (result == VP_ERR_UNSUPPORTED && strstr(error.text, "libwebp is not installed")) check_skip(pictures[i].name, "libwebp is not installed");
+        else if (CHECK(result == VP_OK && image.width_px == pictures[i].width && image.height_px == pictures[i].height)) {
+            CHECK(wanted_bytes == (size_t)image.width_px * (size_t)image.height_px * 3 && !memcmp(image.rgb, wanted, wanted_bytes));
+            CHECK(any_image_size((const uint8_t *)file, bytes, &width, &height, NULL) == VP_OK && width == image.width_px && height == image.height_px);
+            vp_image_free(&image);
+            CHECK(any_image_decode((const uint8_t *)file, bytes * 2 / 3, &image, &error) == VP_ERR_FORMAT);
+        }
+        free(file);
+        free(wanted);
+    }
+    check_case("sweep: a TIFF picture is a failed sample, with a hint");
+    put_file("/tiff.jsonl", "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"t0.tif\"}\n");
+    CHECK_INT(cli("data --image_dir tests/golden/datasets/pictures %F/tiff.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "TIFF pictures are not decoded: convert them to PNG"));
+}
+/* the result file of the sweep, whatever its configuration is called */
+static const char *only_result(void) {
+    static char path[700];
+    DIR *folder_of = opendir(in_folder("swept"));
+    struct dirent *entry;
+    while (folder_of && (entry = readdir(folder_of)) != NULL)
+        if (strstr(entry->d_name, ".json") && !strstr(entry->d_name, "journal")) snprintf(path, sizeof path, "%s/swept/%s", folder, entry->d_name);
+    if (folder_of) closedir(folder_of);
+    return path;
+}
+static void test_sweep(void) {
+    static const char command[] = "sweep --synthetic tiny --tier_list low --max_new_tokens 2 --num_samples 9 --num_runs_per_sample 1 --threads 1 "
+                                  "--num_active_blocks_list 2 --top_k_list 2 --quiet --output_dir %F/swept --data ";
+    char line[600];
+    document d;
+    uint32_t rows;
+    int ok = 0, failed = 0;
+    check_case("sweep --data: rows of a table, a row that is damaged, a row with two pictures");
+    put_file("/rows.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"What?\"}]}\nnot JSON\n{\"messages\": [{\"role\": \"user\", \"content\": ["
+             "{\"type\": \"image_url\", \"image_url\": {\"url\": \"file://a.png\"}}, {\"type\": \"image_url\", \"image_url\": {\"url\": \"file://a.png\"}}]}]}\n");
+    snprintf(line, sizeof line, "%s%s", command, "%F/rows.jsonl");
+    cli(line);
+    CHECK(last.code == 0 || last.code == 1);
+    if (!CHECK(load(&d, only_result()))) return;
+    rows = member(&d, 0, "per_sample_results");
+    for (uint32_t i = rows + 1; i < d.nodes[rows].end; i = d.nodes[i].end) {
+        ok += is(&d, member(&d, i, "status"), "ok");
+        failed += is(&d, member(&d, i, "status"), "failed");
+    }
+    CHECK_INT(ok, 1);
+    CHECK_INT(failed, 2);
+    unload(&d);
+}
+int main(void) {
+    int shared;
+    if (!command_begin("data")) return 1;
+    shared = has_shared();
+    test_formats(shared);
+    test_parquet();
+    test_parquet_order();
+    test_hostile();
+    test_references();
+    test_columns();
+    test_errors();
+    test_output();
+    test_scores(shared);
+    test_groups();
+    test_answers();
+    test_names();
+    test_small();
+    test_pictures();
+    test_sweep();
+    return command_end("test_data");
+}
