@@ -163,7 +163,7 @@ $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 $(B)/cli/%.o: cli/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) $(CLI_FLAGS) -Wmissing-prototypes -fopenmp $(DEPENDENCIES) -c $< -o $@
-# the guides as arrays of lines; cli/help/guide.h declares them. The line {terms} becomes two for each term of cli/base/metrics.h.
+# the guides as arrays of lines; cli/help/guide.h declares them. The line {terms} becomes two for each term of cli/results/metrics.h.
 $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
 	@{ echo '#include "help/guide.h"'; echo '#include "results/fields.h"'; echo '#include "results/knobs.h"'; \
@@ -177,7 +177,7 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 	echo 'const struct guide GUIDES[] = {'; \
 	for guide in $(GUIDES); do name=$$(basename $$guide .txt); echo "{\"$$name\", $${name}_lines, sizeof $${name}_lines / sizeof *$${name}_lines},"; done; \
 	echo '{NULL, NULL, 0}};'; } >$@
-$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/base/metrics.h cli/results/fields.h cli/results/knobs.h | $(PROBED)
+$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/results/metrics.h cli/results/fields.h cli/results/knobs.h | $(PROBED)
 	@echo "cc  $(GUIDES)"
 	@$(CC) $(HEADER_FLAGS) -c $< -o $@
 # the pages' style sheets and scripts as arrays of lines, page.css as PAGE_CSS; cli/page/page.h declares them

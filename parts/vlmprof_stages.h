@@ -50,7 +50,7 @@ VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason h
  * A new stage needs its name here, in the place where it runs, and a vk_end_stage behind its work in the models that
  * have it (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c, PREPROCESS and DETOK at the
  * caller, on the host. Sums over neighbours take a stage in by its place: VIT to CONNECTOR is the vision time, EMBED to
- * SAMPLE the prefill (cli/base/metrics.c, which also says which stages are the host's). PRUNE is in neither: it is what
+ * SAMPLE the prefill (cli/results/metrics.c, which also names the host's stages). PRUNE is in neither: it is what
  * choosing and merging image tokens costs, wherever a method does that, between other stages or inside VIT and
  * PREFILL; those are then the sum of their pieces. */
 #define VP_STAGES(X) \

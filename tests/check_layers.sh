@@ -37,6 +37,10 @@ parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_conf
 parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
+cli/results/metrics.:       vlmprof.h vlmprof_stages vlmprof_analysis vlmprof_chat cli/base/ cli/results/metrics.h
+cli/results/result_read.:   vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_noise cli/base/ cli/results/
+cli/results/result_:        subjects cli/base/ cli/results/ cli/score/ cli/server/ cli/measure/ cli/sweep/journal.h
+cli/results/reference_layout.: vlmprof.h vlmprof_file cli/base/ cli/results/
 cli/results/:               vlmprof.h vlmprof_noise cli/base/ cli/results/
 cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h cli/model/other_image.h
 cli/model/other_image.:     vlmprof.h vlmprof_image cli/base/ cli/model/other_image.h
@@ -48,30 +52,31 @@ cli/formats/:               vlmprof.h vlmprof_file vlmprof_unicode cli/base/ cli
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/results/ cli/model/image.h cli/tile/ cli/server/
+cli/measure/noise.:         vlmprof.h vlmprof_noise cli/base/ cli/measure/noise.h
 cli/measure/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/
-cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/formats/ cli/dataset/
+cli/data/:                  vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/formats/ cli/data/
 cli/profile/profile_page.c: subjects cli/base/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h cli/page/flame_page.h
 cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/
-cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/dataset/ cli/sweep/
+cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/
 cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
-cli/load/:                  subjects cli/base/ cli/results/ cli/score/ cli/measure/record.h cli/server/ cli/dataset/ cli/load/
-cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/results/ cli/report/
+cli/load/:                  subjects cli/base/ cli/results/ cli/score/ cli/measure/record.h cli/server/ cli/data/ cli/load/
+cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/results/ cli/report/ cli/measure/noise.h
 cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
-cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
+cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/ cli/results/metrics.h cli/results/result_read.h cli/measure/noise.h
 cli/commands/commands.h:    cli/base/
 cli/commands/best_objective.: subjects rooms cli/commands/best_objective.h
 cli/commands/command_best.c: subjects rooms cli/commands/commands.h cli/commands/best_objective.h
 cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h
 cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
 cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
-cli/commands/command_ask.: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
+cli/commands/command_ask.:  subjects rooms cli/commands/commands.h cli/commands/command_ask.h
 cli/commands/:              subjects rooms cli/commands/commands.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/measure/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several
     sed -E -f <(
         echo 's#\bsubjects\b#vlmprof.h parts/vlmprof_ parts/lib/vlmprof_#g'
-        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/formats/ cli/dataset/ cli/sweep/ cli/load/ cli/report/ cli/page/#g'
+        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/formats/ cli/data/ cli/sweep/ cli/load/ cli/report/ cli/page/#g'
         for path in parts/vlmprof_*.h parts/lib/vlmprof_*.h; do
             name=${path##*/}
             echo "s#(^| )${name%.h}( |\$)#\\1$path\\2#g"
@@ -91,12 +96,13 @@ cli/help/:                    $engine
 cli/server/:                  $engine
 cli/report/:                  $engine
 cli/page/:                    $engine
+cli/measure/noise.:           $engine
 cli/measure/record.:          $engine
 cli/sweep/journal.:           $engine
 cli/sweep/ranks.:             $engine
-cli/sweep/reference_layout.:  $engine
-cli/sweep/result_gather.:     $engine
-cli/sweep/result_write.:      $engine
+cli/results/reference_layout.:  $engine
+cli/results/result_gather.:     $engine
+cli/results/result_write.:      $engine
 cli/commands/command_best.:    $engine
 cli/commands/command_compare.: $engine
 cli/commands/command_fit.:     $engine

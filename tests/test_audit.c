@@ -2,9 +2,9 @@
  * a server of this test that counts by a rule it is told: the model's name says which, "qwen2-vl,max_pixels=1003520,offset=2,ignore". */
 #define _POSIX_C_SOURCE 200809L
 #include "base/options.h"
-#include "server/audit.h"
-#include "server/corners.h"
-#include "server/scene.h"
+#include "server/checks/audit.h"
+#include "server/checks/corners.h"
+#include "server/checks/scene.h"
 #include "support/check.h"
 #include "support/hostile_server.h"
 #include "support/program.h"

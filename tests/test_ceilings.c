@@ -4,9 +4,9 @@
 #include <stdint.h>
 static int64_t time_ns;
 #define VLMPROF_IMPLEMENTATION
-#include "vlmprof.h"
 #include "engine/engine_internal.h"
 #include "support/check.h"
+#include "vlmprof.h"
 
 enum { MIB = 1 << 20, BORROWED = 256 * MIB, MS = 1000000 };
 

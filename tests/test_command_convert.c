@@ -2,10 +2,10 @@
 /* test_command_convert.c: convert as a program: the same answers from every form of a model, refusals, what a stop leaves.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/command.h"
 #include "support/scan.h"
 #include "support/texts.h"
+#include "vlmprof.h"
 
 /* ----------------------------------------------------------------------------------------------------------------- convert */
 static int same_files(const char *a, const char *b) {

@@ -1,10 +1,10 @@
 /* test_command_info.c: info as a program: this machine, checkpoints.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/command.h"
 #include "support/scan.h"
 #include "support/texts.h"
+#include "vlmprof.h"
 
 /* ------------------------------------------------------------------------------------------------------- info and selftest */
 /* Bytes of a line of /proc/meminfo, -1 where the system has none. */

@@ -3,9 +3,9 @@
 #define _GNU_SOURCE
 #include "support/queue_server.h"
 
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/program.h"
+#include "vlmprof.h"
 
 static struct queue_server server;
 static char command[600]; /* the options that all runs have */

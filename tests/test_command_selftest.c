@@ -1,9 +1,9 @@
 /* test_command_selftest.c: selftest as a program.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/command.h"
 #include "support/scan.h"
+#include "vlmprof.h"
 
 static void test_selftest(void) {
     document d, machine;

@@ -1,9 +1,9 @@
 /* test_command_tile.c: tile as a program: tilings against the goldens, forms of output, refusals.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/command.h"
 #include "support/scan.h"
+#include "vlmprof.h"
 
 /* ----------------------------------------------------------------------------------------------------------------- tile */
 typedef struct table { char *text; const char *head, *next; } table;

@@ -1,9 +1,9 @@
 /* test_command_tokenize.c: tokenize as a program: text and ids, lines of JSON, prompts of the data sets.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/command.h"
 #include "support/scan.h"
+#include "vlmprof.h"
 
 /* ------------------------------------------------------------------------------------------------------------- tokenize */
 static void test_tokenize(void) {

@@ -1,13 +1,13 @@
 /* test_data.c: data as it lies on disks: each format against what the tools make of it, each score against theirs, hostile files.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "formats/cells.h"
 #include "formats/picture_header.h"
 #include "formats/sha256.h"
 #include "formats/table.h"
 #include "model/other_image.h"
 #include "support/command.h"
+#include "vlmprof.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * Includes the room for its inner parts, and runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
-#include "cli/dataset/dataset.c"
+#include "cli/data/dataset.c"
 #include "commands/commands.h"
 #include "support/command.h"
 #include "support/scan.h"

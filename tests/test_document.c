@@ -1,7 +1,7 @@
 /* test_document.c: documents as text and as Markdown, whole texts compared; numbers as text at each limit of their form; CSV. */
 #define _POSIX_C_SOURCE 200809L
-#include "base/document.h"
 #include "base/console.h"
+#include "base/document.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"

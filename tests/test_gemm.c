@@ -4,8 +4,8 @@
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 
-#include "vlmprof_kernels.cu"
 #include "engine/weights.h"
+#include "vlmprof_kernels.cu"
 
 #include "support/check.h"
 

@@ -4,9 +4,9 @@
  * Places are spread over the life of the command: some, four times as many with VLMPROF_TEST_ALL=1, all with INJECT_ALL=1. Runs $B/tests/vlmprof-hooks with
  * $B/tests/fault_injector.so. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "fault_injector.h"
 #include "support/command.h"
+#include "vlmprof.h"
 
 #define IMAGE "tests/golden/images/img-200x150.png "
 #define SHORT "--max_new_tokens 2 --threads 1 --gemm plain "

@@ -1,12 +1,12 @@
 /* test_journal.c: what a journal's lines become when they are read back: heads, samples, points, sessions, timed kernels; torn and damaged lines;
  * a grid that grew; several files. And a journal that is written: whole lines, what does not fit is taken back, locks. */
 #define _POSIX_C_SOURCE 200809L
-#include "sweep/journal.h"
 #include "base/console.h"
 #include "base/files.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
+#include "sweep/journal.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,8 +1,8 @@
 /* test_json_stream.c: one JSON object read through a window: what a visitor sees and where, texts longer than the window, each way to be wrong with
  * its place; sources that are files, pipes and files that changed. */
 #define _POSIX_C_SOURCE 200809L
-#include "base/json_stream.h"
 #include "base/json.h"
+#include "base/json_stream.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include <sys/wait.h>

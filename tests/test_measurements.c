@@ -1,10 +1,10 @@
 /* test_measurements.c: result files, made up in memory, to the requests and times of a latency model: which samples count, what is left of T_total,
  * the noise of the means, warnings, and files that do not go together. */
 #define _POSIX_C_SOURCE 200809L
-#include "report/measurements.h"
 #include "base/console.h"
 #include "commands/commands.h"
 #include "report/estimator.h"
+#include "report/measurements.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"

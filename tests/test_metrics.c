@@ -1,5 +1,5 @@
 /* test_metrics.c: the numbers of a pass from made-up time stamps: each stage has another power of two, so a sum tells which stages are in it. */
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "support/check.h"
 
 enum { MS = 1000000 };

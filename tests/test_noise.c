@@ -2,7 +2,7 @@
  * its JSON and its words. Nothing depends on what this machine does; its own files are read once, to see that they can be. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
-#include "base/noise.h"
+#include "measure/noise.h"
 #include "results/fields.h"
 #include "support/check.h"
 #include "support/folder.h"

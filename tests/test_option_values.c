@@ -4,12 +4,12 @@
  * each option, the next one of the list for the next option, with VLMPROF_TEST_ALL=1 all of them. A new option is covered when its command is; a new
  * command needs a row in BASE. Runs $PROGRAM (default ./vlmprof) inside a temporary folder, so that odd names of outputs land there. */
 #define _DEFAULT_SOURCE 1
-#include "vlmprof.h"
 #include "base/options.h"
 #include "commands/commands.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/hostile_server.h"
+#include "vlmprof.h"
 
 #include <errno.h>
 #include <fcntl.h>

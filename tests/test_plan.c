@@ -1,7 +1,7 @@
 /* test_plan.c: the plan of a sweep in this process: its grid and file names in their order, the longest request, layouts of a configuration, what the
  * fingerprint goes by, and lists that are refused. */
 #define _POSIX_C_SOURCE 200809L
-#include "dataset/plan.h"
+#include "data/plan.h"
 #include "base/console.h"
 #include "commands/commands.h"
 #include "support/check.h"

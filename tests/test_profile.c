@@ -1,9 +1,9 @@
 /* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler, whose own numbers stand beside it, on hand-made traces
  * with known answers and on damaged ones. PROGRAM names the program (default ./vlmprof). */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/program.h"
+#include "vlmprof.h"
 
 /* ---- CSV */
 enum { CELLS_MAX = 40 };

@@ -1,7 +1,7 @@
 /* test_provenance.c: options of each kind as JSON, versions, a made-up GPU and its clocks, whole texts compared. */
 #define _POSIX_C_SOURCE 200809L
-#include "measure/provenance.h"
 #include "base/json.h"
+#include "measure/provenance.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"

@@ -1,11 +1,11 @@
 /* test_ranks.c: journals of several processes: their names, which are read and in what order, which are missing and why, and which are no parts of one
  * sweep. */
 #define _POSIX_C_SOURCE 200809L
-#include "sweep/ranks.h"
 #include "base/console.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
+#include "sweep/ranks.h"
 #include <fcntl.h>
 #include <sys/wait.h>
 

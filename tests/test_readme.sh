@@ -121,7 +121,7 @@ for guide in cli/guides/*.txt; do
 done
 "$PROGRAM" help definitions >"$work/printed"
 check "definitions say what TPOT is, once" [ "$(grep -A1 '^  T_decode_per_token$' "$work/printed" | grep -c 'TPOT, time per output token') $(grep -c 'time per output token' "$work/printed")" = "1 1" ]
-for key in $(grep -ohE 'ROW\("[A-Za-z_]+"' cli/base/metrics.h | cut -d'"' -f2); do
+for key in $(grep -ohE 'ROW\("[A-Za-z_]+"' cli/results/metrics.h | cut -d'"' -f2); do
     check "definitions have $key" grep -qE "^  $key$" "$work/printed"
 done
 for option in $(grep -ohE -e '--[a-z][a-z_]+' cli/guides/*.txt | sort -u); do

@@ -1,6 +1,6 @@
 /* test_result.c: result codes and texts are pinned, errors are cut safely, the arena never hands out what it does not have. */
-#include "vlmprof.h"
 #include "support/check.h"
+#include "vlmprof.h"
 
 static void test_texts(void) {
     static const struct { vp_result code; int value; const char *text; } pinned[] = {

@@ -1,8 +1,8 @@
 /* test_sampler.c: random draws are numpy's, number for number (golden/sampler), the choice of blocks is the experiments',
  * grids visit what they state, shards share out everything once, ranks come from the environment with its traps. */
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/scan.h"
+#include "vlmprof.h"
 
 static char *golden_text(const char *relative) {
     char *text = check_read(check_golden(relative), NULL);

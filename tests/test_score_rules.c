@@ -1,9 +1,9 @@
 /* test_score_rules.c: score and rescore as programs: each rule against the goldens; metrics of a sweep.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
 #include "support/command.h"
 #include "support/scan.h"
+#include "vlmprof.h"
 
 /* ---------------------------------------------------------------------------------------------------- score and rescore */
 /* the same value: numbers within the tolerance (relative, absolute below 1) */

@@ -5,9 +5,9 @@
  * Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files lie in a temporary folder.
  * SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
 #define _GNU_SOURCE 1
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/folder.h"
+#include "vlmprof.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

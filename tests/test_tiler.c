@@ -1,8 +1,8 @@
 /* test_tiler.c: tilings, sizes, token counts and index maps are the reference's (golden/tiling, golden/preprocess), in every column; the rules
  * are compared with plain slow versions of themselves on random sizes; each refusal is provoked and leaves its outputs alone. */
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/scan.h"
+#include "vlmprof.h"
 
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 enum { FIELDS = 32, NONE = -999999 };

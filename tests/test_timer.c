@@ -1,9 +1,9 @@
 /* test_timer.c: the clock moves forward; sums, means, deviations and percentiles are numpy's, bit for bit (golden/stats); intervals, outliers,
  * the stop rule and what a sample size resolves against scipy, other ways to the same number, and simulation. */
 #define VLMPROF_IMPLEMENTATION
-#include "vlmprof.h"
 #include "support/check.h"
 #include "support/scan.h"
+#include "vlmprof.h"
 
 /* equal as numbers of the same bits; zero of any sign is zero */
 static int same(double got, double want) {

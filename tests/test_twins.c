@@ -1,7 +1,7 @@
 /* test_twins.c: the search for a text with exactly so many prompt tokens, against made-up tokenizers; pairs of times; and `run --twins` against a
  * server that takes 40 ms longer for an image, and one that takes no longer. */
 #define _GNU_SOURCE
-#include "server/twins.h"
+#include "server/checks/twins.h"
 
 #include "support/check.h"
 #include "support/hostile_server.h"

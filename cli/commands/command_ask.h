@@ -3,9 +3,9 @@
 #ifndef VLMPROF_CLI_COMMAND_ASK_H
 #define VLMPROF_CLI_COMMAND_ASK_H
 #include "base/options.h"
+#include "server/checks/twin_pairs.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
-#include "server/twin_pairs.h"
 
 /* Rows of one question, to the engine or to a server. */
 #define OPTION_PROMPT {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"}

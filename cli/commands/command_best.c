@@ -5,7 +5,6 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/metrics.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/best_objective.h"
@@ -13,7 +12,8 @@
 #include "report/pruning.h"
 #include "report/report.h"
 #include "report/report_text.h"
-#include "report/result_read.h"
+#include "results/metrics.h"
+#include "results/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 

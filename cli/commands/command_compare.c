@@ -5,16 +5,16 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/metrics.h"
-#include "base/noise.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
 #include "load/load_compare.h"
 #include "load/load_result.h"
+#include "measure/noise.h"
 #include "report/accuracy.h"
 #include "report/report.h"
-#include "report/result_read.h"
+#include "results/metrics.h"
+#include "results/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
@@ -486,7 +486,7 @@ static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", 
 #define VERDICT "verdict: " /* begins the last line */
 
 /* Worse is red, better green, open yellow; what stayed the same has no colour. */
-static enum console_color color_of_saying(const char *text) {
+static enum console_color color_of_verdict(const char *text) {
     static const enum console_color colors[SAYS_COUNT] = {COLOR_RED,   COLOR_RED,   COLOR_YELLOW,
                                                           COLOR_GREEN, COLOR_GREEN, COLOR_END};
     if (!strncmp(text, VERDICT, strlen(VERDICT))) text += strlen(VERDICT);
@@ -498,7 +498,7 @@ static enum console_color color_of_saying(const char *text) {
 }
 
 /* The library's FASTER means that B is lower, which is worse for an accuracy. */
-static int saying_of(const struct compared_row *row, const vp_comparison *comparison) {
+static int verdict_of(const struct compared_row *row, const vp_comparison *comparison) {
     if (row->is_noisy) return SAYS_INCONCLUSIVE;
     switch (comparison->verdict) {
     case VP_VERDICT_SLOWER: return is_latency(row->which) ? SAYS_SLOWER : SAYS_BETTER;
@@ -512,25 +512,25 @@ static const char *why_open(const struct compared_row *row) {
     return row->reason ? row->reason : row->is_noisy ? "not quiet" : NULL;
 }
 /* All comparisons together. */
-struct saying {
-    int verdict;              /* SAYS_* */
+struct verdict {
+    int worst;              /* SAYS_* */
     size_t count[SAYS_COUNT]; /* of comparisons */
     size_t more;              /* samples more that would settle the inconclusive ones; 0: not known, or none is */
 };
-static struct saying overall_saying(const struct comparison_job *job) {
-    struct saying saying = {SAYS_SAME, {0}, 0};
+static struct verdict overall_verdict(const struct comparison_job *job) {
+    struct verdict verdict = {SAYS_SAME, {0}, 0};
     int is_known = 1;
     for (size_t i = 0; i < job->count; i++) {
-        const int says = saying_of(&job->rows[i], &job->verdicts[i]);
+        const int says = verdict_of(&job->rows[i], &job->verdicts[i]);
         size_t needed = job->rows[i].needed, there = job->verdicts[i].count;
-        saying.count[says]++;
-        if (says < saying.verdict) saying.verdict = says;
+        verdict.count[says]++;
+        if (says < verdict.worst) verdict.worst = says;
         if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not quiet a machine */
         if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan thought that these would do */
-        else if (needed - there > saying.more) saying.more = needed - there;
+        else if (needed - there > verdict.more) verdict.more = needed - there;
     }
-    if (!is_known) saying.more = 0;
-    return saying;
+    if (!is_known) verdict.more = 0;
+    return verdict;
 }
 static void write_comparison(struct document *document, const struct comparison_job *job) {
     struct text_list *list;
@@ -571,8 +571,8 @@ static void write_comparison(struct document *document, const struct comparison_
             text_list_add(list, "%+.2f [%+.2f, %+.2f]", 100 * comparison->estimate, 100 * comparison->low,
                           100 * comparison->high);
         CELLS(list, is_latency(row->which) ? "%" : "points", number_whole(comparison->count).text);
-        if (why_open(row)) text_list_add(list, "%s: %s", SAYS[saying_of(row, comparison)], why_open(row));
-        else text_list_add(list, "%s", SAYS[saying_of(row, comparison)]);
+        if (why_open(row)) text_list_add(list, "%s: %s", SAYS[verdict_of(row, comparison)], why_open(row));
+        else text_list_add(list, "%s", SAYS[verdict_of(row, comparison)]);
     }
 }
 static void write_plan(struct document *document, const struct comparison_job *job) {
@@ -613,53 +613,53 @@ static void put_comparison(vp_json_writer *writer, const struct compared_row *ro
         KEY("independent_pairs", (double)comparison->count / (row->correlation_time > 1 ? row->correlation_time : 1)),
         KEY("difference", comparison->estimate), KEY_RANGE("difference_interval", comparison->low, comparison->high),
         KEY("p_difference", comparison->p_difference), KEY("p_equivalence", comparison->p_equivalence),
-        KEY("verdict", SAYS[saying_of(row, comparison)]), KEY("reason", why_open(row)), /* null: the interval decides */
+        KEY("verdict", SAYS[verdict_of(row, comparison)]), KEY("reason", why_open(row)), /* null: by the interval */
         KEY_KNOWN("samples_needed", row->needed, row->needed), END_OBJECT);
 }
-static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, const struct saying *saying) {
+static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, const struct verdict *verdict) {
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-1"), KEY("a", job->options->operands[0]),
         KEY("b", job->options->operands[1]), KEY_TEXTS("warnings", &job->warnings), KEY("margin", job->margin),
         KEY("accuracy_margin", job->accuracy_margin), KEY("alpha", COMPARE_ALPHA), KEY("adjustment", "holm"),
-        KEY("verdict", SAYS[saying->verdict]), KEY_BOOL("worse", saying->verdict <= SAYS_WORSE),
-        /* null: not known, or nothing is inconclusive */ KEY_KNOWN("more_samples_needed", saying->more, saying->more),
+        KEY("verdict", SAYS[verdict->worst]), KEY_BOOL("worse", verdict->worst <= SAYS_WORSE),
+        /* null: not known, or none is inconclusive */ KEY_KNOWN("more_samples_needed", verdict->more, verdict->more),
         KEY_ARRAY("comparisons"));
     for (size_t i = 0; i < job->count; i++) put_comparison(writer, &job->rows[i], &job->verdicts[i]);
     PUT(writer, END_ARRAY, END_OBJECT);
 }
 /* The last lines: how many say what, what would settle the rest, and the verdict. */
-static void write_saying(struct document *document, const struct comparison_job *job, const struct saying *saying) {
+static void write_verdict(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
     struct text_buffer counts = {NULL, 0, 0};
     for (int says = 0; says < SAYS_COUNT; says++) {
-        if (!saying->count[says]) continue;
-        text_add_format(&counts, "%s%zu %s", counts.bytes ? ", " : "", saying->count[says], SAYS[says]);
+        if (!verdict->count[says]) continue;
+        text_add_format(&counts, "%s%zu %s", counts.bytes ? ", " : "", verdict->count[says], SAYS[says]);
     }
     document_text(document, BLOCK_HEADING, "%zu comparisons: %s", job->count, counts.data);
-    if (saying->count[SAYS_INCONCLUSIVE] && saying->more)
+    if (verdict->count[SAYS_INCONCLUSIVE] && verdict->more)
         document_text(document, BLOCK_LINE,
                       "at least %zu samples more would settle what is inconclusive, if their spread is that of these",
-                      saying->more);
-    else if (saying->count[SAYS_INCONCLUSIVE])
+                      verdict->more);
+    else if (verdict->count[SAYS_INCONCLUSIVE])
         document_text(document, BLOCK_LINE,
                       "how many samples more would settle it is not known: a difference lies near the margin, or has "
                       "no spread to plan by");
-    document_text(document, BLOCK_HEADING, VERDICT "%s", SAYS[saying->verdict]);
+    document_text(document, BLOCK_HEADING, VERDICT "%s", SAYS[verdict->worst]);
     free(counts.data);
 }
 /* Prints the comparison. Returns the exit code of the command. */
 static int print_comparison(const struct comparison_job *job) {
-    const struct saying saying = overall_saying(job);
-    int fails = saying.verdict <= SAYS_WORSE
-                || (saying.verdict == SAYS_INCONCLUSIVE && is_given(job->options, "fail_on_unsure")), code;
+    const struct verdict verdict = overall_verdict(job);
+    int fails = verdict.worst <= SAYS_WORSE
+                || (verdict.worst == SAYS_INCONCLUSIVE && is_given(job->options, "fail_on_unsure")), code;
     if (is_given(job->options, "json")) {
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-        put_comparisons(&writer, job, &saying);
+        put_comparisons(&writer, job, &verdict);
         code = json_end(&writer);
     } else {
-        struct document document = {NULL, 0, color_of_saying};
+        struct document document = {NULL, 0, color_of_verdict};
         write_comparison(&document, job);
         if (is_given(job->options, "plan")) write_plan(&document, job);
-        write_saying(&document, job, &saying);
+        write_verdict(&document, job, &verdict);
         code = print_document(&document);
         document_free(&document);
     }

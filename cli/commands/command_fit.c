@@ -13,8 +13,8 @@
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "report/model_file.h"
-#include "report/result_read.h"
 #include "report/server_law.h"
+#include "results/result_read.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>

@@ -7,10 +7,10 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "results/reference_layout.h"
+#include "results/result_write.h"
 #include "sweep/journal.h"
 #include "sweep/ranks.h"
-#include "sweep/reference_layout.h"
-#include "sweep/result_write.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 

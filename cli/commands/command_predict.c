@@ -11,7 +11,7 @@
 #include "commands/predict_server.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"

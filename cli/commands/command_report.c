@@ -15,7 +15,7 @@
 #include "report/report_data.h"
 #include "page/report_page.h"
 #include "report/report_text.h"
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "vlmprof.h"
 
 #include <stdio.h>

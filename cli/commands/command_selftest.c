@@ -4,7 +4,7 @@
 #include "base/console.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"

@@ -5,11 +5,11 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "dataset/plan.h"
+#include "data/plan.h"
 #include "measure/input.h"
 #include "model/model.h"
 #include "measure/engine.h"
@@ -20,7 +20,7 @@
 #include "profile/profiler.h"
 #include "sweep/ranks.h"
 #include "server/endpoint.h"
-#include "sweep/result_write.h"
+#include "results/result_write.h"
 #include "sweep/served_point.h"
 #include "sweep/sweep_point.h"
 #include "vlmprof.h"
@@ -34,8 +34,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Who reads the values: dataset/dataset.c those of the data and the drawing of samples; dataset/plan.c the grid's;
- * dataset/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c, what --plan needs; request/model.c
+/* Who reads the values: data/dataset.c those of the data and the drawing of samples; data/plan.c the grid's;
+ * data/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c, what --plan needs; request/model.c
  * those of the model and the device; sweep/sweep_point.c timing, progress and points that failed before;
  * profile/profile.c those of --use_profiler; this file the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
@@ -466,7 +466,7 @@ static void sweep_free(struct sweep *sweep) {
     model_free(&sweep->model);
     summaries_free(&sweep->results);
     free(sweep->scratch.nodes);
-    free(sweep->held.data);
+    free(sweep->pending.data);
 }
 static int run_command(const struct options *options) {
     struct sweep sweep;

@@ -2,7 +2,7 @@
  * A loaded data set comes in; bodies that can be sent at once come out. */
 #ifndef VLMPROF_CLI_LOAD_BODIES_H
 #define VLMPROF_CLI_LOAD_BODIES_H
-#include "dataset/dataset.h"
+#include "data/dataset.h"
 #include "load/load_run.h"
 #include "server/knobs.h"
 

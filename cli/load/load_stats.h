@@ -2,8 +2,8 @@
  * Records come in; percentiles, shares and rates with their intervals come out. */
 #ifndef VLMPROF_CLI_LOAD_STATS_H
 #define VLMPROF_CLI_LOAD_STATS_H
-#include "base/metrics.h"
 #include "load/load_run.h"
+#include "results/metrics.h"
 #include "vlmprof_load.h"
 
 /* Latencies of a request, in ms. From the time at which it was due: what a user waits; from the send: what the server

@@ -1,7 +1,7 @@
 /* dump.h: what a request held on the way, as NumPy files. A request that ran comes in; files go out. */
 #ifndef VLMPROF_CLI_DUMP_H
 #define VLMPROF_CLI_DUMP_H
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "model/model.h"
 #include "measure/engine.h"
 #include "vlmprof_engine.h"

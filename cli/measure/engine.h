@@ -3,7 +3,7 @@
 #ifndef VLMPROF_CLI_MEASURE_ENGINE_H
 #define VLMPROF_CLI_MEASURE_ENGINE_H
 #include "base/memory.h"
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "model/model.h"
 #include "measure/prune.h"
 #include "vlmprof.h"

@@ -2,7 +2,7 @@
  * Functions return 0 or an exit code after a message on stderr, unless they say otherwise. */
 #ifndef VLMPROF_CLI_INPUT_H
 #define VLMPROF_CLI_INPUT_H
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "model/model.h"
 #include "measure/record.h"
 #include "measure/engine.h"

@@ -4,7 +4,7 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
-#include "base/noise.h"
+#include "measure/noise.h"
 #include "measure/provenance.h"
 #include "results/fields.h"
 #include "vlmprof_stages.h"

@@ -3,8 +3,8 @@
 #ifndef VLMPROF_CLI_MEASURE_H
 #define VLMPROF_CLI_MEASURE_H
 #include "base/memory.h"
-#include "base/metrics.h"
 #include "base/options.h"
+#include "results/metrics.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_noise.h"

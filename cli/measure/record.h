@@ -3,9 +3,9 @@
 #ifndef VLMPROF_CLI_RECORD_H
 #define VLMPROF_CLI_RECORD_H
 #include "base/json.h"
-#include "base/metrics.h"
 #include "results/fields.h"
 #include "results/knobs.h"
+#include "results/metrics.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_prompt.h"

@@ -4,10 +4,10 @@
 
 #include "base/console.h"
 #include "base/document.h"
-#include "base/metrics.h"
 #include "page/flame_data.h"
 #include "page/page.h"
 #include "page/plot.h"
+#include "results/metrics.h"
 
 #include <math.h>
 #include <stdio.h>

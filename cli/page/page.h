@@ -3,7 +3,7 @@
 #ifndef VLMPROF_CLI_PAGE_H
 #define VLMPROF_CLI_PAGE_H
 #include "base/memory.h"
-#include "report/result_read.h"
+#include "results/result_read.h"
 
 /* Adds markup: numbers and our own words, never a text of a file. At most LINE_BYTES at a time. */
 void page_add(struct text_buffer *out, const char *format, ...);

@@ -2,10 +2,10 @@
 #include "page/page_latency.h"
 
 #include "base/document.h"
-#include "base/metrics.h"
 #include "page/page.h"
 #include "page/plot.h"
 #include "report/report_text.h"
+#include "results/metrics.h"
 #include "vlmprof_stages.h"
 
 #include <math.h>

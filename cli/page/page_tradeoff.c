@@ -2,10 +2,10 @@
 #include "page/page_tradeoff.h"
 
 #include "base/document.h"
-#include "base/metrics.h"
 #include "page/page.h"
 #include "page/plot.h"
 #include "report/report_text.h"
+#include "results/metrics.h"
 #include "vlmprof_analysis.h"
 
 #include <math.h>

@@ -5,15 +5,15 @@
 #include "page/report_page.h"
 
 #include "base/document.h"
-#include "base/metrics.h"
-#include "base/noise.h"
+#include "measure/noise.h"
 #include "page/page.h"
 #include "page/page_latency.h"
 #include "page/page_prediction.h"
 #include "page/page_tradeoff.h"
 #include "page/plot.h"
 #include "report/report_text.h"
-#include "report/result_read.h"
+#include "results/metrics.h"
+#include "results/result_read.h"
 
 #include <math.h>
 #include <stddef.h>

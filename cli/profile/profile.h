@@ -3,7 +3,7 @@
  * exit code, after a message on stderr. */
 #ifndef VLMPROF_CLI_PROFILE_H
 #define VLMPROF_CLI_PROFILE_H
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "base/options.h"
 #include "measure/input.h"
 #include "measure/engine.h"

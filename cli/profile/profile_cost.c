@@ -3,7 +3,7 @@
 
 #include "base/console.h"
 #include "base/json.h"
-#include "base/noise.h"
+#include "measure/noise.h"
 #include "profile/profiler.h"
 
 #include <errno.h>

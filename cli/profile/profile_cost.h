@@ -4,9 +4,9 @@
 #ifndef VLMPROF_CLI_PROFILE_COST_H
 #define VLMPROF_CLI_PROFILE_COST_H
 #include "base/memory.h"
-#include "base/metrics.h"
 #include "base/options.h"
 #include "measure/engine.h"
+#include "results/metrics.h"
 #include "vlmprof.h"
 
 /* No times of stages; stages; every operation; every operation, and a trace. */

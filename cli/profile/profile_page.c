@@ -5,7 +5,7 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
-#include "base/noise.h"
+#include "measure/noise.h"
 #include "page/flame.h"
 #include "page/flame_page.h"
 #include "measure/provenance.h"

@@ -4,11 +4,11 @@
 #ifndef VLMPROF_CLI_PROFILER_H
 #define VLMPROF_CLI_PROFILER_H
 #include "base/memory.h"
-#include "base/metrics.h"
 #include "base/options.h"
 #include "measure/engine.h"
 #include "measure/input.h"
 #include "measure/measure.h"
+#include "results/metrics.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"

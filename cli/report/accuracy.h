@@ -2,7 +2,7 @@
  * Scores of result files come in; a mean, or the mean of paired differences, goes out with its 95 % interval. */
 #ifndef VLMPROF_CLI_ACCURACY_H
 #define VLMPROF_CLI_ACCURACY_H
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 

@@ -1,8 +1,8 @@
 /* decomposition.h: what the time of a request is made of (E1): its stages, and how they grow. */
 #ifndef VLMPROF_CLI_DECOMPOSITION_H
 #define VLMPROF_CLI_DECOMPOSITION_H
-#include "base/metrics.h"
-#include "report/result_read.h"
+#include "results/metrics.h"
+#include "results/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"

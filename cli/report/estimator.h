@@ -5,7 +5,7 @@
 #include "base/document.h"
 #include "base/memory.h"
 #include "report/measurements.h"
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
 

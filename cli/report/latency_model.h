@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "report/model_file.h"
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "vlmprof_latency.h"
 
 /* What a prediction says of requests of its kind, and what a sample's time is of its runs: not the median. */

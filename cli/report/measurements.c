@@ -5,7 +5,7 @@
 #include "report/measurements.h"
 
 #include "base/console.h"
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
 

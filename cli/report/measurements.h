@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "report/latency_model.h"
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "vlmprof_latency.h"
 
 #define ESTIMATOR_SCHEMA "vlmprof-estimator-1"

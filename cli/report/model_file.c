@@ -4,7 +4,7 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 

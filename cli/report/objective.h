@@ -1,7 +1,7 @@
 /* objective.h: which samples of a configuration meet a latency objective (--slo). */
 #ifndef VLMPROF_CLI_OBJECTIVE_H
 #define VLMPROF_CLI_OBJECTIVE_H
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "vlmprof_load.h"
 
 /* What a command line asks for. */

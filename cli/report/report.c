@@ -4,7 +4,7 @@
 #include "report/report.h"
 
 #include "base/json.h"
-#include "base/noise.h"
+#include "measure/noise.h"
 #include "report/pruning.h"
 #include "vlmprof_latency.h"
 

@@ -3,8 +3,8 @@
 #define VLMPROF_CLI_REPORT_H
 #include "base/memory.h"
 #include "report/decomposition.h"
-#include "report/result_read.h"
 #include "report/tradeoff.h"
+#include "results/result_read.h"
 #include "vlmprof.h"
 
 struct report {

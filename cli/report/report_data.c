@@ -3,9 +3,9 @@
 
 #include "base/document.h"
 #include "base/json.h"
-#include "base/metrics.h"
 #include "base/table.h"
-#include "report/result_read.h"
+#include "results/metrics.h"
+#include "results/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
 

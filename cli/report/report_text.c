@@ -2,12 +2,12 @@
 #include "report/report_text.h"
 
 #include "base/memory.h"
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "base/table.h"
 #include "report/front_drawing.h"
 #include "report/report_data.h"
 #include "report/pruning.h"
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
 

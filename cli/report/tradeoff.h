@@ -3,7 +3,7 @@
 #define VLMPROF_CLI_TRADEOFF_H
 #include "base/options.h"
 #include "report/accuracy.h"
-#include "report/result_read.h"
+#include "results/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 

@@ -5,7 +5,7 @@
 #ifndef VLMPROF_CLI_FIELDS_H
 #define VLMPROF_CLI_FIELDS_H
 #include "base/json.h"
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 
@@ -276,7 +276,7 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     POINT_ROWS(ROW, S) \
     AT(S, OBJECT, "twins", twins, "pairs of the image and a text of as many tokens", .of = &TWINS_OBJECT) \
     SESSION_OF_ROWS(ROW, S)
-/* An image's request and a text's with as many prompt tokens: server/twins.h. NaN and -1: see `null`. */
+/* An image's request and a text's with as many prompt tokens: server/checks/twins.h. NaN and -1: see `null`. */
 struct twin_pair {
     double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms;
     int64_t image_tokens, text_tokens, floor_tokens, image_cached, text_cached;
@@ -809,7 +809,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define RUN_KEYS(ROW, AT, ELSE) RUN_ROWS(ROW, AT, 0) SERVED_PASS_ROWS(AT, 0)
 
 /* The numbers of a sample that reports read, each with an array of its own: means over its runs; times are ms. The
- * first are METRIC_*. From COLUMN_STAGE on come the DETAIL_* of each stage: stage_column of report/result_read.h. */
+ * first are METRIC_*. From COLUMN_STAGE on come the DETAIL_* of each stage: stage_column of results/result_read.h. */
 enum {
     COLUMN_NONE, /* a row that reports do not read */
     COLUMN_ACCURACY = METRIC_STAGE,

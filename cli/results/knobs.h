@@ -87,7 +87,7 @@
         .only_varied = 1, .in_name = "prune-", .in_setting = "prune=", .list = "prune_list", .option = "prune", \
         .usual = "none")
 
-/* Those of servers. Their options are a group of their own; dataset/variants.c reads them. */
+/* Those of servers. Their options are a group of their own; data/variants.c reads them. */
 #define KNOB_SERVER_ROWS(ROW) \
     ROW(ENDPOINT, "endpoint", "of a server: its base URL", \
         (), (), no_apply, \

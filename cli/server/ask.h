@@ -2,7 +2,7 @@
  * A question comes in; the body of a request, and later a struct pass_result and its JSON, come out. */
 #ifndef VLMPROF_CLI_ASK_H
 #define VLMPROF_CLI_ASK_H
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "server/endpoint.h"
 #include "server/picture.h"
 #include "vlmprof.h"

@@ -22,7 +22,7 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "base/noise.h"
+#include "measure/noise.h"
 #include "base/json_stream.h"
 #include "sweep/journal_line.h"
 

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "dataset/dataset.h"
+#include "data/dataset.h"
 #include "measure/input.h"
 #include "measure/provenance.h"
 #include "measure/engine.h"
@@ -337,7 +337,7 @@ static int read_journals(const struct options *options, const struct plan *plan,
 }
 
 /* All that --plan prints. */
-struct outlook {
+struct estimate {
     const struct options *options;
     const struct model *model;
     const struct plan *plan;
@@ -356,93 +356,93 @@ static const double PLAN_DISCORDANCE = 0.2;
 enum { PLAN_SAMPLES_ENOUGH = 500 };
 
 /* T_total of one run in ms, the mean over samples: measured, otherwise estimated; NaN: not known. */
-static double configuration_ms(const struct outlook *outlook, size_t index) {
-    const struct forecast *forecast = &outlook->configurations[index];
+static double configuration_ms(const struct estimate *estimate, size_t index) {
+    const struct forecast *forecast = &estimate->configurations[index];
     if (forecast->runs_measured) return forecast->measured_ns / (double)forecast->runs_measured / 1e6;
-    return forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count * outlook->scale / 1e6
+    return forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count * estimate->scale / 1e6
                                                : (double)NAN;
 }
-static int64_t configuration_runs_left(const struct outlook *outlook, size_t index) {
-    const struct forecast *forecast = &outlook->configurations[index];
-    int64_t all = forecast->count * outlook->plan->run_count,
-            closed = forecast->points_closed * outlook->plan->run_count;
+static int64_t configuration_runs_left(const struct estimate *estimate, size_t index) {
+    const struct forecast *forecast = &estimate->configurations[index];
+    int64_t all = forecast->count * estimate->plan->run_count,
+            closed = forecast->points_closed * estimate->plan->run_count;
     int64_t done = forecast->runs_measured > closed ? forecast->runs_measured : closed;
     return done < all ? all - done : 0;
 }
 /* The estimates of all configurations, and how far their times vary over samples. */
-static void estimate_configurations(struct outlook *outlook) {
-    outlook->fewest = SIZE_MAX;
-    outlook->variation = (double)NAN;
-    for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
-        struct forecast *forecast = &outlook->configurations[i];
-        const struct configuration *configuration = &outlook->plan->configurations[i];
+static void estimate_configurations(struct estimate *estimate) {
+    estimate->fewest = SIZE_MAX;
+    estimate->variation = (double)NAN;
+    for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
+        struct forecast *forecast = &estimate->configurations[i];
+        const struct configuration *configuration = &estimate->plan->configurations[i];
         double mean, spread;
-        if (outlook->model)
-            forecast_configuration(outlook->plan, outlook->model, configuration,
-                                   &outlook->rates[configuration->weights_at], forecast);
+        if (estimate->model)
+            forecast_configuration(estimate->plan, estimate->model, configuration,
+                                   &estimate->rates[configuration->weights_at], forecast);
         else forecast_served(configuration, forecast);
-        if (configuration->set->count < outlook->fewest) outlook->fewest = configuration->set->count;
+        if (configuration->set->count < estimate->fewest) estimate->fewest = configuration->set->count;
         if (!forecast->count || !(forecast->ns > 0)) continue;
         mean = forecast->ns / (double)forecast->count;
         spread = sqrt(fmax(0, forecast->squares / (double)forecast->count - mean * mean)) / mean;
-        if (!(spread <= outlook->variation)) outlook->variation = spread;
+        if (!(spread <= estimate->variation)) estimate->variation = spread;
     }
 }
 /* What is measured already, and by which factor it differs from the estimates. Returns 0 or an exit code. */
-static int compare_with_journals(struct outlook *outlook) {
+static int compare_with_journals(struct estimate *estimate) {
     double measured_ns = 0, estimated_ns = 0;
-    int code = read_journals(outlook->options, outlook->plan, outlook->configurations, outlook->note,
-                             sizeof outlook->note);
-    for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
-        const struct forecast *forecast = &outlook->configurations[i];
-        outlook->runs_measured += forecast->runs_measured;
+    int code = read_journals(estimate->options, estimate->plan, estimate->configurations, estimate->note,
+                             sizeof estimate->note);
+    for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
+        const struct forecast *forecast = &estimate->configurations[i];
+        estimate->runs_measured += forecast->runs_measured;
         if (!forecast->runs_measured || !(forecast->ns > 0)) continue;
         measured_ns += forecast->measured_ns;
         estimated_ns += forecast->ns / (double)forecast->count * (double)forecast->runs_measured;
     }
-    outlook->scale = estimated_ns > 0 ? measured_ns / estimated_ns : 1;
+    estimate->scale = estimated_ns > 0 ? measured_ns / estimated_ns : 1;
     return code;
 }
-/* Fills the outlook. Returns 0 or an exit code. */
-static int look_ahead(struct outlook *outlook) {
+/* Fills the estimate. Returns 0 or an exit code. */
+static int look_ahead(struct estimate *estimate) {
     int code;
-    estimate_configurations(outlook);
-    if ((code = compare_with_journals(outlook)) != 0) return code;
-    outlook->seconds = 0;
-    for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
-        int64_t left = configuration_runs_left(outlook, i);
-        outlook->runs_left += left;
-        if (left) outlook->seconds += configuration_ms(outlook, i) / 1e3 * (double)left;
+    estimate_configurations(estimate);
+    if ((code = compare_with_journals(estimate)) != 0) return code;
+    estimate->seconds = 0;
+    for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
+        int64_t left = configuration_runs_left(estimate, i);
+        estimate->runs_left += left;
+        if (left) estimate->seconds += configuration_ms(estimate, i) / 1e3 * (double)left;
     }
-    outlook->resolution.accuracy = outlook->resolution.mean = outlook->resolution.p50 = (double)NAN;
-    vp_statistics_resolution(outlook->fewest, PLAN_DISCORDANCE, isfinite(outlook->variation) ? outlook->variation : 0,
-                             &outlook->resolution);
-    if (!isfinite(outlook->variation)) outlook->resolution.mean = outlook->resolution.p50 = (double)NAN;
+    estimate->resolution.accuracy = estimate->resolution.mean = estimate->resolution.p50 = (double)NAN;
+    vp_statistics_resolution(estimate->fewest, PLAN_DISCORDANCE,
+                             isfinite(estimate->variation) ? estimate->variation : 0, &estimate->resolution);
+    if (!isfinite(estimate->variation)) estimate->resolution.mean = estimate->resolution.p50 = (double)NAN;
     return 0;
 }
 /* Why there is no estimate; "": there is one of all weights. */
-static const char *no_rates(const struct outlook *outlook) {
-    for (size_t i = 0; i < outlook->rate_count; i++)
-        if (outlook->rates[i].reason[0]) return outlook->rates[i].reason;
+static const char *no_rates(const struct estimate *estimate) {
+    for (size_t i = 0; i < estimate->rate_count; i++)
+        if (estimate->rates[i].reason[0]) return estimate->rates[i].reason;
     return "";
 }
 /* Of all engines, which are open at once; 0: not known. */
-static uint64_t all_bytes(const struct outlook *outlook) {
+static uint64_t all_bytes(const struct estimate *estimate) {
     uint64_t sum = 0;
-    for (size_t i = 0; i < outlook->rate_count; i++) {
-        if (!outlook->rates[i].memory_bytes) return 0;
-        sum += outlook->rates[i].memory_bytes;
+    for (size_t i = 0; i < estimate->rate_count; i++) {
+        if (!estimate->rates[i].memory_bytes) return 0;
+        sum += estimate->rates[i].memory_bytes;
     }
     return sum;
 }
 /* Where the expected time comes from, as --plan says it. */
-static const char *time_source(const struct outlook *outlook) {
-    int estimate = 0;
-    for (size_t i = 0; i < outlook->plan->configuration_count; i++)
-        estimate |= !outlook->configurations[i].runs_measured && configuration_runs_left(outlook, i) > 0;
-    if (!estimate) return outlook->runs_measured ? "measured" : outlook->runs_left ? "none" : "nothing left";
-    return no_rates(outlook)[0]      ? "none"
-           : outlook->runs_measured ? "estimate, scaled by what is measured"
+static const char *time_source(const struct estimate *estimate) {
+    int is_estimated = 0;
+    for (size_t i = 0; i < estimate->plan->configuration_count; i++)
+        is_estimated |= !estimate->configurations[i].runs_measured && configuration_runs_left(estimate, i) > 0;
+    if (!is_estimated) return estimate->runs_measured ? "measured" : estimate->runs_left ? "none" : "nothing left";
+    return no_rates(estimate)[0]      ? "none"
+           : estimate->runs_measured ? "estimate, scaled by what is measured"
                                     : "estimate";
 }
 
@@ -460,22 +460,22 @@ static void put_plan_data(vp_json_writer *writer, const struct plan *plan) {
     }
     vp_json_end_array(writer);
 }
-static void put_plan_configuration(vp_json_writer *writer, const struct outlook *outlook, size_t index) {
-    const struct configuration *configuration = &outlook->plan->configurations[index];
-    const struct forecast *forecast = &outlook->configurations[index];
+static void put_plan_configuration(vp_json_writer *writer, const struct estimate *estimate, size_t index) {
+    const struct configuration *configuration = &estimate->plan->configurations[index];
+    const struct forecast *forecast = &estimate->configurations[index];
     double layouts = forecast->layouts ? (double)forecast->layouts : (double)NAN;
     PUT(writer, KEY_OBJECT(NULL), KEY("file_name", configuration->file_name),
         KEY("dataset_name", configuration->set->task));
     knob_put_plan(writer, &configuration->knobs);
     PUT(writer, KEY("num_samples", configuration->set->count), KEY("num_failing", forecast->failing),
-        KEY("selected_crops_mean", outlook->model ? (double)forecast->crops / layouts : (double)NAN),
+        KEY("selected_crops_mean", estimate->model ? (double)forecast->crops / layouts : (double)NAN),
         KEY("actual_vision_tokens_mean", (double)forecast->vision_tokens / layouts),
-        KEY_KNOWN("total_sequence_length_max", outlook->model, forecast->longest),
+        KEY_KNOWN("total_sequence_length_max", estimate->model, forecast->longest),
         KEY("T_total_estimate", forecast->count && forecast->ns > 0
                                     ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN),
-        KEY("T_total_measured", forecast->runs_measured ? configuration_ms(outlook, index) : (double)NAN),
+        KEY("T_total_measured", forecast->runs_measured ? configuration_ms(estimate, index) : (double)NAN),
         KEY("num_runs_measured", forecast->runs_measured),
-        KEY("num_runs_left", configuration_runs_left(outlook, index)), END_OBJECT);
+        KEY("num_runs_left", configuration_runs_left(estimate, index)), END_OBJECT);
 }
 static void put_calibration(vp_json_writer *writer, const struct rates *rates) {
     PUT(writer, KEY_OBJECT(NULL), KEY("weights", rates->weights),
@@ -490,35 +490,35 @@ static void put_calibration(vp_json_writer *writer, const struct rates *rates) {
     }
     PUT(writer, KEY("view_ms", rates->view_ns / 1e6), END_OBJECT);
 }
-static int print_plan_json(const struct outlook *outlook) {
+static int print_plan_json(const struct estimate *estimate) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-plan-1"),
-        KEY("model", outlook->model ? outlook->model->name : NULL),
-        KEY_BOOL("synthetic", outlook->model && outlook->model->synthetic));
-    put_plan_data(&writer, outlook->plan);
+        KEY("model", estimate->model ? estimate->model->name : NULL),
+        KEY_BOOL("synthetic", estimate->model && estimate->model->synthetic));
+    put_plan_data(&writer, estimate->plan);
     vp_json_key(&writer, "configurations");
     vp_json_begin_array(&writer);
-    for (size_t i = 0; i < outlook->plan->configuration_count; i++) put_plan_configuration(&writer, outlook, i);
-    PUT(&writer, END_ARRAY, KEY("num_points", outlook->plan->point_count),
-        KEY("num_runs_per_sample", outlook->plan->run_count), KEY("num_runs_measured", outlook->runs_measured),
-        KEY("num_runs_left", outlook->runs_left), KEY("expected_seconds", outlook->seconds),
-        KEY("expected_from", time_source(outlook)),
-        KEY("engine_bytes", all_bytes(outlook) ? (double)all_bytes(outlook) : (double)NAN));
+    for (size_t i = 0; i < estimate->plan->configuration_count; i++) put_plan_configuration(&writer, estimate, i);
+    PUT(&writer, END_ARRAY, KEY("num_points", estimate->plan->point_count),
+        KEY("num_runs_per_sample", estimate->plan->run_count), KEY("num_runs_measured", estimate->runs_measured),
+        KEY("num_runs_left", estimate->runs_left), KEY("expected_seconds", estimate->seconds),
+        KEY("expected_from", time_source(estimate)),
+        KEY("engine_bytes", all_bytes(estimate) ? (double)all_bytes(estimate) : (double)NAN));
     vp_json_key(&writer, "calibration"); /* of the first weights */
-    put_calibration(&writer, outlook->rates);
-    if (outlook->rate_count > 1) {
+    put_calibration(&writer, estimate->rates);
+    if (estimate->rate_count > 1) {
         vp_json_key(&writer, "calibrations"); /* of all */
         vp_json_begin_array(&writer);
-        for (size_t i = 0; i < outlook->rate_count; i++) put_calibration(&writer, &outlook->rates[i]);
+        for (size_t i = 0; i < estimate->rate_count; i++) put_calibration(&writer, &estimate->rates[i]);
         vp_json_end_array(&writer);
     }
-    PUT(&writer, KEY_OBJECT("resolution"), KEY("num_samples", outlook->fewest), KEY("discordance", PLAN_DISCORDANCE),
-        KEY("accuracy", outlook->resolution.accuracy), KEY("T_total_variation", outlook->variation),
-        KEY("T_total_mean", outlook->resolution.mean), KEY("T_total_p50", outlook->resolution.p50), END_OBJECT,
-        KEY_BOOL("too_few_samples", outlook->fewest < PLAN_SAMPLES_ENOUGH),
-        KEY("note", outlook->note[0] ? outlook->note : NULL));
-    put_config(&writer, outlook->options);
+    PUT(&writer, KEY_OBJECT("resolution"), KEY("num_samples", estimate->fewest), KEY("discordance", PLAN_DISCORDANCE),
+        KEY("accuracy", estimate->resolution.accuracy), KEY("T_total_variation", estimate->variation),
+        KEY("T_total_mean", estimate->resolution.mean), KEY("T_total_p50", estimate->resolution.p50), END_OBJECT,
+        KEY_BOOL("too_few_samples", estimate->fewest < PLAN_SAMPLES_ENOUGH),
+        KEY("note", estimate->note[0] ? estimate->note : NULL));
+    put_config(&writer, estimate->options);
     vp_json_end_object(&writer);
     return json_end(&writer);
 }
@@ -528,91 +528,91 @@ static const char *plan_cell(const char *format, double value, char out[32]) {
     snprintf(out, 32, isfinite(value) ? format : "-", value);
     return out;
 }
-static void print_plan_grid(const struct outlook *outlook) {
-    const int is_served = !outlook->model;
+static void print_plan_grid(const struct estimate *estimate) {
+    const int is_served = !estimate->model;
     int width = 13;
-    for (size_t i = 0; i < outlook->plan->configuration_count; i++)
-        if ((int)strlen(outlook->plan->configurations[i].file_name) > width)
-            width = (int)strlen(outlook->plan->configurations[i].file_name);
+    for (size_t i = 0; i < estimate->plan->configuration_count; i++)
+        if ((int)strlen(estimate->plan->configurations[i].file_name) > width)
+            width = (int)strlen(estimate->plan->configurations[i].file_name);
     print_plain("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing\n", width, "configuration");
-    for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
-        const struct forecast *forecast = &outlook->configurations[i];
+    for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
+        const struct forecast *forecast = &estimate->configurations[i];
         double layouts = forecast->layouts ? (double)forecast->layouts : is_served ? (double)NAN : 1,
-               ms = configuration_ms(outlook, i);
+               ms = configuration_ms(estimate, i);
         char time[32] = "-", crops[32], tokens[32], longest[32];
         if (isfinite(ms)) snprintf(time, sizeof time, "%s%.4g", forecast->runs_measured ? "" : "~", ms);
         print_plain("%-*s  %5s  %13s  %7s  %10s  %9lld  %7lld\n", width,
-                    outlook->plan->configurations[i].file_name,
+                    estimate->plan->configurations[i].file_name,
                     plan_cell("%.1f", is_served ? (double)NAN : (double)forecast->crops / layouts, crops),
                     plan_cell("%.1f", (double)forecast->vision_tokens / layouts, tokens),
                     plan_cell("%.0f", is_served ? (double)NAN : (double)forecast->longest, longest), time,
-                    (long long)configuration_runs_left(outlook, i),
+                    (long long)configuration_runs_left(estimate, i),
                     (long long)forecast->failing);
     }
 }
-static void print_plan_memory(const struct outlook *outlook) {
-    const uint64_t bytes = all_bytes(outlook), free_bytes = outlook->rates[0].free_bytes;
+static void print_plan_memory(const struct estimate *estimate) {
+    const uint64_t bytes = all_bytes(estimate), free_bytes = estimate->rates[0].free_bytes;
     uint64_t of_weights[8] = {0};
     struct text_buffer sets = {NULL, 0, 0};
     if (!bytes) return;
     print_plain("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)bytes / 1e9,
-                outlook->rates[0].device);
-    for (size_t i = 0; i < outlook->rate_count && outlook->rate_count > 1; i++)
-        print_plain("            %.4g GB for %s\n", (double)outlook->rates[i].memory_bytes / 1e9,
-                    outlook->rates[i].weights);
-    for (size_t i = 0; i < outlook->rate_count; i++) of_weights[i] = outlook->rates[i].memory_bytes;
-    plan_fitting(&sets, outlook->plan, of_weights, free_bytes);
+                estimate->rates[0].device);
+    for (size_t i = 0; i < estimate->rate_count && estimate->rate_count > 1; i++)
+        print_plain("            %.4g GB for %s\n", (double)estimate->rates[i].memory_bytes / 1e9,
+                    estimate->rates[i].weights);
+    for (size_t i = 0; i < estimate->rate_count; i++) of_weights[i] = estimate->rates[i].memory_bytes;
+    plan_fitting(&sets, estimate->plan, of_weights, free_bytes);
     if (free_bytes && bytes > free_bytes)
         print_plain("            %.4g GB are free: the sweep would %s%s\n", (double)free_bytes / 1e9,
-                    outlook->rate_count == 1 ? "leave out its largest configurations"
+                    estimate->rate_count == 1 ? "leave out its largest configurations"
                     : sets.bytes             ? "be refused; these fit together: "
                                              : "be refused: none of them fits",
-                    outlook->rate_count > 1 && sets.bytes ? sets.data : "");
+                    estimate->rate_count > 1 && sets.bytes ? sets.data : "");
     free(sets.data);
 }
-static void print_plan_time(const struct outlook *outlook) {
-    const char *from = time_source(outlook);
-    if (isfinite(outlook->seconds) && strcmp(from, "none")) {
-        int64_t seconds = (int64_t)ceil(outlook->seconds);
+static void print_plan_time(const struct estimate *estimate) {
+    const char *from = time_source(estimate);
+    if (isfinite(estimate->seconds) && strcmp(from, "none")) {
+        int64_t seconds = (int64_t)ceil(estimate->seconds);
         print_plain("time        %lld:%02lld:%02lld for %lld runs, without decoding images and warming up (%s)\n",
                     (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
-                    (long long)outlook->runs_left, from);
-    } else print_plain("time        not known: %s\n", no_rates(outlook)[0] ? no_rates(outlook) : "no sample can run");
-    for (size_t i = 0; i < outlook->rate_count && strncmp(from, "estimate", 8) == 0; i++) {
-        const struct rates *rates = &outlook->rates[i];
+                    (long long)estimate->runs_left, from);
+    } else print_plain("time        not known: %s\n", no_rates(estimate)[0] ? no_rates(estimate) : "no sample can run");
+    for (size_t i = 0; i < estimate->rate_count && strncmp(from, "estimate", 8) == 0; i++) {
+        const struct rates *rates = &estimate->rates[i];
         print_plain("            %s%s (%.1f s): vit %.4g, prefill %.4g TFLOP/s, decode %.4g GB/s%s\n",
                     i ? "and of " : "made of each stage's FLOPs and bytes and the rates of a few blocks",
                     i ? rates->weights : "", rates->seconds, rates->flops_ns[VP_STAGE_VIT] / 1e3,
                     rates->flops_ns[VP_STAGE_PREFILL] / 1e3, rates->bytes_ns[VP_STAGE_DECODE],
-                    i + 1 < outlook->rate_count ? ""
+                    i + 1 < estimate->rate_count ? ""
                                                 : ";\n            answers are taken to be as long as allowed");
     }
 }
-static void print_plan_resolution(const struct outlook *outlook) {
-    const vp_resolution *resolution = &outlook->resolution;
+static void print_plan_resolution(const struct estimate *estimate) {
+    const vp_resolution *resolution = &estimate->resolution;
     if (isfinite(resolution->accuracy))
         print_plain(
             "resolution  %zu samples tell accuracies apart that differ by %.1f points of 100 (if just one is right "
             "on %.0f %% of the questions)\n",
-            outlook->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
-    else print_plain("resolution  %zu samples are too few to tell two accuracies apart\n", outlook->fewest);
+            estimate->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
+    else print_plain("resolution  %zu samples are too few to tell two accuracies apart\n", estimate->fewest);
     if (isfinite(resolution->mean))
         print_plain(
             "            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; "
             "pairs tell more)\n",
-            100 * resolution->mean, 100 * resolution->p50, 100 * outlook->variation);
-    if (outlook->fewest < PLAN_SAMPLES_ENOUGH)
+            100 * resolution->mean, 100 * resolution->p50, 100 * estimate->variation);
+    if (estimate->fewest < PLAN_SAMPLES_ENOUGH)
         print_plain(
             "warning     fewer than %d samples: accuracies of neighbouring configurations differ by less than the "
             "noise; raise --num_samples\n",
             PLAN_SAMPLES_ENOUGH);
 }
-static int print_plan(const struct outlook *outlook) {
-    const struct plan *plan = outlook->plan;
+static int print_plan(const struct estimate *estimate) {
+    const struct plan *plan = estimate->plan;
     print_plain("plan        %zu configuration%s, %zu points, %d runs each; %lld runs measured, %lld left\n",
                 plan->configuration_count, plan->configuration_count == 1 ? "" : "s", plan->point_count,
                 plan->run_count,
-                (long long)outlook->runs_measured, (long long)outlook->runs_left);
+                (long long)estimate->runs_measured, (long long)estimate->runs_left);
     for (size_t set = 0; set < plan->set_count; set++) {
         const struct dataset *dataset = &plan->sets[set];
         int64_t unusable = 0;
@@ -625,37 +625,37 @@ static int print_plan(const struct outlook *outlook) {
                         dataset->reasons[0],
                         dataset->reason_count > 1 ? " ..." : "");
     }
-    print_plan_grid(outlook);
-    print_plan_memory(outlook);
-    print_plan_time(outlook);
-    print_plan_resolution(outlook);
+    print_plan_grid(estimate);
+    print_plan_memory(estimate);
+    print_plan_time(estimate);
+    print_plan_resolution(estimate);
     if (plan->repeats)
         print_plain("note        %s repeats points %zu times; each is measured once\n",
-                    text_of(outlook->options, "sampling_strategy"), plan->repeats);
-    if (outlook->note[0]) print_plain("note        %s\n", outlook->note);
+                    text_of(estimate->options, "sampling_strategy"), plan->repeats);
+    if (estimate->note[0]) print_plain("note        %s\n", estimate->note);
     return fflush(stdout) || ferror(stdout) ? output_failed() : 0;
 }
 int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan) {
-    struct outlook outlook;
+    struct estimate estimate;
     int code = 0;
-    memset(&outlook, 0, sizeof outlook);
-    outlook.options = options;
-    outlook.model = model;
-    outlook.plan = plan;
-    outlook.configurations = zeroed(plan->configuration_count, sizeof *outlook.configurations);
-    outlook.rate_count = model ? plan->weights_count : 1;
-    outlook.rates = zeroed(outlook.rate_count, sizeof *outlook.rates);
-    for (size_t i = 0; i < outlook.rate_count && model && !code; i++) {
-        outlook.rates[i].weights = plan->weights[i];
-        code = calibrate(options, model, plan, &outlook.rates[i]);
+    memset(&estimate, 0, sizeof estimate);
+    estimate.options = options;
+    estimate.model = model;
+    estimate.plan = plan;
+    estimate.configurations = zeroed(plan->configuration_count, sizeof *estimate.configurations);
+    estimate.rate_count = model ? plan->weights_count : 1;
+    estimate.rates = zeroed(estimate.rate_count, sizeof *estimate.rates);
+    for (size_t i = 0; i < estimate.rate_count && model && !code; i++) {
+        estimate.rates[i].weights = plan->weights[i];
+        code = calibrate(options, model, plan, &estimate.rates[i]);
     }
     if (!model)
-        snprintf(outlook.rates[0].reason, sizeof outlook.rates[0].reason,
+        snprintf(estimate.rates[0].reason, sizeof estimate.rates[0].reason,
                  "how fast a server is must be measured; once a sweep has begun, --plan reads its journal");
-    if (!code) code = look_ahead(&outlook);
-    if (!code) code = is_given(options, "json") ? print_plan_json(&outlook) : print_plan(&outlook);
-    for (size_t i = 0; i < outlook.rate_count; i++) session_free(&outlook.rates[i].counter);
-    free(outlook.configurations);
-    free(outlook.rates);
+    if (!code) code = look_ahead(&estimate);
+    if (!code) code = is_given(options, "json") ? print_plan_json(&estimate) : print_plan(&estimate);
+    for (size_t i = 0; i < estimate.rate_count; i++) session_free(&estimate.rates[i].counter);
+    free(estimate.configurations);
+    free(estimate.rates);
     return code;
 }

@@ -3,7 +3,7 @@
 #ifndef VLMPROF_CLI_PLAN_COST_H
 #define VLMPROF_CLI_PLAN_COST_H
 #include "base/options.h"
-#include "dataset/plan.h"
+#include "data/plan.h"
 #include "model/model.h"
 
 /* Times a few blocks of the model's shape to estimate the rest, and prints the forecast; journals that are in

@@ -3,8 +3,8 @@
  * complain on stderr themselves and return 0 or an exit code, unless they say otherwise. */
 #ifndef VLMPROF_CLI_RANKS_H
 #define VLMPROF_CLI_RANKS_H
+#include "results/result_write.h"
 #include "sweep/journal.h"
-#include "sweep/result_write.h"
 
 /* Truth: the name is "journal.jsonl" (rank 0 of 1) or like "journal_rank1of2.jsonl", and its numbers are set. */
 int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size);

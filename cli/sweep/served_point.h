@@ -3,7 +3,7 @@
  * Functions that can fail complain on stderr themselves and return 0 or an exit code, unless they say otherwise. */
 #ifndef VLMPROF_CLI_SERVED_POINT_H
 #define VLMPROF_CLI_SERVED_POINT_H
-#include "server/twin_pairs.h"
+#include "server/checks/twin_pairs.h"
 #include "sweep/sweep.h"
 
 /* Opens the endpoints of all variants and builds a request of each, so that mistakes are reported before anything is

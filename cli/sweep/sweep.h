@@ -5,13 +5,13 @@
 #include "base/json.h"
 #include "base/launcher.h"
 #include "base/memory.h"
-#include "base/metrics.h"
+#include "results/metrics.h"
 #include "base/options.h"
-#include "dataset/plan.h"
+#include "data/plan.h"
 #include "model/model.h"
 #include "measure/engine.h"
 #include "sweep/journal.h"
-#include "sweep/result_write.h"
+#include "results/result_write.h"
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 #include "vlmprof_noise.h"
@@ -91,7 +91,7 @@ struct sweep {
     struct journal journal;
     struct journal_index index; /* what was there when this process began */
     struct parsed scratch;
-    struct text_buffer held;    /* lines of points that failed in a row, not yet in the journal */
+    struct text_buffer pending; /* lines of points that failed in a row, not yet in the journal */
     int streak;                 /* how many failed in a row */
     struct summaries results; int has_merged;
 

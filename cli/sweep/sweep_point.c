@@ -2,9 +2,9 @@
 #include "sweep/sweep_point.h"
 
 #include "base/console.h"
-#include "base/noise.h"
-#include "dataset/dataset.h"
+#include "data/dataset.h"
 #include "measure/input.h"
+#include "measure/noise.h"
 #include "measure/provenance.h"
 #include "measure/record.h"
 #include "profile/profile.h"
@@ -118,9 +118,9 @@ static int point_append(struct sweep *sweep, struct open_point *point) {
     int code = journal_line_end(&sweep->journal);
     if (code) return code;
     /* a success behind them: they stand */
-    if (sweep->held.bytes && (code = journal_append(&sweep->journal, sweep->held.data, sweep->held.bytes)) != 0)
-        return code;
-    sweep->held.bytes = 0;
+    if (sweep->pending.bytes) code = journal_append(&sweep->journal, sweep->pending.data, sweep->pending.bytes);
+    if (code) return code;
+    sweep->pending.bytes = 0;
     sweep->streak = 0;
     at = sweep->journal.end;
     line = sweep->journal.line;
@@ -235,9 +235,9 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
     sweep->done += !code;
     return code;
 }
-/* Writes that a point failed. hold: the device may be at fault instead of the point, so the line waits in sweep->held
- * until another point succeeds; after FAILURES_IN_A_ROW such lines check_streak drops them and leaves their points
- * open. */
+/* Writes that a point failed. hold: the device may be at fault instead of the point, so the line waits in
+ * sweep->pending until another point succeeds; after FAILURES_IN_A_ROW such lines check_streak drops them and leaves
+ * their points open. */
 static int write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
                         int hold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
@@ -247,7 +247,7 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     fields_put(writer, &FAILED, &line);
     sweep->way->put_sizes(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;
-    if (hold) text_add(&sweep->held, sweep->journal.line.data, sweep->journal.line.bytes);
+    if (hold) text_add(&sweep->pending, sweep->journal.line.data, sweep->journal.line.bytes);
     /* says nothing about the failures before it */
     else code = journal_append(&sweep->journal, sweep->journal.line.data, sweep->journal.line.bytes);
     point->is_open = 0;
@@ -259,7 +259,7 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
 static int check_streak(struct sweep *sweep, int exit_code, const char *reason) {
     if (++sweep->streak < FAILURES_IN_A_ROW) return 0;
     /* each held line is a point that counted as done */
-    for (const char *line = sweep->held.data; sweep->held.bytes && line && (line = strchr(line, '\n')) != NULL;
+    for (const char *line = sweep->pending.data; sweep->pending.bytes && line && (line = strchr(line, '\n')) != NULL;
          line++) {
         sweep->done--;
         sweep->failed--;
@@ -797,8 +797,8 @@ int sweep_loop(struct sweep *sweep) {
         first = last;
     }
     if (!code) code = block_end(sweep, 1);
-    if (!code && !interrupted && sweep->held.bytes)
-        code = journal_append(&sweep->journal, sweep->held.data, sweep->held.bytes);
+    if (!code && !interrupted && sweep->pending.bytes)
+        code = journal_append(&sweep->journal, sweep->pending.data, sweep->pending.bytes);
     if (!code && !interrupted
         && !(sweep->index.files[0].is_finished && is_same_grid(sweep)
              && sweep->journal.end == sweep->index.files[0].end)) {

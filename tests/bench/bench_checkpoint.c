@@ -3,8 +3,8 @@
  * what loading holds at once must stay near the weights plus one tensor. Build: make build/bench/bench_checkpoint */
 #define _DEFAULT_SOURCE 1
 #define VLMPROF_IMPLEMENTATION
-#include "vlmprof.h"
 #include "../support/temporary.h"
+#include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include <sys/wait.h>

@@ -3,8 +3,8 @@
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 
-#include "vlmprof_kernels.cu"
 #include "engine/weights.h"
+#include "vlmprof_kernels.cu"
 
 enum { ROUNDS = 7 };
 static const struct { const char *what; int m, n, k;

@@ -4,8 +4,8 @@
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 
-#include "vlmprof_kernels.cu"
 #include "engine/weights.h"
+#include "vlmprof_kernels.cu"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1065,8 +1065,8 @@ inline Bulk new_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int 
     return b;
 }
 } // namespace cuda_on_cpu
-#include "dependent_on_cpu.h"
 #include "cooperative_on_cpu.h"
+#include "dependent_on_cpu.h"
 namespace cuda_on_cpu {
 inline void begin_block() {
     spoil(cuda_shared_begin, block.static_bytes);

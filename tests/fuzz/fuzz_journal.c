@@ -1,8 +1,8 @@
 /* fuzz_journal.c: any bytes as one or two journals of a sweep (the second begins behind the first 0xFF), read into an index; each point that
  * counts as closed is then read back and gathered. libFuzzer entry. */
 #include "fuzz.h"
+#include "results/result_gather.h"
 #include "sweep/journal.h"
-#include "sweep/result_gather.h"
 
 static void check_index(const struct journal_index *index, const size_t *file_bytes) {
     for (int32_t i = 0; i < index->file_count; i++) MUST(index->files[i].end >= 0 && (size_t)index->files[i].end <= file_bytes[i]);

@@ -2,7 +2,7 @@
  * byte chooses its form and settings. Text and page are UTF-8, JSON can be read. Without a report the latency models are fitted. libFuzzer entry. */
 #include "fuzz.h"
 #undef _OPENMP /* one reader: a pool of threads would only wait */
-#include "cli/report/result_read.c"
+#include "cli/results/result_read.c"
 #define run_command run_report
 #include "cli/commands/command_report.c"
 #undef run_command

@@ -2,7 +2,7 @@
  * and taken as measurements for a latency model. libFuzzer entry. */
 #include "fuzz.h"
 #undef _OPENMP /* one reader: a pool of threads would only wait */
-#include "cli/report/result_read.c"
+#include "cli/results/result_read.c"
 #include "report/measurements.h"
 
 static void check_file(const struct result_file *file) {

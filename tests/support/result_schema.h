@@ -1,4 +1,4 @@
-/* result_schema.h: the schema of result files, from the rows of cli/results/fields.h, knobs.h and base/metrics.h. */
+/* result_schema.h: the schema of result files, from the rows of cli/results/fields.h, knobs.h and results/metrics.h. */
 #ifndef RESULT_SCHEMA_H
 #define RESULT_SCHEMA_H
 #include "results/fields.h"

@@ -3,9 +3,9 @@
 #define VLMPROF_CLI_RESULT_READ_H
 #include "base/console.h"
 #include "base/memory.h"
-#include "base/metrics.h"
 #include "results/fields.h"
 #include "results/knobs.h"
+#include "results/metrics.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 #include "vlmprof_stages.h"

@@ -1,5 +1,5 @@
 /* audit.c: does a server count an image's tokens as the rule of a model family says? */
-#include "server/audit.h"
+#include "server/checks/audit.h"
 
 #include "base/json.h"
 

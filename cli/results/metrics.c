@@ -1,6 +1,6 @@
 /* metrics.c: the numbers of a timed pass: their keys in result files, and how they follow from its time stamps.
  * Everything is computed from one struct pass_result when it is asked for; nothing is kept. */
-#include "base/metrics.h"
+#include "results/metrics.h"
 
 #include "base/document.h"
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 /* scene.c: made-up pictures for requests that measure: colours that run into each other, and shapes before them. */
-#include "server/scene.h"
+#include "server/checks/scene.h"
 
 #include "base/memory.h"
 

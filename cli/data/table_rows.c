@@ -1,5 +1,5 @@
 /* table_rows.c: a data set that is one table or several shards of one, for a sweep. */
-#include "dataset/table_rows.h"
+#include "data/table_rows.h"
 
 #include "base/files.h"
 #include "vlmprof_file.h"

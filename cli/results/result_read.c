@@ -1,6 +1,6 @@
 /* result_read.c: result files to flat arrays of what was measured.
  * The files are ours or the experiments' own. Reports, estimates and comparisons are made of these arrays alone. */
-#include "report/result_read.h"
+#include "results/result_read.h"
 
 #include "base/files.h"
 #include "base/json.h"

@@ -1,5 +1,5 @@
 /* corners.c: the image sizes at which a server's count of tokens is worth comparing with a family's rule. */
-#include "server/corners.h"
+#include "server/checks/corners.h"
 
 #include <stdlib.h>
 #include <string.h>

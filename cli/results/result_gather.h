@@ -4,11 +4,11 @@
 #ifndef VLMPROF_CLI_RESULT_GATHER_H
 #define VLMPROF_CLI_RESULT_GATHER_H
 #include "base/json.h"
-#include "base/metrics.h"
 #include "measure/record.h"
 #include "results/fields.h"
+#include "results/metrics.h"
 #include "score/scoring.h"
-#include "server/twins.h"
+#include "server/checks/twins.h"
 #include "sweep/journal.h"
 #include "vlmprof.h"
 #include "vlmprof_stages.h"

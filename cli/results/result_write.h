@@ -3,8 +3,8 @@
  * themselves and return 0 or an exit code. */
 #ifndef VLMPROF_CLI_RESULT_WRITE_H
 #define VLMPROF_CLI_RESULT_WRITE_H
-#include "base/metrics.h"
-#include "server/twins.h"
+#include "results/metrics.h"
+#include "server/checks/twins.h"
 #include "sweep/journal.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"

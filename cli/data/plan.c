@@ -1,5 +1,5 @@
 /* plan.c: the grid of knobs times samples, the names of its files, its fingerprint. */
-#include "dataset/plan.h"
+#include "data/plan.h"
 
 #include "base/console.h"
 #include "base/files.h"

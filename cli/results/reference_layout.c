@@ -2,11 +2,11 @@
  * Source of the names: ChulanZhang/molmo_hf at commit 09bce1fc. In the folder of a task, plot_core_exp_pareto.py reads
  * the JSON files that begin with NAME_START, all others read every JSON file. So one name serves all, and two names for
  * a configuration would count it twice. The scripts calculate with what they find: a null would end them. */
-#include "sweep/reference_layout.h"
+#include "results/reference_layout.h"
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "sweep/result_write.h"
+#include "results/result_write.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 

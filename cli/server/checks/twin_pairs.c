@@ -1,7 +1,7 @@
 /* twin_pairs.c: asks a server for an image and its twin in turns.
  * After each pair a text of a few tokens is asked, too: what network and server cost without a prompt worth mentioning.
  * Caches find nothing: every image has pixels of its own, and every text begins with a mark of its own. */
-#include "server/twin_pairs.h"
+#include "server/checks/twin_pairs.h"
 
 #include "base/console.h"
 #include "base/memory.h"
@@ -20,21 +20,21 @@ enum twin_method twin_method_of(const struct options *options) {
     return strcmp(text_of(options, "twins_method"), "adjusted") ? TWINS_EXACT : TWINS_ADJUSTED;
 }
 /* What a request gave. */
-struct told { double ttft_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
-static struct told told_by(const struct pass_result *run) {
+struct reply { double ttft_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
+static struct reply reply_of(const struct pass_result *run) {
     const struct served *served = run->served;
-    struct told told;
-    told.ttft_ms = metric_of(run, METRIC_TTFT);
-    told.upload_ms = served->sent_ns < 0 || served->uploaded_ns < served->sent_ns
+    struct reply reply;
+    reply.ttft_ms = metric_of(run, METRIC_TTFT);
+    reply.upload_ms = served->sent_ns < 0 || served->uploaded_ns < served->sent_ns
                          ? (double)NAN : (double)(served->uploaded_ns - served->sent_ns) / 1e6;
-    told.prompt_ms = twin_prompt_ms(served->timings);
-    told.tokens = served->usage.prompt_tokens;
-    told.cached = served->usage.cached_tokens;
-    told.is_streamed = served->is_streamed;
-    return told;
+    reply.prompt_ms = twin_prompt_ms(served->timings);
+    reply.tokens = served->usage.prompt_tokens;
+    reply.cached = served->usage.cached_tokens;
+    reply.is_streamed = served->is_streamed;
+    return reply;
 }
 /* Asks a text, or the image where it is NULL. Returns 0 or an exit code with a line in `reason`. */
-static int ask(const struct twin_plan *plan, const char *text, struct told *told, char *reason, size_t capacity) {
+static int ask(const struct twin_plan *plan, const char *text, struct reply *reply, char *reason, size_t capacity) {
     struct pass_result *run = runs_make(1, 0);
     struct question question;
     struct sent_request sent;
@@ -47,22 +47,22 @@ static int ask(const struct twin_plan *plan, const char *text, struct told *told
     question.knobs = plan->knobs;
     question.knob_count = text ? plan->text_knob_count : plan->knob_count;
     code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
-    if (!code) *told = told_by(run);
+    if (!code) *reply = reply_of(run);
     runs_free(run, 1);
-    if (!code && told->tokens < 0) {
+    if (!code && reply->tokens < 0) {
         snprintf(reason, capacity, "the server does not say how many tokens a prompt has: twins need that");
         return EXIT_INPUT;
     }
-    if (!code && !told->is_streamed) {
+    if (!code && !reply->is_streamed) {
         snprintf(reason, capacity, "the answer is no stream, so its first token cannot be seen: twins need that");
         return EXIT_INPUT;
     }
     return code;
 }
-static int ask_filler(const struct twin_plan *plan, const struct twin_text *filler, struct told *told, char *reason,
+static int ask_filler(const struct twin_plan *plan, const struct twin_text *filler, struct reply *reply, char *reason,
                       size_t capacity) {
     char *text = twin_text(filler->filler, filler->repeats, ask_mark());
-    const int code = ask(plan, text, told, reason, capacity);
+    const int code = ask(plan, text, reply, reason, capacity);
     free(text);
     return code;
 }
@@ -71,13 +71,13 @@ static int ask_filler(const struct twin_plan *plan, const struct twin_text *fill
 /* The tokens of the question without its image, asked once for each. */
 static int count_question(const struct twin_plan *plan, int64_t *tokens, char *reason, size_t capacity) {
     const uint64_t question = hash_text(HASH_START, plan->text);
-    struct told told;
+    struct reply reply;
     int code = 0;
     if (!plan->memory->question_tokens || plan->memory->question != question) {
-        code = ask(plan, plan->text, &told, reason, capacity);
+        code = ask(plan, plan->text, &reply, reason, capacity);
         if (code) return code;
         plan->memory->question = question;
-        plan->memory->question_tokens = told.tokens;
+        plan->memory->question_tokens = reply.tokens;
     }
     *tokens = plan->memory->question_tokens;
     return code;
@@ -86,14 +86,14 @@ static int count_question(const struct twin_plan *plan, int64_t *tokens, char *r
 static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_text *text, char *reason,
                      size_t capacity) {
     struct twin_search search;
-    struct told told;
+    struct reply reply;
     int code = 0;
     for (twin_search_begin(wanted, twin_recall(plan->memory, wanted), &search); !code && search.next >= 0;) {
         const struct twin_text next = {search.filler, search.next, -1};
         if (interrupted) return EXIT_INTERRUPTED;
         show_progress("%s: looking for a text of %lld tokens, try %d", plan->name, (long long)wanted, search.tries + 1);
-        code = ask_filler(plan, &next, &told, reason, capacity);
-        if (!code) twin_search_take(&search, told.tokens);
+        code = ask_filler(plan, &next, &reply, reason, capacity);
+        if (!code) twin_search_take(&search, reply.tokens);
     }
     if (code) return code;
     if (search.nearest.tokens < 0 || (!search.is_found && plan->method == TWINS_EXACT)) {
@@ -115,24 +115,24 @@ static int measure_pair(const struct twin_plan *plan, const struct twin_text *te
                         char *reason,
                         size_t capacity) {
     static const struct twin_text few = {0, 0, -1};
-    struct told told[3]; /* image, text, floor */
+    struct reply reply[3]; /* image, text, floor */
     int code = 0;
     for (int turn = 0; turn < 2 && !code; turn++)
-        code = (turn == 0) == pair->image_first ? ask(plan, NULL, &told[0], reason, capacity)
-                                                : ask_filler(plan, text, &told[1], reason, capacity);
-    if (!code) code = ask_filler(plan, &few, &told[2], reason, capacity);
+        code = (turn == 0) == pair->image_first ? ask(plan, NULL, &reply[0], reason, capacity)
+                                                : ask_filler(plan, text, &reply[1], reason, capacity);
+    if (!code) code = ask_filler(plan, &few, &reply[2], reason, capacity);
     if (code) return code;
-    pair->image_ms = told[0].ttft_ms;
-    pair->text_ms = told[1].ttft_ms;
-    pair->floor_ms = told[2].ttft_ms;
-    pair->upload_ms = told[0].upload_ms;
-    pair->image_prompt_ms = told[0].prompt_ms;
-    pair->text_prompt_ms = told[1].prompt_ms;
-    pair->image_tokens = told[0].tokens;
-    pair->text_tokens = told[1].tokens;
-    pair->floor_tokens = told[2].tokens;
-    pair->image_cached = told[0].cached;
-    pair->text_cached = told[1].cached;
+    pair->image_ms = reply[0].ttft_ms;
+    pair->text_ms = reply[1].ttft_ms;
+    pair->floor_ms = reply[2].ttft_ms;
+    pair->upload_ms = reply[0].upload_ms;
+    pair->image_prompt_ms = reply[0].prompt_ms;
+    pair->text_prompt_ms = reply[1].prompt_ms;
+    pair->image_tokens = reply[0].tokens;
+    pair->text_tokens = reply[1].tokens;
+    pair->floor_tokens = reply[2].tokens;
+    pair->image_cached = reply[0].cached;
+    pair->text_cached = reply[1].cached;
     return 0;
 }
 /* Drawn for every other pair; the one after it has the opposite order, so that drift meets both alike. */
@@ -141,15 +141,15 @@ static int is_image_first(const struct twin_plan *plan, int32_t pair) {
 }
 int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reason, size_t capacity) {
     struct twin_text text;
-    struct told told;
+    struct reply reply;
     int64_t question_tokens = 0;
     int code;
     memset(twins, 0, sizeof *twins);
     reason[0] = 0;
     show_progress("%s: the image's tokens", plan->name);
-    code = ask(plan, NULL, &told, reason, capacity);
+    code = ask(plan, NULL, &reply, reason, capacity);
     if (code) return code;
-    twins->prompt_tokens = told.tokens;
+    twins->prompt_tokens = reply.tokens;
     code = count_question(plan, &question_tokens, reason, capacity);
     twins->image_tokens = twins->prompt_tokens - question_tokens;
     if (!code) code = find_text(plan, twins->prompt_tokens, &text, reason, capacity);

@@ -1,5 +1,5 @@
 /* result_gather.c: the points of a configuration read back from their journals, their numbers gathered into lists. */
-#include "sweep/result_gather.h"
+#include "results/result_gather.h"
 
 #include "base/console.h"
 #include "base/memory.h"

@@ -1,13 +1,13 @@
 /* twins.h: what an image costs, from outside: an image's request against a text's with as many prompt tokens.
  * Two requests whose prompts have equally many tokens take equally long from the first block of the language model on.
  * So their TTFT differs by the image's preprocessing, upload and vision encoder. Here are the search for such
- * a text and what pairs of times say; nothing here sends a request: server/twin_pairs.h does. */
+ * a text and what pairs of times say; nothing here sends a request: server/checks/twin_pairs.h does. */
 #ifndef VLMPROF_CLI_TWINS_H
 #define VLMPROF_CLI_TWINS_H
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/metrics.h"
 #include "results/fields.h"
+#include "results/metrics.h"
 #include <stdint.h>
 
 /* ---- the text: a mark that no cache knows, then a filler, repeated until the prompt has as many tokens as wanted */

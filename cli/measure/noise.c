@@ -1,5 +1,5 @@
 /* noise.c: what else the machine did while something was measured, in words. */
-#include "base/noise.h"
+#include "measure/noise.h"
 
 #include <math.h>
 #include <stdio.h>

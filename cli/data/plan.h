@@ -3,8 +3,8 @@
 #ifndef VLMPROF_CLI_PLAN_H
 #define VLMPROF_CLI_PLAN_H
 #include "base/options.h"
-#include "dataset/dataset.h"
-#include "dataset/variants.h"
+#include "data/dataset.h"
+#include "data/variants.h"
 #include "model/model.h"
 #include "measure/record.h"
 #include "measure/engine.h"

@@ -1,12 +1,12 @@
 /* dataset.c: data sets: JSONL, VQA v2, folders of images.
  * A data set's file is gone through once to find its records; which ones are sampled is drawn from their number, and
  * only those are read. */
-#include "dataset/dataset.h"
+#include "data/dataset.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "dataset/table_rows.h"
+#include "data/table_rows.h"
 #include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"

@@ -1,5 +1,5 @@
 /* twins.c: what an image costs, from outside: an image's request against a text's with as many prompt tokens. */
-#include "server/twins.h"
+#include "server/checks/twins.h"
 
 #include <math.h>
 #include <stdlib.h>

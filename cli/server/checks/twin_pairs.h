@@ -1,10 +1,10 @@
 /* twin_pairs.h: asks a server for an image and its twin in turns.
- * An image with its question comes in; pairs of times come out, which server/twins.h turns into what the image
+ * An image with its question comes in; pairs of times come out, which server/checks/twins.h turns into what the image
  * costs. */
 #ifndef VLMPROF_CLI_TWIN_PAIRS_H
 #define VLMPROF_CLI_TWIN_PAIRS_H
+#include "server/checks/twins.h"
 #include "server/endpoint.h"
-#include "server/twins.h"
 #include "vlmprof_image.h"
 
 #define OPTIONS_OF_TWINS \

@@ -1,18 +1,18 @@
 /* result_write.c: journals to one result file for each configuration.
  * Neither the data set, the model nor the engine is needed. What the files contain is gathered in
- * sweep/result_gather.c; results/fields.h has their keys. */
-#include "sweep/result_write.h"
+ * results/result_gather.c; results/fields.h has their keys. */
+#include "results/result_write.h"
 
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/noise.h"
+#include "measure/noise.h"
 #include "measure/record.h"
 #include "results/fields.h"
+#include "results/result_gather.h"
 #include "score/scoring.h"
-#include "sweep/result_gather.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"

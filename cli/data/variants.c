@@ -1,5 +1,5 @@
 /* variants.c: what a sweep of servers varies beside the images: endpoints, their models, members of the request. */
-#include "dataset/variants.h"
+#include "data/variants.h"
 
 #include "base/console.h"
 #include "base/memory.h"
