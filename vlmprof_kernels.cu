@@ -329,7 +329,7 @@ FN uint32_t vk_pack2(float low, float high) {
 static int64_t vk_span_begin(const vk_queue *queue);
 static void vk_span_end(const vk_queue *queue, int64_t since);
 #include "kernels/cpu/team.h"
-#define KERNEL(name, ...) static VK_CLONES void name(size_t vk_block, __VA_ARGS__)
+#define KERNEL(name, ...) static VK_CLONES void name(size_t vk_block_now, __VA_ARGS__)
 #define LAUNCH(name, blocks, threads_a_block, flops, bytes, ...) \
     do { \
         int64_t vk_blocks = (int64_t)(blocks), vk_effort = (int64_t)(flops) + (int64_t)(bytes); \
@@ -370,7 +370,7 @@ static void vk_span_end(const vk_queue *queue, int64_t since) {
 #endif
 }
 #define FN static inline
-#define BLK vk_block
+#define BLK vk_block_now
 #define TID 0
 #define NTID 1
 #define EACH(i, n) VK_SIMD for (int i = 0; i < (n); i++)

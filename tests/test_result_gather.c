@@ -16,7 +16,7 @@
     "\"num_active_blocks\": 3, \"active_block_indices\": [0, 2, 5]}]}\n"
 #define SESSION "{\"session\": {\"version\": \"0\", \"build\": \"b\", \"host\": \"h\", \"date\": \"d\", \"device\": \"cpu\", " \
     "\"seed\": 1, \"argv\": [], \"stamp_cost_ns\": 3, \"cold\": {}}}\n"
-#define TIER_LEVELS "\"sizes\": {\"tier\": \"low\", \"target_vision_tokens\": 432, \"target_crops\": 2, \"top_k\": 1, \"num_active_blocks\": 3, " \
+#define TIERS_IN "\"sizes\": {\"tier\": \"low\", \"target_vision_tokens\": 432, \"target_crops\": 2, \"top_k\": 1, \"num_active_blocks\": 3, " \
     "\"theoretical_num_crops\": 2, \"theoretical_tiling\": [1, 2], \"theoretical_image_size\": [336, 560], \"theoretical_vision_tokens\": 432, " \
     "\"actual_num_crops\": 2, \"actual_tiling\": [1, 2], \"actual_image_size\": [336, 560], \"actual_vision_tokens\": 384, " \
     "\"input_text_tokens\": 3, \"actual_text_tokens\": 3, \"total_sequence_length\": 387}"
@@ -71,7 +71,7 @@ static void add_point(int id, long long session, long long first_ns, long long s
     at = add_run(id, at, 1, session, second_ns, id == 3 ? "true" : "false");
     if (bare_ns)
         at = add_line(id, at, "\"bare\": {\"bare_total_ns\": %lld, \"staged_total_ns\": %lld, \"bare_first\": true}, \"session\": %lld", bare_ns, staged_ns, session);
-    add_line(id, at, "\"done\": 2, \"stop\": \"%s\", \"retries\": 1, " TIER_LEVELS, id % 2 ? "runs" : "box");
+    add_line(id, at, "\"done\": 2, \"stop\": \"%s\", \"retries\": 1, " TIERS_IN, id % 2 ? "runs" : "box");
 }
 static int by_number(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
 static double middle_of(double *values, int count) {
@@ -107,7 +107,7 @@ static void test_points(void) {
         add_point(i, session, first_ns, second_ns, bare_ns, staged_ns);
     }
     add_sample(15);
-    add_line(15, -1, "\"failed\": \"why\", \"attempts\": 3, \"retries\": 2, " TIER_LEVELS);
+    add_line(15, -1, "\"failed\": \"why\", \"attempts\": 3, \"retries\": 2, " TIERS_IN);
     add_sample(16);
     add_run(16, -1, 0, session, 5000000, "false"); /* open: not gathered */
     check_case("points that are closed are counted, the others are missing");

@@ -20,7 +20,7 @@ static void check_rows(const row *rows, size_t count) {
 }
 #define CHECK_ROWS(rows) check_rows(rows, sizeof rows / sizeof *rows)
 
-#define TIER_LEVELS "640x480 1920x1080 100x100 33x900 "
+#define TIERS_IN "640x480 1920x1080 100x100 33x900 "
 /* a file with one piece of its text replaced, the first one behind `after` */
 static void edit(const char *path, const char *after, const char *from, const char *to) {
     char *text = text_of_file(path), *start = strstr(text, after), *at = start ? strstr(start, from) : NULL;
@@ -36,19 +36,19 @@ static void edit(const char *path, const char *after, const char *from, const ch
 }
 static void test_tile(void) {
     static const row rows[] = {
-        {"tile", "tile " TIER_LEVELS, 0}, {"tile-files", "tile samples/cat.jpg samples/chart.png Makefile", 3}, {"tile-csv", "tile " TIER_LEVELS "9x --tier medium --csv", 3},
-        {"tile-json", "tile " TIER_LEVELS "--vision_tokens 1008 --json", 0}, {"tile-one", "tile 451x300 --crops 5", 0}, {"tile-one-json",
+        {"tile", "tile " TIERS_IN, 0}, {"tile-files", "tile samples/cat.jpg samples/chart.png Makefile", 3}, {"tile-csv", "tile " TIERS_IN "9x --tier medium --csv", 3},
+        {"tile-json", "tile " TIERS_IN "--vision_tokens 1008 --json", 0}, {"tile-one", "tile 451x300 --crops 5", 0}, {"tile-one-json",
         "tile samples/cat.jpg --json", 0},
         {"tile-fill", "tile 451x300 --preprocess adaptive-fill --max_crops 3 --csv", 0}, {"tile-families", "tile --list_families", 0},
         {"tile-families-json", "tile --list_families --json", 0}, {"tile-families-csv", "tile --list_families --csv", 0},
-        {"tile-qwen", "tile --family qwen2.5-vl " TIER_LEVELS, 0}, {"tile-qwen-one", "tile --family qwen2.5-vl --max_pixels 1003520 1920x1080", 0},
-        {"tile-qwen-csv", "tile --family qwen2.5-vl " TIER_LEVELS "9x --csv", 3}, {"tile-qwen-json", "tile --family qwen2.5-vl " TIER_LEVELS "--json", 0},
+        {"tile-qwen", "tile --family qwen2.5-vl " TIERS_IN, 0}, {"tile-qwen-one", "tile --family qwen2.5-vl --max_pixels 1003520 1920x1080", 0},
+        {"tile-qwen-csv", "tile --family qwen2.5-vl " TIERS_IN "9x --csv", 3}, {"tile-qwen-json", "tile --family qwen2.5-vl " TIERS_IN "--json", 0},
         {"tile-internvl-json", "tile --family internvl3 samples/chart.png 2000x300 --json", 0}, {"tile-llava", "tile --family llava-next samples/cat.jpg", 0},
-        {"tile-compare", "tile --compare qwen3-vl,internvl3,smolvlm,gemma3 " TIER_LEVELS, 0}, {"tile-compare-csv", "tile --compare qwen3-vl,internvl3 " TIER_LEVELS "--csv", 0},
+        {"tile-compare", "tile --compare qwen3-vl,internvl3,smolvlm,gemma3 " TIERS_IN, 0}, {"tile-compare-csv", "tile --compare qwen3-vl,internvl3 " TIERS_IN "--csv", 0},
         {"tile-compare-json", "tile --compare qwen3-vl,internvl3,llama4 1920x1080 --json", 0},
-        {"tile-limit", "tile --family qwen2.5-vl --max_tokens 300 " TIER_LEVELS, 0},
-        {"tile-limit-half", "tile --family qwen2.5-vl --max_tokens 300 --percentile 50 " TIER_LEVELS "--json", 0},
-        {"tile-limit-csv", "tile --family internvl3 --max_tokens 1000 1920x1080 --csv", 0}, {"tile-limit-none", "tile --family qwen2.5-vl --max_tokens 1 " TIER_LEVELS, 0},
+        {"tile-limit", "tile --family qwen2.5-vl --max_tokens 300 " TIERS_IN, 0},
+        {"tile-limit-half", "tile --family qwen2.5-vl --max_tokens 300 --percentile 50 " TIERS_IN "--json", 0},
+        {"tile-limit-csv", "tile --family internvl3 --max_tokens 1000 1920x1080 --csv", 0}, {"tile-limit-none", "tile --family qwen2.5-vl --max_tokens 1 " TIERS_IN, 0},
         {"tile-bad-option", "tile --family qwen2.5-vl --max_pixel 5 640x480", 2}, {"tile-bad-value", "tile --family qwen2.5-vl --max_pixels x 640x480", 2},
         {"tile-folder", "tile --family gemma3 samples --csv", 0}, {"tile-no-folder", "tile --family gemma3 tests", 3},
         {"tile-not-image", "tile --family gemma3 640x480 Makefile 12x none.png", 3},

@@ -1,9 +1,10 @@
 /* command.h: the command line as a program: starts it with a command, keeps its exit code, stdout and stderr in `last`, reads the JSON that it prints
- * or writes. A test includes it after vlmprof.h; it defines _POSIX_C_SOURCE 200809L before. */
+ * or writes. A test defines _POSIX_C_SOURCE 200809L before. */
 #ifndef COMMAND_H
 #define COMMAND_H
 #include "check.h"
 #include "folder.h"
+#include "vlmprof.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -36,8 +36,8 @@ static inline void write_foreign(const char *path, const char *stats, const char
 
 /* ---- sweeps with a known truth: latency is a sum of what a sample and the knobs cost, times noise; a sample is answered rightly by a configuration
  * when its own difficulty, the same for all, is below the configuration's skill */
-enum { TIER_LEVELS = 3, LEVELS = 9 };
-static const char *const TIERS[TIER_LEVELS] = {"low", "medium", "high"};
+enum { TIERS_IN = 3, LEVELS = 9 };
+static const char *const TIERS[TIERS_IN] = {"low", "medium", "high"};
 typedef struct truth {
     const char *task, *device, *metric, *weights;
     const char *more; /* members of the file's config, each with a comma before it; or NULL */
