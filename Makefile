@@ -1,7 +1,7 @@
 # vlmprof. Works with GNU make 4 and bash; builds go to build/, the program to ./vlmprof. `make help` prints this list:
 define HELP
 make                    builds ./vlmprof; with GPU code when nvcc is found
-make demo               a sweep of the small model in samples/tiny over drawings and photographs, a minute or two; results and report in $(B)/demo
+make demo               a sweep of the small model in samples/tiny over drawings, about a minute; results and report in $(B)/demo
 make demo-prune         image tokens left out: each method at four rates, over $(PRUNE_SAMPLES) held-out questions (PRUNE_SAMPLES=1000: all)
 make demo-pareto        accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 16 minutes; opens the report
 make install            the program, headers, library, pkg-config and CMake files, manual pages and completions, below PREFIX=$(PREFIX) (DESTDIR: a staging folder)

@@ -47,7 +47,7 @@
  *                           Ubuntu: libstb-dev). Its first lines explain VLMPROF_STB_IMAGE, VLMPROF_STB_EXTERNAL and
  *                           VLMPROF_NO_STB
  *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
- *     vlmprof_score.h       scoring rules; copy vlmprof_unicode.h with it
+ *     vlmprof_score.h       scoring rules; copy vlmprof_score_tools.h and vlmprof_unicode.h with it
  *     vlmprof_trace.h       Chrome traces as torch.profiler writes them; copy vlmprof_ranges.h, vlmprof_stages.h and
  *                           vlmprof_file.h with it
  *   The other subjects are in the library only: the headers in parts/lib/ declare them, build/libvlmprof.a has them.

@@ -368,7 +368,7 @@ static void test_bad_input(void) {
     write_text(in_folder("d.jsonl"), "{\"question\": \"a\", \"answers\": [1]}\n");
     REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "\"answers\"");
     write_text(in_folder("d.jsonl"), "\n \n");
-    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "no line");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "expected JSONL, JSON, TSV, CSV or Parquet");
     REFUSED("sweep --synthetic tiny --data %F/d.jsonl %F/d.jsonl --output_dir %F/x", 2, "twice");
     check_case("folders that cannot be");
     write_text(in_folder("file"), "x");

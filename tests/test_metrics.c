@@ -33,7 +33,7 @@ static void test_metric(void) {
     CHECK(is_host_stage(VP_STAGE_PREPROCESS) && is_host_stage(VP_STAGE_DETOK) && !is_host_stage(VP_STAGE_H2D) && !is_host_stage(VP_STAGE_DECODE));
     CHECK_NEAR(metric_of(run, METRIC_VISION), power(VP_STAGE_VIT, VP_STAGE_CONNECTOR), 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_VISION), 4 + 8, 1e-9);
-    CHECK_NEAR(metric_of(run, METRIC_PREFILL), 16 + 32 + 64 + 128, 1e-9);
+    CHECK_NEAR(metric_of(run, METRIC_PREFILL), 32 + 64 + 128 + 256, 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_DECODE), 10 + 20 + 30, 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_PER_TOKEN), 20, 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_TOTAL), 4000, 1e-9);
@@ -78,7 +78,7 @@ static void test_missing(void) {
     CHECK(isnan(metric_of(run, METRIC_VISION)) && isnan(metric_of(run, stage_metric(VP_STAGE_VIT, 0))));
     CHECK_NEAR(metric_of(run, METRIC_TTFT), power(0, VP_STAGE_SAMPLE) - 4, 1e-9);
     run->times.ran[VP_STAGE_HEAD] = 0;
-    CHECK_NEAR(metric_of(run, METRIC_PREFILL), 16 + 32 + 128, 1e-9);
+    CHECK_NEAR(metric_of(run, METRIC_PREFILL), 32 + 64 + 256, 1e-9);
     run->token_count = 1;
     CHECK(isnan(metric_of(run, METRIC_PER_TOKEN)) && isnan(decode_rate_of(run)));
     CHECK_NEAR(metric_of(run, METRIC_DECODE), 0, 0);

@@ -116,8 +116,8 @@ for guide in cli/guides/*.txt; do
     "$PROGRAM" help "$name" >"$work/printed"
     # of data the command's help comes first; below tasks is the table of the sets
     case $name in data|tasks) sed -i -n "/^$name - /,\$p" "$work/printed" && sed -i "$(($(wc -l <"$guide") + 1)),\$d" "$work/printed" ;; esac
-    # the line {terms} stands for the program's own table of terms
-    check "guide $name is printed" diff <(sed -E 's/^## (.*)/\U\1/; /^\{terms\}$/d' "$guide") <(sed -E '/^  (T_[A-Za-z_]+|TTFT|unaccounted|closure|energy_[a-z_]+|[a-z]+_tokens_per_s)$/,+1d' "$work/printed")
+    # lines in braces stand for the program's own tables
+    check "guide $name is printed" [ -z "$(diff <(sed -E 's/^## (.*)/\U\1/; /^\{.*\}$/d' "$guide") "$work/printed" | grep '^<')" ]
 done
 "$PROGRAM" help definitions >"$work/printed"
 check "definitions say what TPOT is, once" [ "$(grep -A1 '^  T_decode_per_token$' "$work/printed" | grep -c 'TPOT, time per output token') $(grep -c 'time per output token' "$work/printed")" = "1 1" ]

@@ -24,6 +24,7 @@
 static const struct option_spec RESCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL, "scoring rule (default: the one that the file names)"},
+    OPTION_LINE_MAX,
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
     OPTIONS_OF_ALL,

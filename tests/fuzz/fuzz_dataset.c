@@ -2,9 +2,9 @@
  * tokenize --jsonl, taken by the command's own reading code. Whatever they are, a load ends with samples whose parts are there, or with a message;
  * and of a file that changed since then each sample is what was planned, or refused.
  * make fuzz */
+#include "fuzz.h"
 #include "cli/commands/command_tokenize.c"
 #include "data/dataset.h"
-#include "fuzz.h"
 
 /* Two folders: both have the questions under their official name, the second one their annotations too. The names lead to files in memory. */
 static char folders[2][300];

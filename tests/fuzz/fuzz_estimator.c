@@ -1,7 +1,7 @@
 /* fuzz_estimator.c: any bytes as a latency model. A model that is read predicts numbers or says why not; written and read again it is the same.
  * libFuzzer entry. */
-#include "cli/report/estimator.c"
 #include "fuzz.h"
+#include "cli/report/estimator.c"
 
 static void predict(const struct estimator *estimator) {
     vp_latency_request request;

@@ -1,8 +1,8 @@
 /* fuzz_options.c: any words as the command line of each command: the first byte chooses the command, line ends separate the words. What is parsed
  * keeps to the command's table; nothing is run. libFuzzer entry. */
+#include "fuzz.h"
 #include "base/console.h"
 #include "commands/commands.h"
-#include "fuzz.h"
 #include "tile/tile_options.h"
 
 #define COMMAND(name) &command_##name,

@@ -1,7 +1,7 @@
 /* fuzz_rows.c: any bytes behind the first two as the lines that `vlmprof score` takes; the first byte chooses the metric, the second the cleaning.
  * Each row that is printed is a line of JSON. libFuzzer entry. */
-#include "cli/commands/command_score.c"
 #include "fuzz.h"
+#include "cli/commands/command_score.c"
 
 static void check_lines(void) {
     size_t bytes, line_bytes;

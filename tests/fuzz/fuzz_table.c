@@ -2,8 +2,8 @@
  * set it is said to be and whose prompts are wanted; the rest is the file. Whatever the bytes are, opening ends with rows or a message, and each row with an
  * example that is valid JSON, the same when it is read again. Pictures are decoded.
  * make fuzz */
-#include "formats/table.h"
 #include "fuzz.h"
+#include "formats/table.h"
 #include "model/other_image.h"
 
 enum { ROWS = 30 };

@@ -1,7 +1,7 @@
 /* fuzz_trace.c: any bytes behind the first as a Chrome trace, or as a table that run --profile saved: read, made to tables and printed. The first
  * byte chooses the options. What is printed is UTF-8, as JSON it can be read. libFuzzer entry. */
-#include "cli/commands/command_trace.c"
 #include "fuzz.h"
+#include "cli/commands/command_trace.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static const char *const forms[] = {"--row_limit=20", "--json", "--csv", "--profile_format=cprofile"};
