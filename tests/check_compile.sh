@@ -4,7 +4,7 @@
 # C11. stb_image that the includer brings. Where the cross compilers are installed (Debian: mingw-w64, gcc-aarch64-linux-gnu, g++-aarch64-linux-gnu):
 # all headers and samples for Windows and ARM, the whole program for ARM. Where wine64 or qemu-aarch64 (qemu-user) is: samples and tests of headers
 # on both, the program and the tests of kernels and models on ARM. The emulated ARM tests take tens of minutes on 2 cores. Ends with a count line.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 top=$PWD
 passed=0 failed=0 skipped=0
 work=$(mktemp -d) || exit 1

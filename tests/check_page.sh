@@ -3,7 +3,7 @@
 # another, letters below 10 px and what sticks out, and uses the page: marks, series, data sets, the table. Findings of axe-core that are serious or
 # critical fail, too, where AXE names an axe.min.js, or build/axe holds one (python3 -m venv build/axe && build/axe/bin/pip install axe-playwright-python).
 # Skipped without chromium (or CHROMIUM=program) or python3. SHOTS=folder keeps the pictures.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 . tests/check.sh
 PROGRAM=${PROGRAM:-./vlmprof}
 CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome)}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # readme_count.sh [write]: the last line of `make test`, kept in $B/tests/total.txt, must be within 2 % of the line that README shows, what was skipped
 # counted in, because machines skip different tests. With write it becomes that line. Ends with a count line.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 total=${B:-build}/tests/total.txt
 line='^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
 was=$(grep -E "$line" README.md)

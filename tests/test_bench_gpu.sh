@@ -2,7 +2,7 @@
 # slow: the benchmarks of the GPU on the emulated one, 40 s
 # test_bench_gpu.sh: what `make bench-gpu` runs works: the script and the program on the emulated GPU, at tiny size. Times are the emulator's: nothing
 # is said about them but that there are some. Ends with a count line.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
 . tests/check.sh
 count() { # count PATTERN: lines of the JSON that have it

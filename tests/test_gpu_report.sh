@@ -1,7 +1,7 @@
 #!/bin/bash
 # test_gpu_report.sh: the reader of SASS behind `make gpu-report`, on a short sample whose numbers were counted by hand; each number made worse, alone,
 # must be seen. Ends with a count line.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
 . tests/check.sh
 report=$B/emulated/gpu_report

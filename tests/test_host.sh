@@ -1,6 +1,6 @@
 #!/bin/bash
 # What info says of this machine against what the system says: the processor's name, its threads, memory.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 PROGRAM=${PROGRAM:-./vlmprof} skipped=0
 . tests/check.sh
 is() { [ "$1" = "$2" ] || { echo "\"$1\", expected \"$2\""; return 1; }; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Proves that an installation serves: a C project built with pkg-config, a C++ one with CMake, moved to another folder too; its manual pages have no
 # roff error; its completions complete; uninstall leaves no file behind.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} CC=${CC:-cc}
 . tests/check.sh
 top=$PWD skipped=0

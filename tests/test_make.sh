@@ -1,7 +1,7 @@
 #!/bin/bash
 # Proves that the Makefile's targets hold together: `make help` lists each of them and nothing else; bash accepts every recipe, with and without nvcc,
 # with and without a GPU driver; the files that recipes name exist.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 B=${B:-build} CC=${CC:-cc}
 . tests/check.sh
 unset MAKEFLAGS MFLAGS MAKELEVEL

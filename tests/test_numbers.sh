@@ -1,7 +1,7 @@
 #!/bin/bash
 # test_numbers.sh: what `make numbers` does, on a template of its own: figures in their places, a figure that cannot be had here, a command that fails or
 # prints something else; and guide numbers is made of its template. Nothing is measured. Ends with a count line.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 python=${PYTHON:-python3} PROGRAM=${PROGRAM:-./vlmprof}
 . tests/check.sh
 if ! "$python" -c pass 2>/dev/null; then

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Ranges reach a tool that takes NVTX's: a small library in the place of Nsight Systems, attached as NVTX's header says, sees each push and pop;
 # a build without NVTX has no hooks. Needs the CUDA Toolkit's header, nothing else of it.
-cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/.." || exit 1
 CC=${CC:-cc}
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 include=

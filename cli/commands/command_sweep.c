@@ -207,8 +207,8 @@ static int sweep_report(const struct sweep *sweep) {
         print_note("vlmprof: %s repeats points %zu times; each was measured once\n",
                    text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
     if (sweep->failed)
-        print_note("vlmprof: failed points are rows with status \"failed\" and a reason in the result files; "
-                   "--retry_failed measures them again\n");
+        complain(EXIT_WORK, "failed points are rows with status \"failed\" and a reason in the result files; "
+                            "--retry_failed measures them again");
     if (is_given(sweep->options, "json")) code = print_summary(sweep, &warnings, code);
     else if (unwritten) code = unwritten;
     text_list_free(&warnings);

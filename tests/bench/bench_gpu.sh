@@ -2,7 +2,7 @@
 # bench_gpu.sh PROGRAM: the benchmarks of tests/bench/gpu/bench_gpu.c (PROGRAM) on the first GPU, at most some minutes. The table goes to stdout and
 # beside the JSON into tests/bench/results, named by date and commit: commit what a real GPU gave, with what the table says about it.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH= cd "$(dirname "$0")/../.."
 program=$1 out=${BENCH_GPU_OUT:-tests/bench/results}
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 [ "$commit" = unknown ] || git diff --quiet HEAD || commit=$commit-changed

@@ -2,7 +2,7 @@
 # venv.sh FOLDER: makes a virtual environment with llama.cpp's server (requirements.txt) in FOLDER, or leaves one that is whole. Prints nothing when
 # all is there; where it cannot be had, prints the reason in one line and exits 1. PYTHON: which Python 3, 3.11 or later.
 folder=$(realpath -m "$1") python=${PYTHON:-python3}
-cd "$(dirname "$0")" || exit 1
+CDPATH= cd "$(dirname "$0")" || exit 1
 refuse() { echo "$1"; exit 1; }
 probe() { "$folder/bin/python" -c 'import gguf, xllamacpp' 2>&1; }
 

@@ -8,7 +8,7 @@
 # memory, argv, line numbers of source files. Binary files are kept as checksums.
 set -u
 if [ $# -lt 2 ]; then sed -n '2,8s/^# //p' "$0"; exit 2; fi
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(CDPATH= cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1" || exit 1
 keep=$(cd "$1" && pwd) program=$(realpath "$2") results=${3:+$(realpath "$3")}
 rm -rf "${keep:?}"/*

@@ -1,7 +1,7 @@
 #!/bin/bash
 # picture_of_report.sh [RESULTS...]: samples/page/report.png, the top of a report's page for README.md. RESULTS are folders or files of results; by default
 # those of the small model's own drawings in build/demo, which make demo measures.
-cd "$(dirname "$0")/../.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome)}
