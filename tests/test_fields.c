@@ -174,7 +174,7 @@ static void check_row(const char *name, const struct fields *fields, uint32_t wh
     const int is_list = row->type == FIELD_LIST || row->type == FIELD_OBJECTS || row->type == FIELD_INTS;
     const char *bad[5] = {is_list ? "{}" : "[[]]", row->null ? is_list ? "{}" : "[[]]" : "null", NULL, NULL, NULL};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    snprintf(low, sizeof low, "%lld", (long long)row->least - 1);
+    snprintf(low, sizeof low, "%lld", (long long)row->least - (row->least > INT64_MIN));
     snprintf(high, sizeof high, "%lld", (long long)row->most + (row->most < INT64_MAX));
     if (has_range && row->least > INT64_MIN) bad[2] = low;
     if (has_range && row->most < INT64_MAX) bad[3] = high;
