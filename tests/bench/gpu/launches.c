@@ -86,6 +86,7 @@ static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64
     e->queue->log = log;
     e->queue->log_capacity = ROOM;
     e->queue->log_count = 0;
+    vk_begin_pruning(e, &r);
     vk_prefill(e, &r, &reply);
     prefill = e->queue->log_count;
     vk_step(e, &r, tokens);
