@@ -42,8 +42,8 @@ cli/results/result_read.:   vlmprof.h vlmprof_file vlmprof_stages vlmprof_config
 cli/results/result_:        subjects cli/base/ cli/results/ cli/score/ cli/server/ cli/measure/ cli/sweep/journal.h
 cli/results/reference_layout.: vlmprof.h vlmprof_file cli/base/ cli/results/
 cli/results/:               vlmprof.h vlmprof_noise cli/base/ cli/results/
-cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h cli/model/other_image.h
-cli/model/other_image.:     vlmprof.h vlmprof_image cli/base/ cli/model/other_image.h
+cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h cli/model/webp_gif.h
+cli/model/webp_gif.:     vlmprof.h vlmprof_image cli/base/ cli/model/webp_gif.h
 cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h
 cli/model/:                 subjects cli/base/ cli/model/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/model/image.h cli/tile/

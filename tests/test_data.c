@@ -5,7 +5,7 @@
 #include "formats/picture_header.h"
 #include "formats/sha256.h"
 #include "formats/table.h"
-#include "model/other_image.h"
+#include "model/webp_gif.h"
 #include "support/command.h"
 #include "vlmprof.h"
 

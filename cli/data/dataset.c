@@ -7,10 +7,11 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "data/table_rows.h"
+#include "formats/table.h"
 #include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
-#include "model/other_image.h"
+#include "model/webp_gif.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
@@ -217,21 +218,6 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
 }
 
 /* ---- annotations of VQA v2 */
-/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json; NULL: the name is no official
- * one, or nothing is there */
-static char *find_annotations(const char *path) {
-    static const char word[] = "OpenEnded_", tail[] = "_questions.json";
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *open_ended = strstr(name, word),
-               *end = strstr(name, tail);
-    struct text_buffer text = {NULL, 0, 0};
-    if (!open_ended || !end || end < open_ended + strlen(word) || end[strlen(tail)]) return NULL;
-    text_add(&text, path, (size_t)(open_ended - path));
-    text_add(&text, open_ended + strlen(word), (size_t)(end - open_ended) - strlen(word));
-    text_add_string(&text, "_annotations.json");
-    if (access(text.data, F_OK) == 0) return text.data;
-    free(text.data);
-    return NULL;
-}
 static int compare_questions(const void *left_item, const void *right_item) {
     const struct question_at *left = (const struct question_at *)left_item,
                              *right = (const struct question_at *)right_item;

@@ -174,8 +174,7 @@ static int compare_notes(const void *left_item, const void *right_item) {
     const struct note_key *left = (const struct note_key *)left_item, *right = (const struct note_key *)right_item;
     return (left->id > right->id) - (left->id < right->id);
 }
-/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json, when it is there. */
-static char *find_notes(const char *path) {
+char *find_annotations(const char *path) {
     static const char word[] = "OpenEnded_", tail[] = "_questions.json";
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *open_ended = strstr(name, word),
                *end = strstr(name, tail);
@@ -190,7 +189,7 @@ static char *find_notes(const char *path) {
 }
 static vp_result open_notes(struct table *table, const char *annotations, vp_error *error) {
     vp_result result;
-    table->notes_path = annotations ? copy_text(annotations, strlen(annotations)) : find_notes(table->path);
+    table->notes_path = annotations ? copy_text(annotations, strlen(annotations)) : find_annotations(table->path);
     if (!table->notes_path) return VP_OK;
     if ((result = json_rows_open(&table->notes, table->notes_path, error)) != VP_OK) return result;
     table->note_keys = resize(NULL, table->notes.count + 1, sizeof *table->note_keys);

@@ -57,6 +57,10 @@ struct table {
 
 struct table_wish { const char *format, *task, *origin, *image_dir, *annotations; }; /* options; NULL: not given */
 
+/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json, for the caller to free; NULL: the
+ * name is not an official one, or the file is missing. */
+char *find_annotations(const char *path);
+
 /* Opens a file. Returns VP_OK, and the caller calls table_close. */
 vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error);
 void table_close(struct table *table);

@@ -4,7 +4,7 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "model/other_image.h"
+#include "model/webp_gif.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 

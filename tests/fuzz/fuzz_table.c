@@ -4,7 +4,7 @@
  * make fuzz */
 #include "fuzz.h"
 #include "formats/table.h"
-#include "model/other_image.h"
+#include "model/webp_gif.h"
 
 enum { ROWS = 30 };
 

@@ -1,6 +1,6 @@
-/* other_image.c: picture files beyond PNG and JPEG.
+/* webp_gif.c: picture files beyond PNG and JPEG.
  * GIF is small enough to be read here (GIF89a specification, 1990); WebP is left to its library. */
-#include "model/other_image.h"
+#include "model/webp_gif.h"
 
 #include "base/memory.h"
 

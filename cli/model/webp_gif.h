@@ -1,7 +1,7 @@
-/* other_image.h: picture files beyond PNG and JPEG: WebP by libwebp, which is opened at run time, and GIF's first
+/* webp_gif.h: picture files beyond PNG and JPEG: WebP by libwebp, which is opened at run time, and GIF's first
  * frame. The bytes of any picture file come in; the size, or upright RGB, comes out. */
-#ifndef VLMPROF_CLI_OTHER_IMAGE_H
-#define VLMPROF_CLI_OTHER_IMAGE_H
+#ifndef VLMPROF_CLI_WEBP_GIF_H
+#define VLMPROF_CLI_WEBP_GIF_H
 #include "vlmprof_image.h"
 
 /* As vp_image_size and vp_image_decode, of PNG, JPEG, WebP and GIF. Alpha is dropped, not blended. */
