@@ -178,7 +178,8 @@ static void test_values(void) {
     CHECK(has_word("lows slow low", "low") && !has_word("lows slow", "low"));
     check_case("how far two names are apart");
     CHECK(edit_distance("kitten", "sitting") == 3 && edit_distance("", "abc") == 3 && edit_distance("abc", "") == 3 && edit_distance("topk", "top_k") == 1);
-    CHECK(edit_distance("same", "same") == 0 && edit_distance("ab", "ba") == 1 && edit_distance("abcd", "acbd") == 1 && edit_distance("ca", "abc") == 3 && edit_distance("abcdef", "bcdefg") == 2);
+    CHECK(edit_distance("same", "same") == 0 && edit_distance("ab", "ba") == 1);
+    CHECK(edit_distance("abcd", "acbd") == 1 && edit_distance("ca", "abc") == 3 && edit_distance("abcdef", "bcdefg") == 2);
     memset(words, 'a', 65);
     words[65] = 0;
     CHECK(edit_distance(words, "a") == 1000 && edit_distance("a", words) == 1000 && edit_distance(words + 1, "a") == 63 && edit_distance("b", words + 1) == 64);

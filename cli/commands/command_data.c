@@ -321,8 +321,9 @@ static int unknown_task(const char *name) {
     struct text_buffer near = {NULL, 0, 0};
     int code;
     for (size_t i = 0; task_at(i); i++) add_near_word(&near, name, "", task_at(i)->name);
-    code = complain(EXIT_USAGE, "--dataset_name: unknown evaluation set \"%.60s\"%.500s%s vlmprof help tasks lists them",
-                    name, near.bytes ? near.data : "", near.bytes ? "?" : ";");
+    code = complain(EXIT_USAGE,
+                    "--dataset_name: unknown evaluation set \"%.60s\"%.500s%s vlmprof help tasks lists them", name,
+                    near.bytes ? near.data : "", near.bytes ? "?" : ";");
     free(near.data);
     return code;
 }
