@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "formats/cells.h"
 #include "formats/picture_header.h"
-#include "formats/sha256.h"
+#include "base/sha256.h"
 #include "formats/table.h"
 #include "model/webp_gif.h"
 #include "support/command.h"

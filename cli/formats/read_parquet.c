@@ -1,7 +1,7 @@
 /* read_parquet.c: rows of the Parquet files on the Hugging Face hub, and of Arrow files,, as lmms-eval reads them.
  * Sets are told apart by their columns. */
 #include "formats/picture_header.h"
-#include "formats/sha256.h"
+#include "base/sha256.h"
 #include "formats/table.h"
 
 #include <stdio.h>
