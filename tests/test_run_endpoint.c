@@ -330,7 +330,7 @@ static void test_ask(void) {
     }
     CHECK_TEXT(lines[0], lines[1]);
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --top_k 2", server.port), 2);
-    said("--top_k is not an option of ask");
+    said("unknown option --top_k of ask (run has it)");
     CHECK_INT(run("ask -p Hi"), 2);
     said("ask needs --endpoint URL");
 }
