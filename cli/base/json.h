@@ -39,8 +39,8 @@ int has_value(const vp_json *json, uint32_t object, const char *key);       /* t
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
 int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
 
-/* Adds "sum" to a whole object as its last member: FNV-1a of the text before it, white space between values left out, so
- * that a file may be indented again. */
+/* Adds "sum" to a whole object as its last member: FNV-1a of the text before it, without white space between values, so
+ * that a file can be indented again. */
 void json_seal(struct text_buffer *object);
 /* Returns 1 if the object has no "sum", or one that fits its text. */
 int json_seal_fits(const vp_json *json, uint32_t object);

@@ -767,7 +767,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS, .of = &OUTSIDE, .null = "no pair was measured")
 
 #define ROW_END_ROWS(ELSE) \
-    ELSE(TEXT, "sum", "checksum of the row's text before it: a value that was changed later is found; older files: none", \
+    ELSE(TEXT, "sum", "checksum of the row's text before it, which finds later changes; older files have none", \
          .is_optional = 1)
 
 /* ---- a load trial: its summary, a number with its interval in it, and what reports read of a request */
