@@ -93,10 +93,10 @@ static vp_result not_read_column(const struct arrow *file, const char *name, con
     return not_read(file, text, error);
 }
 /* Types by their number in Schema.fbs. */
-static const char *const TYPES[] = {"none", "null", "int", "floating point", "binary", "utf8", "bool", "decimal", "date",
-                                    "time", "timestamp", "interval", "list", "struct", "union", "fixed-size binary",
-                                    "fixed-size list", "map", "duration", "large binary", "large utf8", "large list",
-                                    "run-end encoded", "binary view", "utf8 view", "list view", "large list view"};
+static const char *const TYPES[] = {
+    "none", "null", "int", "floating point", "binary", "utf8", "bool", "decimal", "date", "time", "timestamp",
+    "interval", "list", "struct", "union", "fixed-size binary", "fixed-size list", "map", "duration", "large binary",
+    "large utf8", "large list", "run-end encoded", "binary view", "utf8 view", "list view", "large list view"};
 enum { TYPE_COUNT = sizeof TYPES / sizeof *TYPES };
 
 /* Sets kind and width. Returns 0 when the type is not read. */
@@ -226,7 +226,8 @@ static vp_result read_message(struct arrow *file, int64_t *place, int *is_end, v
     *is_end = !got || (got == sizeof head && !bytes); /* a stream may end without its mark */
     if (*is_end) return VP_OK;
     if (got != sizeof head || flat_number(&sizes, 0, 4) != UINT32_MAX || bytes > MESSAGE_BYTES_MAX)
-        return vp_fail(error, VP_ERR_FORMAT, *place, file->path, "this Arrow file is cut or damaged: expected a message");
+        return vp_fail(error, VP_ERR_FORMAT, *place, file->path,
+                       "this Arrow file is cut or damaged: a message is missing");
     if (source_text(&file->source, batch.message, bytes, &file->message, NULL) != VP_OK)
         return vp_fail(error, VP_ERR_FORMAT, *place, file->path, "this Arrow file is cut in a message");
     flat.data = (const unsigned char *)file->message.data;

@@ -218,7 +218,7 @@ static void see_cell(struct sight *sight, const struct cell *cell) {
     if (sight->ints == PASS_GOOD || sight->unsigneds == PASS_GOOD) {
         whole = is_short ? whole_number(cell->text, &value, &magnitude) : 0;
         if (sight->ints == PASS_GOOD) sight->ints = whole == 1 ? PASS_GOOD : whole ? PASS_BEYOND : PASS_FAILED;
-        if (*skip_space(cell->text) == '-') sight->is_signed = 1; /* whatever follows: the second pass looks no further */
+        if (*skip_space(cell->text) == '-') sight->is_signed = 1; /* the second pass looks no further */
         else if (sight->unsigneds == PASS_GOOD) {
             sight->is_high |= whole == 2;
             sight->unsigneds = whole == 3 ? PASS_BEYOND : whole ? PASS_GOOD : PASS_FAILED;

@@ -153,7 +153,7 @@ static vp_result look(struct table *table, const char *format, char *separator, 
         return vp_failf(error, VP_ERR_UNSUPPORTED, 0, table->path, "this is %s", foreign);
     if (memchr(start, 0, (size_t)got))
         return vp_fail(error, VP_ERR_UNSUPPORTED, 0, table->path,
-                       "binary file of a format that is not known; --data takes JSONL, JSON, TSV, CSV, Parquet and Arrow");
+                       "unknown binary format; --data takes JSONL, JSON, TSV, CSV, Parquet and Arrow");
     if (got >= 3 && !memcmp(start, "\xef\xbb\xbf", 3)) at += 3;
     while (at < start + got && strchr(" \t\r\n", *at)) at++;
     if (at < start + got && (*at == '{' || *at == '[')) return VP_OK;
@@ -161,7 +161,7 @@ static vp_result look(struct table *table, const char *format, char *separator, 
     if (!*separator)
         return vp_fail(
             error, VP_ERR_FORMAT, 0, table->path,
-            "expected JSONL, JSON, TSV, CSV, Parquet or Arrow; the file begins with none of {, [, column names or PAR1");
+            "expected JSONL, JSON, TSV, CSV, Parquet or Arrow; the file begins with none of {, [ or column names");
     table->format = *separator == '\t' ? DATA_TSV : DATA_CSV;
     return VP_OK;
 }
@@ -305,7 +305,7 @@ static int add_folder(const char *folder, int depth, const char *ending, struct 
         char *path = join_path(folder, names.items[i]);
         if (names.items[i][0] == '.') { }
         else if (is_folder(path)) code = depth < 6 ? add_folder(path, depth + 1, ending, paths) : 0;
-        else if (dot && !strcmp(dot, ending) && strncmp(names.items[i], "cache-", 6)) /* datasets.map leaves cache-*.arrow */
+        else if (dot && !strcmp(dot, ending) && strncmp(names.items[i], "cache-", 6)) /* datasets.map leaves those */
             text_list_copy(paths, path);
         free(path);
     }
