@@ -22,6 +22,7 @@ static void make(void) {
     static const int counts[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_PROMPT, COLUMN_OUTPUT_TOKENS};
     for (int f = 0; f < 3; f++) knob_values_free(&files[f].knobs);
     memset(files, 0, sizeof files);
+    memset(values, 0, sizeof values);
     for (int f = 0; f < 3; f++) {
         struct result_file *file = &files[f];
         file->path = f ? f == 1 ? (char *)(size_t)"second" : (char *)(size_t)"third" : (char *)(size_t)"first";

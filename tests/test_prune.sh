@@ -11,11 +11,13 @@ rejected() { # rejected VALUE WORDS: exit code 2, and the message has the words
     [ $? -eq 2 ] && grep -qF -- "$2" "$work/complaint"
 }
 while IFS='|' read -r value words; do check "rejected: $value" rejected "$value" "$words"; done <<'CASES'
-foo|"foo" is none of: none random stride pool visionzip divprune fastv dart pdrop
+foo|unknown method "foo"; expected one of: none random stride pool visionzip divprune fastv dart pdrop
 cdpruner|it needs CLIP's text tower
 fastv:|nothing follows the colon
-fastv:keep|is no KEY=VALUE; its keys are keep layer positions
-fastv:dominant=3|"dominant" is not one of its keys; its keys are keep layer positions
+fastv:keep|fastv: expected KEY=VALUE, got "keep"
+fastv:dominant=3|unknown key of fastv "dominant"; expected one of: keep layer positions
+fastv:kep=0.5|unknown key of fastv "kep"; did you mean keep?
+fastvv|unknown method "fastvv"; did you mean fastv?
 fastv:keep=0|keep=0: want a whole number of tokens from 2 on, or a share
 fastv:keep=1|keep=1: want
 fastv:keep=-5|keep=-5: want
@@ -107,6 +109,6 @@ check "predict has what goes on" grep -q '"kept_vision_tokens": 72' "$work/said"
 check "and how many blocks see all" grep -q '"num_full_blocks": 2' "$work/said"
 "$PROGRAM" predict "$work/model.json" 640x480 --tier low --prune fastv:keep=9999 >"$work/said" 2>"$work/complaint"
 check "predict rejects what the request has no tokens for" grep -q -- '--prune: fastv: keep=9999, and the image has' "$work/complaint"
-check "a list with a bad value does not begin" [ "$("$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/no" --prune_list none foo 2>&1 | grep -c '"foo" is none of')" = 1 ]
+check "a list with a bad value does not begin" [ "$("$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/no" --prune_list none foo 2>&1 | grep -c 'unknown method "foo"')" = 1 ]
 echo "test_prune.sh: $passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]
