@@ -672,7 +672,8 @@ vp_result parquet_open(struct parquet **out, const char *path, vp_error *error) 
     if (result == VP_OK)
         result = source_text(&file->source, file->bytes - 8 - footer_bytes, footer_bytes, &text, error);
     if (result == VP_OK)
-        result = parquet_footer_read(&file->footer, (const unsigned char *)text.data, text.bytes, file->bytes, error);
+        result = parquet_footer_read(&file->footer, (const unsigned char *)(text.data ? text.data : ""), text.bytes,
+                                     file->bytes, error);
     free(text.data);
     if (result != VP_OK) {
         if (error && !error->where[0])
