@@ -11,11 +11,13 @@ rejected() { # rejected VALUE WORDS: exit code 2, and the message has the words
     [ $? -eq 2 ] && grep -qF -- "$2" "$work/complaint"
 }
 while IFS='|' read -r value words; do check "rejected: $value" rejected "$value" "$words"; done <<'CASES'
-foo|"foo" is none of: none random stride pool visionzip divprune fastv dart pdrop
+foo|unknown method "foo"; expected one of: none random stride pool visionzip divprune fastv dart pdrop
 cdpruner|it needs CLIP's text tower
 fastv:|nothing follows the colon
-fastv:keep|is no KEY=VALUE; its keys are keep layer positions
-fastv:dominant=3|"dominant" is not one of its keys; its keys are keep layer positions
+fastv:keep|fastv: expected KEY=VALUE, got "keep"
+fastv:dominant=3|unknown key of fastv "dominant"; expected one of: keep layer positions
+fastv:kep=0.5|unknown key of fastv "kep"; did you mean keep?
+fastvv|unknown method "fastvv"; did you mean fastv?
 fastv:keep=0|keep=0: want a whole number of tokens from 2 on, or a share
 fastv:keep=1|keep=1: want
 fastv:keep=-5|keep=-5: want
@@ -95,6 +97,6 @@ check "best leaves out what random may equal" grep -q 'prune=none: the best' "$w
 check "and says so" grep -q 'left out: .*fastv.*not shown to be better than random' "$work/complaint"
 "$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --tier_list low --num_samples 3 --plan --prune_list none random:keep=0.1 >"$work/said" 2>/dev/null
 check "a forecast with few tokens is shorter" [ "$(awk '/prune-none/ { none = $5 } /prune-random/ { few = $5 } END { gsub("~", "", none); gsub("~", "", few); print few + 0 < none + 0 }' "$work/said")" = 1 ]
-check "a list with a bad value does not begin" [ "$("$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/no" --prune_list none foo 2>&1 | grep -c '"foo" is none of')" = 1 ]
+check "a list with a bad value does not begin" [ "$("$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/no" --prune_list none foo 2>&1 | grep -c 'unknown method "foo"')" = 1 ]
 echo "test_prune.sh: $passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]

@@ -128,8 +128,7 @@ static int check_words(const struct options *options) {
         const struct option_value *list = KNOBS[knob].choices ? list_of(options, knob) : NULL;
         for (size_t i = 0; list && i < list->count; i++)
             if (!has_word(KNOBS[knob].choices, list->items[i]))
-                return complain(EXIT_USAGE, "--%s: \"%s\" is none of: %s", KNOBS[knob].list, list->items[i],
-                                KNOBS[knob].choices);
+                return complain_word(KNOBS[knob].list, "value", list->items[i], KNOBS[knob].choices);
     }
     return 0;
 }

@@ -2,6 +2,8 @@
 #include "measure/prune.h"
 
 #include "base/console.h"
+#include "base/memory.h"
+#include "base/options.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -44,14 +46,18 @@ static int method_of(const char *name) {
 static int takes(const struct prune_key *key, vp_prune_method method) {
     return method != VP_PRUNE_NONE && (key->methods >> method & 1);
 }
-/* Adds the words that are possible: methods, or keys of a method. */
-static void add_words(char *text, size_t capacity, int method) {
-    size_t used = strlen(text);
-    for (int i = 0; i < (method < 0 ? (int)VP_PRUNE_METHOD_COUNT : (int)KEY_COUNT) && used < capacity; i++) {
+/* The reason why a word is not a method (method -1), or not a key of a method. */
+static void unknown_word(const char *kind, const char *word, int method, char *reason, size_t capacity) {
+    struct text_buffer words = {NULL, 0, 0}, line = {NULL, 0, 0};
+    for (int i = 0; i < (method < 0 ? (int)VP_PRUNE_METHOD_COUNT : (int)KEY_COUNT); i++) {
         if (method >= 0 && !takes(&KEYS[i], (vp_prune_method)method)) continue;
-        used += (size_t)snprintf(text + used, capacity - used, " %s",
-                                 method < 0 ? vp_prune_name((vp_prune_method)i) : KEYS[i].name);
+        text_add_string(&words, words.bytes ? " " : "");
+        text_add_string(&words, method < 0 ? vp_prune_name((vp_prune_method)i) : KEYS[i].name);
     }
+    add_unknown_word(&line, kind, word, words.data);
+    snprintf(reason, capacity, "%s", line.data);
+    free(words.data);
+    free(line.data);
 }
 static int fail(char *reason, size_t capacity, const char *key, const char *value, const char *wanted) {
     snprintf(reason, capacity, "%s=%.60s: want %s", key, value, wanted);
@@ -150,10 +156,12 @@ static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, str
         return read_value(&KEYS[i], equals + 1, out, counts, reason, capacity);
     }
     if (method == VP_PRUNE_NONE) snprintf(reason, capacity, "none: it takes no keys, and there is \"%.60s\"", pair);
+    else if (!equals)
+        snprintf(reason, capacity, "%s: expected KEY=VALUE, got \"%.60s\"", vp_prune_name(method), pair);
     else {
-        snprintf(reason, capacity, "%s: \"%.60s\" is %s; its keys are", vp_prune_name(method), pair,
-                 equals ? "not one of its keys" : "no KEY=VALUE");
-        add_words(reason, capacity, (int)method);
+        char kind[40];
+        snprintf(kind, sizeof kind, "key of %s", vp_prune_name(method));
+        unknown_word(kind, pair, (int)method, reason, capacity);
     }
     return 0;
 }
@@ -198,8 +206,7 @@ int prune_read(const char *text, struct prune_setting *out, char *reason, size_t
                  "without the text");
         good = 0;
     } else {
-        snprintf(reason, capacity, "\"%.60s\" is none of:", copy);
-        add_words(reason, capacity, -1);
+        unknown_word("method", copy, -1, reason, capacity);
         good = 0;
     }
     if (good && at && !*at) {

@@ -766,6 +766,10 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
          .null = "--twins was not given, or there is no image") \
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS, .of = &OUTSIDE, .null = "no pair was measured")
 
+#define ROW_END_ROWS(ELSE) \
+    ELSE(TEXT, "sum", "checksum of the row's text before it, which finds later changes; older files have none", \
+         .is_optional = 1)
+
 /* ---- a load trial: its summary, a number with its interval in it, and what reports read of a request */
 #define LOAD_COUNT(S, AT, key, member, words) AT(S, INT, key, member, words, .least = INT64_MIN, .most = INT64_MAX)
 #define LOAD_NUMBER(S, AT, key, member, words) AT(S, NUMBER, key, member, words, .null = "not known")
@@ -805,7 +809,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     COUNTS_OF_RESULT_ROWS(ELSE) RESULT_TIME_ROWS(ROW, 0) RESULT_END_ROWS(ELSE)
 #define SAMPLE_KEYS(ROW, AT, ELSE) \
     ROW_HEAD_ROWS(ROW, 0) SIZES_ROWS(ROW, 0, FIELD_NULL) TOKENS_ROWS(ROW, 0) ANSWER_ROWS(ROW, 0) ROW_TIMES_ROWS(ELSE) \
-    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE)
+    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE) \
+    ROW_END_ROWS(ELSE)
 #define RUN_KEYS(ROW, AT, ELSE) RUN_ROWS(ROW, AT, 0) SERVED_PASS_ROWS(AT, 0)
 
 /* The numbers of a sample that reports read, each with an array of its own: means over its runs; times are ms. The

@@ -281,6 +281,11 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         }
     }
     if (!has_id) return result_fail(file, json, object, row, "sample_id", "is missing");
+    if (!json_seal_fits(json, object)) {
+        char words[80];
+        snprintf(words, sizeof words, "the row of sample_id %lld", (long long)file->ids[file->count]);
+        return result_fail(file, json, object, row, words, "was changed after it was written: its \"sum\" is another");
+    }
     if (failed) { file->failed_count++; return 0; }
     if (!(result_at(file, METRIC_TOTAL, file->count) > 0))
         return result_fail(file, json, object, row, "T_total", "is missing or 0");
