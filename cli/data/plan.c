@@ -196,7 +196,8 @@ static int set_listed(const struct options *options, int knob, size_t at, struct
 /* Reads --weights or --weights_list, and how many values the other knobs have that each point is measured with. Returns
  * 0 or an exit code. */
 static int read_each(struct grid *grid) {
-    const struct option_value *list = list_of(grid->options, KNOB_WEIGHTS), *values = list_of(grid->options, KNOB_PRUNE);
+    const struct option_value *list = list_of(grid->options, KNOB_WEIGHTS);
+    const struct option_value *values = list_of(grid->options, KNOB_PRUNE);
     struct plan *plan = grid->plan;
     for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) grid->each *= (size_t)list_count(grid->options, knob);
     if (values) {
