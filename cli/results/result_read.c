@@ -247,6 +247,8 @@ static void finish_row(struct result_file *file, size_t rows) {
     if (file->is_foreign && file->columns[METRIC_PER_TOKEN])
         file->columns[METRIC_PER_TOKEN][file->count] = steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps
                                                                  : (double)NAN;
+    if (!isfinite(result_at(file, COLUMN_SEQUENCE, file->count)))
+        result_put(file, rows, COLUMN_SEQUENCE, file->count, result_at(file, COLUMN_PROMPT, file->count));
     result_put(file, rows, METRIC_CLOSURE, file->count,
                1 - result_at(file, METRIC_UNACCOUNTED, file->count) / result_at(file, METRIC_TOTAL, file->count));
     file->count++;
