@@ -31,7 +31,7 @@ static const struct option_spec CONFORM_OPTIONS[] = {
     {"against_mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the file of its vision tower",
      .needs = "against"},
     {"precision", CHOICE, "P", "auto", 0, 0, "auto fp32 fp16 bf16 int8 int4",
-     "what the other stack rounds to; auto: what its weights or files show, bf16 for a server"},
+     "what the other stack rounds to; auto: fp32 where that explains what differs, else what weights and files show"},
     OPTION_ENDPOINT_MODEL,
     OPTIONS_OF_CLIENT,
     OPTION_GROUP("the request"),
@@ -62,14 +62,24 @@ struct comparison {
 };
 
 /* ---- one case */
-/* The precision that explains the differences: as given, or the coarser of what the two show. Weights that are stored
- * alike are no reason for a difference. */
+/* The precision that may explain differences: as given, or the coarser of what the two sides' weights are stored in.
+ * Weights that are stored alike are no reason for a difference between two runs of our own engine; another stack may
+ * compute in the type of its weights. */
 static enum precision choose_precision(const struct comparison *comparison, enum precision ours, enum precision theirs) {
     const char *given = text_of(comparison->options, "precision");
     for (int i = 0; i < PRECISIONS_KNOWN; i++) if (!strcmp(given, PRECISION_NAMES[i])) return (enum precision)i;
-    if (comparison->is_dump) return theirs;
-    if (comparison->is_server) return ours > PRECISION_BF16 ? ours : PRECISION_BF16;
+    if (comparison->is_dump && theirs != PRECISION_FP32) return theirs;
+    if (comparison->is_dump || comparison->is_server) return ours > PRECISION_BF16 ? ours : PRECISION_BF16;
     return ours == theirs ? PRECISION_FP32 : ours > theirs ? ours : theirs;
+}
+/* Truth: the files of another stack show by themselves that it computes in fp32: a stage of real numbers behind the
+ * pixels is as near to ours as another order of summation makes it. */
+static int shows_fp32(const struct conformity *in_fp32) {
+    for (int stage = CONFORM_TOWER; stage <= CONFORM_PREFILL; stage++) {
+        const enum verdict verdict = in_fp32->stages[stage].verdict;
+        if (verdict == VERDICT_EQUAL || verdict == VERDICT_ROUNDING) return 1;
+    }
+    return 0;
 }
 /* The name under which our engine has the precision; fp16 is derived from bf16. */
 static const char *weights_word(enum precision precision) {
@@ -113,15 +123,20 @@ static int compare_case(struct comparison *comparison, const struct probe *probe
     if (!code) code = stack_run(comparison->options, &request, "fp32", &ours);
     if (!code) code = take_theirs(comparison, probe, &request, &ours, &other, &theirs, &stored);
     if (!code) {
-        comparison->precision = choose_precision(comparison, stored_precision(&request.model), stored);
-        if (comparison->precision != PRECISION_FP32)
-            code = stack_run(comparison->options, &request, weights_word(comparison->precision), &rounded);
+        struct conform_pair pair = {&request.model, &ours, NULL, &theirs, PRECISION_FP32};
+        enum precision precision = choose_precision(comparison, stored_precision(&request.model), stored);
+        conform_compare(&pair, &one);
+        if (comparison->is_dump && !strcmp(text_of(comparison->options, "precision"), "auto") && shows_fp32(&one))
+            precision = PRECISION_FP32;
+        if (precision != PRECISION_FP32 && conform_first(&one) < CONFORM_STAGES) {
+            code = stack_run(comparison->options, &request, weights_word(precision), &rounded);
+            pair.rounded = &rounded;
+            pair.precision = precision;
+            if (!code) conform_compare(&pair, &one);
+        }
+        if (pair.precision > comparison->precision) comparison->precision = pair.precision;
     }
     if (!code) {
-        const struct conform_pair pair = {&request.model, &ours,
-                                          comparison->precision == PRECISION_FP32 ? NULL : &rounded, &theirs,
-                                          comparison->precision};
-        conform_compare(&pair, &one);
         if (comparison->cases++) conform_merge(&comparison->worst, &one);
         else comparison->worst = one;
         snprintf(comparison->architecture, sizeof comparison->architecture, "%s",

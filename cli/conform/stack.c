@@ -113,7 +113,7 @@ static float *copied(const float *values, size_t count) {
     return copy;
 }
 /* What the request has of its image before anything runs: counts and pixels. */
-static void take_image(const struct request *request, struct stack *stack) {
+static void take_image(const struct request *request, size_t image_tokens, struct stack *stack) {
     const vp_layout *layout = &request->layout;
     struct stage_values *image = &stack->stages[CONFORM_IMAGE];
     int64_t shape[4];
@@ -125,7 +125,7 @@ static void take_image(const struct request *request, struct stack *stack) {
     image->is_known = 1;
     image->count = 4;
     image->whole = resize(NULL, image->count, sizeof *image->whole);
-    image->whole[0] = layout->image_tokens;
+    image->whole[0] = (int32_t)image_tokens;
     image->whole[1] = layout->views;
     image->whole[2] = layout->resized_width_px;
     image->whole[3] = layout->resized_height_px;
@@ -144,7 +144,7 @@ static void take_values(const struct request *request, const struct pass_result 
                              * (size_t)config->vit_layer_count * (size_t)config->vit_width;
         const size_t features = used_features(request, stack->dump.image_features, NULL);
         float *used = resize(NULL, features + 1, sizeof *used);
-        take_image(request, stack);
+        take_image(request, sequence - ids->count, stack);
         set_real(&stack->stages[CONFORM_TOWER], copied(stack->dump.vit_features, tower), tower);
         used_features(request, stack->dump.image_features, used);
         set_real(&stack->stages[CONFORM_CONNECTOR], used, features);
