@@ -316,6 +316,17 @@ static int find_files(const struct options *options, struct text_list *paths) {
     }
     return code;
 }
+/* Complains about an unknown evaluation set, with those of a similar name. Returns EXIT_USAGE. */
+static int unknown_task(const char *name) {
+    struct text_buffer near = {NULL, 0, 0};
+    int code;
+    for (size_t i = 0; task_at(i); i++) add_near_word(&near, name, "", task_at(i)->name);
+    code = complain(EXIT_USAGE,
+                    "--dataset_name: unknown evaluation set \"%.60s\"%.500s%s vlmprof help tasks lists them", name,
+                    near.bytes ? near.data : "", near.bytes ? "?" : ";");
+    free(near.data);
+    return code;
+}
 static int run_command(const struct options *options) {
     struct data_job job;
     struct text_list paths = {NULL, 0};
@@ -326,8 +337,7 @@ static int run_command(const struct options *options) {
     job.options = options;
     if (!options->operand_count) return complain(EXIT_USAGE, "data needs a file: vlmprof data FILE..");
     if (text_of(options, "dataset_name") && !task_find(text_of(options, "dataset_name")))
-        return complain(EXIT_USAGE, "--dataset_name %s is not a known evaluation set; vlmprof help tasks lists them",
-                        text_of(options, "dataset_name"));
+        return unknown_task(text_of(options, "dataset_name"));
     if ((code = find_files(options, &paths)) == 0 && is_given(options, "images"))
         code = make_folder(text_of(options, "images"));
     if (!code && is_given(options, "output")) {
