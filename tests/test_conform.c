@@ -9,6 +9,7 @@
 
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png"
 #define LLAVA "tests/golden/othermodels/llava/checkpoint"
+#define MODEL "tests/golden/othermodels/%s/checkpoint"
 #define CAT "samples/cat.jpg -p 'What is this?' --max_new_tokens 6"
 #define QUESTION "-p 'What is this?' --max_new_tokens 6"
 
@@ -121,29 +122,30 @@ static void test_equal(void) {
     document d;
     check_case("the same checkpoint, by itself and by its own dump: every stage is seen, and none parts");
     for (int i = 0; i < 4; i++) {
-        snprintf(command, sizeof command, PICTURE " " QUESTION " --gemm plain --model tests/golden/othermodels/%s/checkpoint --against tests/golden/othermodels/%s/checkpoint", models[i], models[i]);
+        snprintf(command, sizeof command, PICTURE " " QUESTION " --gemm plain --model " MODEL " --against " MODEL, models[i], models[i]);
         if (parts_at(command, NULL, &d)) {
             for (int s = 0; s < 7; s++) CHECK(is_text(&d, stage_of(&d, stage_names[s]), "verdict", "equal"));
             free(d.nodes);
         }
-        snprintf(command, sizeof command, "run " PICTURE " " QUESTION " --weights fp32 --cold --ignore_eos --model tests/golden/othermodels/%s/checkpoint --dump %%F/dump", models[i]);
+        snprintf(command, sizeof command, "run " PICTURE " " QUESTION " --weights fp32 --cold --ignore_eos --model " MODEL " --dump %%F/dump", models[i]);
         CHECK_INT(cli(command), 0);
-        snprintf(command, sizeof command, PICTURE " " QUESTION " --model tests/golden/othermodels/%s/checkpoint --against dump:%%F/dump", models[i]);
+        snprintf(command, sizeof command, PICTURE " " QUESTION " --model " MODEL " --against dump:%%F/dump", models[i]);
         if (parts_at(command, NULL, &d)) {
             CHECK(is_text(&d, 0, "precision", "fp32"));
             for (int s = 0; s < 7; s++) CHECK(!is_text(&d, stage_of(&d, stage_names[s]), "verdict", "unseen"));
             free(d.nodes);
         }
-        snprintf(command, sizeof command, "run " PICTURE " " QUESTION " --cold --ignore_eos --model tests/golden/othermodels/%s/checkpoint --dump %%F/dump", models[i]);
+        snprintf(command, sizeof command, "run " PICTURE " " QUESTION " --cold --ignore_eos --model " MODEL " --dump %%F/dump", models[i]);
         CHECK_INT(cli(command), 0);
-        snprintf(command, sizeof command, PICTURE " " QUESTION " --model tests/golden/othermodels/%s/checkpoint --against dump:%%F/dump", models[i]);
+        snprintf(command, sizeof command, PICTURE " " QUESTION " --model " MODEL " --against dump:%%F/dump", models[i]);
         if (parts_at(command, NULL, &d)) { /* bf16 was found out */
             CHECK(is_text(&d, 0, "precision", "bf16") && is_text(&d, stage_of(&d, "prefill"), "verdict", "rounding"));
             free(d.nodes);
         }
     }
     check_case("the reference implementation's own files, and a text without an image");
-    expect_at(PICTURE " --max_new_tokens 6 -p 'Describe the picture in one short sentence.' --model " LLAVA " --against dump:tests/golden/othermodels/llava/image-a", NULL);
+    expect_at(PICTURE " --max_new_tokens 6 -p 'Describe the picture in one short sentence.' --model " LLAVA
+              " --against dump:tests/golden/othermodels/llava/image-a", NULL);
     if (parts_at(QUESTION " --model " LLAVA " --against " LLAVA, NULL, &d)) {
         CHECK(is_text(&d, stage_of(&d, "tower"), "verdict", "unseen"));
         free(d.nodes);
@@ -242,7 +244,7 @@ static void damage_file(const char *folder_name, const char *name, enum damage h
 }
 static void dump_again(const char *model) {
     char command[600];
-    snprintf(command, sizeof command, "run " PICTURE " " QUESTION " --weights fp32 --cold --ignore_eos --model tests/golden/othermodels/%s/checkpoint --dump %%F/dump", model);
+    snprintf(command, sizeof command, "run " PICTURE " " QUESTION " --weights fp32 --cold --ignore_eos --model " MODEL " --dump %%F/dump", model);
     CHECK_INT(cli(command), 0);
 }
 static void test_planted_files(void) {
@@ -257,7 +259,7 @@ static void test_planted_files(void) {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         dump_again(faults[i].model);
         damage_file("dump", faults[i].file, faults[i].how);
-        snprintf(command, sizeof command, PICTURE " " QUESTION " --precision fp32 --model tests/golden/othermodels/%s/checkpoint --against dump:%%F/dump", faults[i].model);
+        snprintf(command, sizeof command, PICTURE " " QUESTION " --precision fp32 --model " MODEL " --against dump:%%F/dump", faults[i].model);
         expect_at(command, faults[i].stage);
     }
 }
@@ -315,7 +317,7 @@ static void test_rounding_alone(void) {
     check_case("%d pairs that only round: weights rounded otherwise, in bf16 arithmetic against fp32; none is accused", pairs);
     for (int i = 0; i < pairs; i++) {
         const char *model = models[i % 5];
-        snprintf(golden, sizeof golden, "tests/golden/othermodels/%s/checkpoint", model);
+        snprintf(golden, sizeof golden, MODEL, model);
         change_weights(golden, "other", NULL, round_otherwise);
         snprintf(command, sizeof command, "tests/golden/othermodels/images/%s.png -p '%s' --max_new_tokens 8 --precision bf16 --model %s --against %%F/other",
                  pictures[i / 5 % 2], questions[i / 10 % 5], golden);
@@ -341,7 +343,8 @@ static hostile_reply answer_always(hostile_server *asked) {
 }
 static void server_says(int prompt_tokens, int image_tokens, double logprob, const char *token, const char *text) {
     snprintf(body, sizeof body,
-             "{\"model\":\"m\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"%s\"},\"finish_reason\":\"length\",\"logprobs\":{\"content\":[{\"token\":\"%s\","
+             "{\"model\":\"m\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"%s\"},\"finish_reason\":\"length\","
+             "\"logprobs\":{\"content\":[{\"token\":\"%s\","
              "\"logprob\":%.6f,\"top_logprobs\":[{\"token\":\"%s\",\"logprob\":%.6f}]}]}}],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":6,"
              "\"prompt_tokens_details\":{\"image_tokens\":%d}}}",
              text, token, logprob, token, logprob, prompt_tokens, image_tokens);
@@ -350,7 +353,7 @@ static void server_says(int prompt_tokens, int image_tokens, double logprob, con
 static void escaped(const char *text, char *out, size_t capacity) {
     size_t used = 0;
     for (; *text && used + 8 < capacity; text++)
-        used += (size_t)(*text == '"' || *text == '\\' || (unsigned char)*text < 32 ? snprintf(out + used, capacity - used, "\\u%04x", *text) : snprintf(out + used, capacity - used, "%c", *text));
+        used += (size_t)snprintf(out + used, capacity - used, strchr("\"\\", *text) || (unsigned char)*text < 32 ? "\\u%04x" : "%c", *text);
 }
 static void test_server(void) {
     char text[1000] = "", token[200] = "", arguments[400], part[600];

@@ -65,7 +65,8 @@ struct comparison {
 /* The precision that may explain differences: as given, or the coarser of what the two sides' weights are stored in.
  * Weights that are stored alike are no reason for a difference between two runs of our own engine; another stack may
  * compute in the type of its weights. */
-static enum precision choose_precision(const struct comparison *comparison, enum precision ours, enum precision theirs) {
+static enum precision choose_precision(const struct comparison *comparison, enum precision ours,
+                                       enum precision theirs) {
     const char *given = text_of(comparison->options, "precision");
     for (int i = 0; i < PRECISIONS_KNOWN; i++) if (!strcmp(given, PRECISION_NAMES[i])) return (enum precision)i;
     if (comparison->is_dump && theirs != PRECISION_FP32) return theirs;
@@ -104,8 +105,7 @@ static int take_theirs(struct comparison *comparison, const struct probe *probe,
     if (other->model.config.embedding_size != request->model.config.embedding_size)
         return complain(EXIT_INPUT, "%s has %d rows of logits, %s %d: they are not the same model", comparison->against,
                         other->model.config.embedding_size, request->model.name, request->model.config.embedding_size);
-    return stack_run(options, other,
-                     !strcmp(given, "bf16") || !strcmp(given, "int8") || !strcmp(given, "int4") ? given : "fp32", theirs);
+    return stack_run(options, other, has_word("bf16 int8 int4", given) ? given : "fp32", theirs);
 }
 static int compare_case(struct comparison *comparison, const struct probe *probe) {
     struct request request, other;
@@ -174,7 +174,7 @@ static void add_possible(const struct conformity *conformity, int first, struct 
                 && strcmp(conformity->stages[stage].note, "the request has no image") != 0))
             text_list_copy(possible, CONFORM_STAGE_NAMES[stage]);
 }
-static void print_answer(const struct comparison *comparison, int first, const struct text_list *possible) {
+static void print_finding(const struct comparison *comparison, int first, const struct text_list *possible) {
     const struct stage_verdict *at = first < CONFORM_STAGES ? &comparison->worst.stages[first] : NULL;
     int rounded = 0, seen = 0;
     for (int stage = 0; stage < CONFORM_STAGES; stage++) {
@@ -201,7 +201,7 @@ static void print_answer(const struct comparison *comparison, int first, const s
 static void print_comparison(const struct comparison *comparison, const struct table *table, int first,
                              const struct text_list *possible) {
     struct document document;
-    print_answer(comparison, first, possible);
+    print_finding(comparison, first, possible);
     memset(&document, 0, sizeof document);
     document_add_table(&document, table);
     print_document(&document);
@@ -234,7 +234,7 @@ static int conform_prepare(struct comparison *comparison) {
     if (comparison->is_dump && options->operand_count > 1)
         return complain(EXIT_USAGE, "dump:DIR has one request's values: give one image");
     if (!strcmp(text_of(options, "precision"), "fp16") && !comparison->is_dump && !comparison->is_server)
-        return complain(EXIT_USAGE, "--precision fp16: our engine does not compute in fp16; it is for dump:DIR and servers");
+        return complain(EXIT_USAGE, "--precision fp16 is for dump:DIR and servers; our engine does not have it");
     if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
         || (code = check_gpu_switches(options)) != 0 || !comparison->is_server)
         return code;

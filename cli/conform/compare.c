@@ -1,11 +1,11 @@
 /* compare.c: two stacks' values of one request to a verdict for each stage.
  *
  * How far rounding may move a stage is measured, not guessed: our own engine runs the same request in fp32 and in the
- * other stack's precision. Two stacks that round the same function at other places are about as far from each other as
- * each is from fp32, or sqrt(2) times that. The bound is SPREAD times the distance that our own engine shows, and at
- * least what another order of summation does in fp32. 200 pairs of stacks that round weights and results differently
- * (tests/test_conform.c) reach 0.8 of that bound. Where experts are chosen, a rounding can flip a choice. That moved the
- * logits of the small models by up to 0.19, and our own run shows it only by chance: there the bound is FLIPPED or
+ * other stack's precision. Two stacks that round the same function at other places are about as far apart as each is
+ * from fp32, or sqrt(2) times that. The bound is SPREAD times the distance that our own engine shows, and at least what
+ * another order of summation does in fp32. 200 pairs of stacks that round weights and results differently
+ * (tests/test_conform.c) reach 0.8 of that bound. Where experts are chosen, a rounding can flip a choice. That moved
+ * the logits of the small models by up to 0.19, and our own run shows it only by chance: there the bound is FLIPPED or
  * more. */
 #include "conform/compare.h"
 
@@ -42,10 +42,11 @@ static double fp32_bound(const struct conform_pair *pair, int stage) {
     if (stage == CONFORM_PIXELS) return FP32_PIXELS;
     return growth * (stage == CONFORM_PREFILL ? FP32_LOGITS : FP32_TOWER);
 }
-/* What n independent roundings to u add up to, u * sqrt(n), with no more and no less magnified: the results and matrices
- * of each block, as counted in commands/command_selftest.c. One run can be nearer by chance: no less than a third. */
+/* What n independent roundings to u add up to, u * sqrt(n): the results and matrices of each block, as counted in
+ * commands/command_selftest.c. One run can be nearer by chance: no less than a third. */
 static double usual_distance(const vp_model_config *config, int stage) {
-    const int tower = 17 * config->vit_blocks_needed + 6, text = stage == CONFORM_PREFILL ? 21 * config->block_count + 3 : 0;
+    const int tower = 17 * config->vit_blocks_needed + 6,
+              text = stage == CONFORM_PREFILL ? 21 * config->block_count + 3 : 0;
     return ldexp(1, -9) * sqrt(tower + text);
 }
 /* How far our own rounded run is from the exact one. A row of logits is one draw: the worst of the rows behind equal
@@ -87,7 +88,8 @@ static void judge(struct stage_verdict *verdict, double distance, double bound) 
                                            : VERDICT_PARTED; /* NaN too */
 }
 /* Whole numbers: the values that both have, and what one has beyond them, unless it may know less. */
-static struct stage_verdict compare_whole(int stage, const struct stage_values *ours, const struct stage_values *theirs) {
+static struct stage_verdict compare_whole(int stage, const struct stage_values *ours,
+                                          const struct stage_values *theirs) {
     struct stage_verdict verdict = {VERDICT_EQUAL, 0, 0, ""};
     const size_t both = ours->count < theirs->count ? ours->count : theirs->count,
                  first = first_different(ours, theirs);
@@ -127,7 +129,8 @@ static double tie_of(const struct conform_pair *pair, const float *row, size_t c
 /* Answers: where they part, how far apart our logits have the two tokens. An answer that ends earlier is no difference
  * when the other goes on behind its end. */
 static struct stage_verdict compare_tokens(const struct conform_pair *pair) {
-    const struct stage_values *ours = &pair->ours->stages[CONFORM_TOKENS], *theirs = &pair->theirs->stages[CONFORM_TOKENS];
+    const struct stage_values *ours = &pair->ours->stages[CONFORM_TOKENS],
+                              *theirs = &pair->theirs->stages[CONFORM_TOKENS];
     const size_t both = ours->count < theirs->count ? ours->count : theirs->count,
                  first = first_different(ours, theirs), width = (size_t)pair->model->config.embedding_size;
     struct stage_verdict verdict = {VERDICT_EQUAL, 0, (double)NAN, ""};
@@ -147,8 +150,8 @@ static struct stage_verdict compare_tokens(const struct conform_pair *pair) {
     }
     judge(&verdict, (double)row[ours->whole[first]] - (double)row[theirs->whole[first]], tie_of(pair, row, width));
     if (verdict.verdict == VERDICT_EQUAL) verdict.verdict = VERDICT_ROUNDING; /* an exact tie */
-    snprintf(verdict.note, sizeof verdict.note, "token %zu: %d here, %d there; %.3g nats apart in our logits: %s", first,
-             (int)ours->whole[first], (int)theirs->whole[first], verdict.distance,
+    snprintf(verdict.note, sizeof verdict.note, "token %zu: %d here, %d there; %.3g nats apart in our logits: %s",
+             first, (int)ours->whole[first], (int)theirs->whole[first], verdict.distance,
              verdict.verdict == VERDICT_PARTED ? "a fault" : "a tie");
     return verdict;
 }
@@ -163,12 +166,13 @@ static double log_total(const float *row, size_t count) {
 }
 /* Our id of a token's text; -1: no single token decodes to it. The likely ones are tried first. */
 static int32_t id_of_text(const struct model *model, const float *row, const struct likely_token *token) {
+    const int flags = model->rules->decode_flags;
     int32_t best = -1;
     char text[256];
     size_t bytes;
     for (int32_t id = 0; id < model->config.embedding_size; id++) {
         if (best >= 0 && row[id] <= row[best]) continue;
-        if (vp_tokenizer_decode(model->tokenizer, &id, 1, model->rules->decode_flags, text, sizeof text, &bytes) == VP_OK
+        if (vp_tokenizer_decode(model->tokenizer, &id, 1, flags, text, sizeof text, &bytes) == VP_OK
             && bytes == token->bytes && !memcmp(text, token->text, bytes))
             best = id;
     }
@@ -190,8 +194,8 @@ static struct stage_verdict compare_likely(const struct conform_pair *pair) {
     }
     if (!found) return unseen("the server gave no log probability of a token that the model has");
     judge(&verdict, worst, tie_of(pair, row, width));
-    snprintf(verdict.note, sizeof verdict.note, "the %zu likeliest tokens, in nats; the rest of the distribution is not "
-                                                "seen", found);
+    snprintf(verdict.note, sizeof verdict.note,
+             "in nats, of the %zu likeliest tokens; the server does not show the others", found);
     return verdict;
 }
 static struct stage_verdict compare_counts(int64_t ours, int64_t theirs, const char *what) {
@@ -228,8 +232,8 @@ static size_t first_in_text(const struct conform_pair *pair) {
     free(here);
     return token;
 }
-/* The answer as text: where it parts, by how much our logits prefer their first token to their second. The other's token
- * is one of the rest, so that the true margin is at least that. */
+/* The answer as text: where it parts, by how much our logits prefer their first token to their second. The other
+ * answer's token is one of the rest, so that the true margin is at least that. */
 static struct stage_verdict compare_answer(const struct conform_pair *pair) {
     const size_t first = first_in_text(pair), width = (size_t)pair->model->config.embedding_size,
                  count = pair->ours->stages[CONFORM_TOKENS].count;

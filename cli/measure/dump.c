@@ -77,9 +77,10 @@ float *dump_pixels(const struct session *session, const struct pass_input *input
     const float *pixels = (const float *)session->inputs.pixels.data;
     const int64_t side = vp_geometry_patches_per_side(geometry), views = input->layout ? input->layout->views : 0,
                   values = (int64_t)geometry->patch_px * geometry->patch_px * 3;
+    const int is_stitched = session->model->config.connector == VP_CONNECTOR_STITCHED;
     float *own;
     shape[0] = views;
-    if (session->model->rules->is_tiled || !input->layout || session->model->config.connector == VP_CONNECTOR_STITCHED) {
+    if (session->model->rules->is_tiled || !input->layout || is_stitched) {
         *dimensions = 3;
         shape[1] = side * side;
         shape[2] = values;
@@ -110,7 +111,9 @@ double relative_error(const float *tested, const float *reference, size_t count)
 }
 
 /* What the tower hands to the connector: a row for each patch, of all layers that it reads. */
-static int64_t tower_width(const vp_model_config *config) { return (int64_t)config->vit_layer_count * config->vit_width; }
+static int64_t tower_width(const vp_model_config *config) {
+    return (int64_t)config->vit_layer_count * config->vit_width;
+}
 static int64_t tower_patches(const vp_model_config *config) { return config->vit_positions - config->vit_class_token; }
 static size_t tower_values(const struct model *model, int32_t views) {
     return (size_t)views * (size_t)(tower_patches(&model->config) * tower_width(&model->config));
