@@ -107,7 +107,6 @@ cli/commands/command_best.:    $engine
 cli/commands/command_compare.: $engine
 cli/commands/command_fit.:     $engine
 cli/commands/command_merge.:   $engine
-cli/commands/command_predict.: $engine
 cli/commands/predict_server.:  $engine
 cli/commands/best_objective.:  $engine
 cli/commands/command_report.:  $engine

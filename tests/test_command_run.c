@@ -299,7 +299,7 @@ static void test_bad_folders(void) {
     write_text(in_folder("plain/tokenizer.json"), "{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}");
     REFUSED("run -p a --model %F/plain", 3, "tokenizer.json");
     check_case("devices and kernels that are none");
-    REFUSED("run -p a --synthetic tiny --device cuda:99999999999", 2, "none of auto, cpu, cuda, cuda:N");
+    REFUSED("run -p a --synthetic tiny --device cuda:99999999999", 2, "expected auto, cpu, cuda or cuda:N, got \"cuda:99999999999\"");
     REFUSED("run -p a --synthetic tiny --gemm none", 2, "it has: auto ");
     REFUSED("run -p a --synthetic tiny --gemm '' ", 2, "this processor has no");
 }

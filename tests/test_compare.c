@@ -189,7 +189,7 @@ static void test_not_comparable(void) {
     CHECK(strstr(last.out, "they differ in device") != NULL);
     CHECK_INT(run("compare %%F/a %%F/b --force all"), 0);
     run("compare %%F/a %%F/b --force seeds");
-    check_refused(2, "\"seeds\" is none of");
+    check_refused(2, "--force: unknown value \"seeds\"; did you mean seed?");
     run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json");
     check_refused(2, "configuration (low k4 b12 / low k8 b12)");
     CHECK_INT(run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json --force configuration"), 1);

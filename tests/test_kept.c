@@ -21,9 +21,15 @@ static const struct { const char *name, *sweep; int files; } kept[] = {
     {"twins", SERVER "--endpoint_model model-a --num_runs_per_sample 1 --twins 3 --twins_method adjusted", 1}};
 enum { KEPT = sizeof kept / sizeof *kept };
 
+/* Takes out what earlier versions did not write: the rows' checksums. */
+static void remove_sums(char *text) {
+    static const char member[] = ", \"sum\": \"0123456789abcdef\"";
+    for (char *at = text; (at = strstr(at, ", \"sum\": \"")) != NULL;) memmove(at, at + sizeof member - 1, strlen(at + sizeof member - 1) + 1);
+}
 static void check_same(const char *one, const char *other) {
     char *a = text_of_file(one), *b = text_of_file(other);
     size_t at = 0;
+    remove_sums(b);
     while (a[at] && a[at] == b[at]) at++;
     check_note(a[0] && a[at] == b[at], __FILE__, __LINE__, "%s differs from %s at byte %zu: %.60s / %.60s", one, other, at, a + at, b + at);
     free(a);

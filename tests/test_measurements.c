@@ -19,9 +19,10 @@ static struct measurements got;
 
 /* two files of four samples each: of file f and row r the counts are 100 f + 10 k + r */
 static void make(void) {
-    static const int counts[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS};
+    static const int counts[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_PROMPT, COLUMN_OUTPUT_TOKENS};
     for (int f = 0; f < 3; f++) knob_values_free(&files[f].knobs);
     memset(files, 0, sizeof files);
+    memset(values, 0, sizeof values);
     for (int f = 0; f < 3; f++) {
         struct result_file *file = &files[f];
         file->path = f ? f == 1 ? (char *)(size_t)"second" : (char *)(size_t)"third" : (char *)(size_t)"first";
@@ -115,8 +116,8 @@ static void test_read(void) {
 static void test_left_out(void) {
     static const struct { int column; double value; int is_out; } rows[] = {
         {COLUMN_VIEWS, (double)NAN, 1}, {COLUMN_VIEWS, -1, 1}, {COLUMN_VIEWS, 0, 0}, {COLUMN_VISION_TOKENS, 0, 0}, {COLUMN_TEXT_TOKENS, 0, 0},
-        {COLUMN_TEXT_TOKENS, -1, 1}, {COLUMN_SEQUENCE, 0, 1}, {COLUMN_SEQUENCE, 1, 0}, {COLUMN_OUTPUT_TOKENS, 0, 1}, {COLUMN_OUTPUT_TOKENS, 1, 0},
-        {COLUMN_SEQUENCE, 1e9, 0}, {COLUMN_SEQUENCE, 1.1e9, 1}, {METRIC_PREFILL, 0, 1}, {METRIC_PREFILL, (double)NAN, 1}, {METRIC_PREFILL, 0.001, 0}};
+        {COLUMN_TEXT_TOKENS, -1, 1}, {COLUMN_PROMPT, 0, 1}, {COLUMN_PROMPT, 1, 0}, {COLUMN_OUTPUT_TOKENS, 0, 1}, {COLUMN_OUTPUT_TOKENS, 1, 0},
+        {COLUMN_PROMPT, 1e9, 0}, {COLUMN_PROMPT, 1.1e9, 1}, {METRIC_PREFILL, 0, 1}, {METRIC_PREFILL, (double)NAN, 1}, {METRIC_PREFILL, 0.001, 0}};
     int64_t experts = -1;
     check_case("a sample without a count or a prefill is left out, and counted");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -127,6 +128,18 @@ static void test_left_out(void) {
         CHECK(is_warned("1 samples left out") == rows[i].is_out);
         CHECK_INT(got.requests[got.count - 1].views, 113);
     }
+    check_case("what pruning leaves out, and how many blocks see it all the same");
+    make();
+    values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, 5 of them kept: 85 rows behind the cut */
+    values[0][COLUMN_KEPT_TOKENS][0] = 5;
+    values[0][COLUMN_SEQUENCE][0] = (3 * 100 + 9 * 85) / 12.0;
+    values[0][COLUMN_KEPT_TOKENS][1] = 21; /* all */
+    values[0][COLUMN_KEPT_TOKENS][2] = 23; /* more than there are */
+    values[0][COLUMN_KEPT_TOKENS][3] = 5;  /* and rows that no cut leaves */
+    values[0][COLUMN_SEQUENCE][3] = 7;
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(got.incomplete == 2 && got.pruned == 1 && got.requests[0].dropped_tokens == 15 && got.requests[1].dropped_tokens == 0);
+    CHECK_NEAR(got.requests[0].full_blocks, 3, 1e-9);
     check_case("stages that a request has not, times that are none");
     make();
     values[0][COLUMN_VIEWS][0] = 0;

@@ -93,10 +93,11 @@ static void test_usage(void) {
     REFUSED("run --topk 3", 2, "did you mean --top_k");
     REFUSED("sweep --max-new_tokens x", 2, "--max_new_tokens: \"x\"");
     REFUSED("zzzzzz", 2, "unknown command \"zzzzzz\"; vlmprof help");
-    REFUSED("run --csv", 2, "of tile");
+    REFUSED("run --csv", 2, "unknown option --csv of run (tile has it);");
     REFUSED("infos", 2, "did you mean info?");
     REFUSED("self_test", 2, "did you mean selftest?");
-    REFUSED("info --tier low", 2, "of run");
+    REFUSED("info --tier low", 2, "of info (run has it)");
+    REFUSED("load --rate 1", 2, "did you mean --request_rate, ");
     REFUSED("selftest --jsn", 2, "did you mean --json?");
     REFUSED("run -x", 2, "unknown option -x");
     check_case("values of options");
@@ -126,7 +127,7 @@ static void test_usage(void) {
     REFUSED("selftest --model %F/none", 3, "none");
     REFUSED("info --model %F/none", 3, "none");
     REFUSED("run -p a --synthetic tiny --gemm magic", 2, "plain");
-    REFUSED("run -p a --synthetic tiny --gpu events magic", 2, "--gpu: \"magic\" is none of: ");
+    REFUSED("run -p a --synthetic tiny --gpu events magic", 2, "--gpu: unknown value \"magic\"; expected one of: ");
     REFUSED("run -p a --synthetic huge", 2, "molmoe-1b");
     REFUSED("run -p a", 2, "--model DIR");
     REFUSED("run -p a --synthetic tiny --model x", 2, "--model and --synthetic exclude each other");
@@ -177,7 +178,8 @@ static void test_values(void) {
     CHECK(has_word("lows slow low", "low") && !has_word("lows slow", "low"));
     check_case("how far two names are apart");
     CHECK(edit_distance("kitten", "sitting") == 3 && edit_distance("", "abc") == 3 && edit_distance("abc", "") == 3 && edit_distance("topk", "top_k") == 1);
-    CHECK(edit_distance("same", "same") == 0 && edit_distance("ab", "ba") == 2 && edit_distance("abcdef", "bcdefg") == 2);
+    CHECK(edit_distance("same", "same") == 0 && edit_distance("ab", "ba") == 1);
+    CHECK(edit_distance("abcd", "acbd") == 1 && edit_distance("ca", "abc") == 3 && edit_distance("abcdef", "bcdefg") == 2);
     memset(words, 'a', 65);
     words[65] = 0;
     CHECK(edit_distance(words, "a") == 1000 && edit_distance("a", words) == 1000 && edit_distance(words + 1, "a") == 63 && edit_distance("b", words + 1) == 64);
@@ -211,7 +213,7 @@ static void test_refusals(void) {
         {"--top_k_list 1 01", "vlmprof: --top_k_list: 01 is listed twice\n"}, {"--tier_list low,low", "vlmprof: --tier_list: low is listed twice\n"},
         {"--top_k_list 0", "--top_k_list: 0 is outside 1.."}, {"--top_k_list", "--top_k_list needs a value: "}, {"--top_k_list --quiet", "--top_k_list needs a value: "},
         {"--num_samples 1 --num_samples 1", "given twice"}, {"--num_samples", "needs a value"}, {"--quiet=1", "takes no value"}, {"--quite", "did you mean --quiet?"},
-        {"--weights fp16", "--weights: \"fp16\" is none of: "},
+        {"--weights fp16", "--weights: unknown value \"fp16\"; expected one of: bf16 "}, {"--weights bf61", "--weights: unknown value \"bf61\"; did you mean bf16?\n"},
         {"--stop_half_width x", "--stop_half_width: \"x\" is no number from "},
         {"--csv", "unknown option --csv; see vlmprof sweep --help\n"},
         {"--num_samples 1.5", "--num_samples: \"1.5\" is not a whole number"}, {"--stop_half_width 999999", "--stop_half_width: \"999999\" is no number from "}};

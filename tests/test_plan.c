@@ -335,11 +335,11 @@ static void test_fitting(void) {
 }
 static void test_refused(void) {
     check_case("lists that cannot be");
-    refuse("--tier_list low huge", "--tier_list: \"huge\" is none of: low medium high");
+    refuse("--tier_list low huge", "--tier_list: unknown value \"huge\"; expected one of: low medium high");
     refuse("--vision_tokens_list 432 287", "--vision_tokens_list 287: the global view and one crop have 288 tokens already");
     refuse("--top_k_list 8 9", "--top_k_list 9: the model has 8 experts");
     refuse("--num_active_blocks_list 5", "4 blocks");
-    refuse("--weights_list bf16 int5", "--weights_list: \"int5\" is none of: bf16 fp32 int8 int4");
+    refuse("--weights_list bf16 int5", "--weights_list: unknown value \"int5\"; did you mean int8, int4?");
     refuse("--weights_list bf16 int8 bf16", "--weights_list: bf16 is listed twice");
     refuse("--sampling_strategy seed_lhs --tier_list low", "--sampling_strategy seed_lhs draws no point of so small a grid; lengthen the lists or use full");
     CHECK_INT(make_set("--top_k_list 8 --vision_tokens_list 288"), 0);

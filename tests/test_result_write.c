@@ -13,6 +13,7 @@
 
 /* a sweep over these images; its one result file is read into `json` */
 static char *result_text;
+static char result_path[600];
 static int sweep_over(const char *const *images, int count) {
     char lines[2000], here[512] = "";
     size_t used = 0;
@@ -30,6 +31,7 @@ static int sweep_over(const char *const *images, int count) {
         while (opened && (entry = readdir(opened)) != NULL)
             if (strstr(entry->d_name, "imgsizetier")) snprintf(name, sizeof name, "%s/%s", in_folder("out"), entry->d_name);
         if (opened) closedir(opened);
+        snprintf(result_path, sizeof result_path, "%s", name);
         free(result_text);
         result_text = check_read(name, NULL);
     }
@@ -73,6 +75,40 @@ static void check_tiling(int rows, int cols, int width, int height) {
 }
 static int64_t crops_counted(const char *crops) { return whole(get(get(0, "selected_crops_distribution"), crops)); }
 
+/* One digit of each of a row's values in turn: the report rejects the file and names the row. */
+static void check_altered(void) {
+    char *rows = strstr(result_text, "\"per_sample_results\""), *spaced = NULL;
+    int places = 0;
+    check_case("a digit that was changed in a row is found, and its row is named; a file of an older version has no checksums");
+    CHECK(strstr(rows, "\"sum\": \"") != NULL);
+    CHECK_INT(run("report %s --quiet", result_path), 0);
+    for (char *at = rows; (at = strpbrk(at, "123456789")) != NULL; at += 211) {
+        const char digit = *at;
+        *at = digit == '9' ? '1' : (char)(digit + 1);
+        write_text(result_path, result_text);
+        if (!CHECK_INT(run("report %s --quiet", result_path), 3)) printf("at %.40s\n", at - 20);
+        *at = digit;
+        places++;
+    }
+    CHECK(places > 10);
+    {
+        char *total = strstr(rows, "\"T_total\": ");
+        total += strcspn(total, "123456789");
+        *total = *total == '1' ? '2' : '1';
+        write_text(result_path, result_text);
+        CHECK_INT(run("report %s --quiet", result_path), 3);
+        CHECK(strstr(last.err, "the row of sample_id 0 was changed after it was written") != NULL);
+    }
+    spaced = calloc(2, strlen(result_text) + 1);
+    for (char *from = result_text, *to = spaced; *from; from++) {
+        if (!strncmp(from, ", \"sum\": ", 9)) from = strchr(from, '}');
+        *to++ = *from;
+    }
+    write_text(result_path, spaced);
+    CHECK_INT(run("report %s --quiet", result_path), 0);
+    free(spaced);
+}
+
 int main(void) {
     static const char *const at_end[] = {SINGLE, TALL, WIDE, TALL}, *const first[] = {SINGLE, TALL, SINGLE}, *const equal[] = {TALL, WIDE, TALL, WIDE};
     if (!program_begin("result_write")) return 1;
@@ -102,6 +138,7 @@ int main(void) {
         check_tiling(1, 2, 560, 336);
         CHECK_INT(crops_counted("2"), 4);
     }
+    check_altered();
     program_end();
     free(json_nodes);
     free(result_text);

@@ -1,11 +1,12 @@
 /* test_run_endpoint.c: `run --endpoint` as a user runs it, against a server that answers what the model's name asks for. Exit
  * codes, both outputs, what was sent, what each failure says, Ctrl-C, and that the API key stands nowhere. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include "vlmprof.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/program.h"
 #include "support/hostile_server.h"
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -108,7 +109,7 @@ static double value(const char *path) {
 static void test_text(void) {
     check_case("the answer and its numbers as text");
     CHECK_INT(ask("good", "--num_runs 3"), 0);
-    shows("answer   Hel\\x1b[31mlo!\n"); /* what would steer a terminal is shown as bytes */
+    shows("answer   Hel\x1b[31mlo!\n"); /* to a file the answer's own bytes */
     shows("model    good (the server says m)\n");
     shows(", vLLM 0.99, /v1/chat/completions\n");
     shows("image    451x300; sent as image/jpeg, 37853 bytes\n");
@@ -329,7 +330,7 @@ static void test_ask(void) {
     }
     CHECK_TEXT(lines[0], lines[1]);
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --top_k 2", server.port), 2);
-    said("--top_k is not an option of ask");
+    said("unknown option --top_k of ask (run has it)");
     CHECK_INT(run("ask -p Hi"), 2);
     said("ask needs --endpoint URL");
 }
@@ -353,6 +354,35 @@ static void test_interrupt(void) {
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 130);
 }
 
+/* On a terminal, here a pseudoterminal, nothing that the server sends may steer it. */
+static void test_terminal(void) {
+    char url[80], shown[8192];
+    size_t used = 0;
+    ssize_t got;
+    int status = -1;
+    pid_t child;
+    const int control = posix_openpt(O_RDWR | O_NOCTTY);
+    check_case("an answer with escape sequences: on a terminal they are shown as bytes");
+    if (!CHECK(control >= 0 && grantpt(control) == 0 && unlockpt(control) == 0)) return;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
+    asked_before = 0;
+    if ((child = fork()) == 0) {
+        const int terminal = open(ptsname(control), O_RDWR | O_NOCTTY);
+        setenv("TERM", "xterm", 1);
+        setenv("NO_COLOR", "1", 1);
+        if (terminal < 0 || dup2(terminal, 1) < 0 || dup2(terminal, 2) < 0) _exit(99);
+        execl(program, program, "run", "-p", "Hi", "--endpoint", url, "--endpoint_model", "good", "--cold", (char *)NULL);
+        _exit(99);
+    }
+    while ((got = read(control, shown + used, sizeof shown - 1 - used)) > 0) used += (size_t)got; /* EIO: the other end is closed */
+    shown[used] = 0;
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(strstr(shown, "Hel\\x1b[31mlo!") != NULL);
+    CHECK(strstr(shown, "\x1b[31m") == NULL);
+    close(control);
+}
+
 int main(void) {
     unsetenv("OPENAI_API_KEY");
     if (!program_begin("run-endpoint")) return 1;
@@ -365,6 +395,7 @@ int main(void) {
     test_failures();
     test_ask();
     test_interrupt();
+    test_terminal();
     hostile_stop(&server);
     program_end();
     return check_done("test_run_endpoint");

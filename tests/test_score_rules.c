@@ -167,7 +167,7 @@ static void test_score(void) {
     check_case("score and rescore: refusals");
     REFUSED("score", 2, "--metric");
     REFUSED("score --metric bogus %F/none", 2, "vqa_official");
-    REFUSED("score --metric em --clean often", 2, "none of");
+    REFUSED("score --metric em --clean often", 2, "--clean: unknown value");
     REFUSED("score --metric em %F/none", 3, "none");
     REFUSED("score --metric em %F", 3, "folder");
     REFUSED("score --metric em", 3, "no line");
@@ -176,9 +176,9 @@ static void test_score(void) {
     REFUSED("rescore %F", 3, "folder");
     write_text(in_folder("not.json"), "{\"per_sample_results\": 3}");
     REFUSED("rescore %F/not.json", 3, "per_sample_results");
-    REFUSED("sweep --synthetic tiny --data x --output_dir %F/x --metric bogus", 2, "none of");
+    REFUSED("sweep --synthetic tiny --data x --output_dir %F/x --metric bogus", 2, "unknown rule \"bogus\"");
     write_text(in_folder("not.json"), "{\"per_sample_results\": []}");
-    REFUSED("rescore %F/not.json --metric bogus", 2, "none of");
+    REFUSED("rescore %F/not.json --metric bogus", 2, "unknown rule \"bogus\"");
 }
 
 static int replace_once(const char *path, const char *from, const char *to) {

@@ -1,5 +1,5 @@
 /* console.c: messages on stderr, exit codes, the progress line, and what a signal does.
- * Everything here writes to stderr, except print_visible, which writes to stdout. */
+ * Everything here writes to stderr, except print_visible and print_answer, which write to stdout. */
 #include "base/console.h"
 
 #include <errno.h>
@@ -182,4 +182,7 @@ void print_visible(const char *text, size_t bytes) {
             else printf("\\x%02x", (unsigned char)text[at]);
         }
     }
+}
+void print_answer(const char *text, size_t bytes) {
+    if (isatty(STDOUT_FILENO)) print_visible(text, bytes); else fwrite(text, 1, bytes, stdout);
 }

@@ -72,5 +72,7 @@ void print_note(const char *format, ...) PRINTS;
 /* Prints a text on stdout with control characters as \xNN, byte by byte; line ends and tabs stay. A model of random
  * weights may answer with any bytes. */
 void print_visible(const char *text, size_t bytes);
+/* Prints a model's answer on stdout: as print_visible on a terminal, its own bytes to a file or a pipe. */
+void print_answer(const char *text, size_t bytes);
 
 #endif

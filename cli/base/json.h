@@ -39,6 +39,12 @@ int has_value(const vp_json *json, uint32_t object, const char *key);       /* t
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
 int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
 
+/* Adds "sum" to a whole object as its last member: FNV-1a of the text before it, without white space between values, so
+ * that a file can be indented again. */
+void json_seal(struct text_buffer *object);
+/* Returns 1 if the object has no "sum", or one that fits its text. */
+int json_seal_fits(const vp_json *json, uint32_t object);
+
 /* An object that a server sent, malloc'ed and on one line. NULL: the text is not an object, is NULL, or is nested
  * deeper than FOREIGN_DEPTH_MAX: journals and results put levels of their own around it, and a text has at most 64. */
 enum { FOREIGN_DEPTH_MAX = 48 };

@@ -44,35 +44,64 @@ void option_decide(const struct options *options, const char *name, const char *
     if (!options->values[index].given) options->values[index].text = text;
 }
 
+static int least(int one, int other) { return one < other ? one : other; }
 int edit_distance(const char *one, const char *other) {
-    int row[65], one_length = (int)strlen(one), other_length = (int)strlen(other);
-    if (one_length > 64 || other_length > 64) return 1000;
-    for (int j = 0; j <= other_length; j++) row[j] = j;
-    for (int i = 1; i <= one_length; i++) {
-        int corner = row[0];
-        row[0] = i;
-        for (int j = 1; j <= other_length; j++) {
-            int above = row[j], best = corner + (one[i - 1] != other[j - 1]);
-            if (above + 1 < best) best = above + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            corner = above;
-            row[j] = best;
+    enum { LETTERS_MOST = 64 };
+    int rows[3][LETTERS_MOST + 1], one_length = (int)strlen(one), other_length = (int)strlen(other);
+    if (one_length > LETTERS_MOST || other_length > LETTERS_MOST) return 1000;
+    for (int i = 0; i <= one_length; i++) {
+        int *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+        for (int j = 0; j <= other_length; j++) {
+            row[j] = i && j ? above[j - 1] + (one[i - 1] != other[j - 1]) : i + j;
+            if (i && j) row[j] = least(row[j], least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
         }
     }
-    return row[other_length];
+    return rows[one_length % 3][other_length];
 }
 
+/* Returns 1 if the word is one of the parts of a name, which _ separates. */
+static int is_part(const char *name, const char *word, size_t bytes) {
+    for (const char *part = name; *part; part += strcspn(part, "_"), part += *part == '_')
+        if (bytes >= 3 && strcspn(part, "_") == bytes && !strncmp(part, word, bytes)) return 1;
+    return 0;
+}
 static int is_near_word(const char *typed, const char *word) {
     size_t typed_bytes = strlen(typed), bytes = strlen(word), shorter = typed_bytes < bytes ? typed_bytes : bytes;
     size_t same = 0;
     while (same < shorter && typed[same] == word[same]) same++;
-    return (same >= 3 && same + 1 >= typed_bytes) || edit_distance(typed, word) <= (int)((shorter + 2) / 3);
+    return (same >= 3 && same + 1 >= typed_bytes) || is_part(word, typed, typed_bytes)
+           || edit_distance(typed, word) <= (int)((shorter + 1) / 3);
 }
 void add_near_word(struct text_buffer *near, const char *typed, const char *prefix, const char *word) {
     if (!is_near_word(typed, word)) return;
     text_add_string(near, near->bytes ? ", " : "; did you mean ");
     text_add_string(near, prefix);
     text_add_string(near, word);
+}
+
+void add_unknown_word(struct text_buffer *out, const char *kind, const char *value, const char *words) {
+    struct text_buffer near = {NULL, 0, 0};
+    char line[160];
+    for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ') {
+        char *word = copy_text(at, strcspn(at, " "));
+        add_near_word(&near, value, "", word);
+        free(word);
+    }
+    snprintf(line, sizeof line, "unknown %s \"%.60s\"", kind, value);
+    text_add_string(out, line);
+    text_add_string(out, near.bytes ? near.data : "; expected one of: ");
+    text_add_string(out, near.bytes ? "?" : words);
+    free(near.data);
+}
+int complain_word(const char *option, const char *kind, const char *value, const char *words) {
+    struct text_buffer line = {NULL, 0, 0};
+    int code;
+    add_unknown_word(&line, kind, value, words);
+    code = complain(EXIT_USAGE, "--%s: %s", option, line.data);
+    free(line.data);
+    return code;
 }
 
 int can_parse_number(const char *text, int64_t *value) {
@@ -122,7 +151,7 @@ static int option_check(const struct option_spec *spec, const char *word, int64_
         return complain(EXIT_USAGE, "--%s: \"%s\" is no number from %lld to %lld", spec->name, word,
                         (long long)spec->least, (long long)spec->most);
     if (spec->kind == CHOICE && !has_word(spec->choices, word))
-        return complain(EXIT_USAGE, "--%s: \"%s\" is none of: %s", spec->name, word, spec->choices);
+        return complain_word(spec->name, "value", word, spec->choices);
     return 0;
 }
 /* Appends a word to a list, which holds every value once. Returns 0 or an exit code. */
@@ -166,25 +195,24 @@ static int option_store_list(struct options *options, int index, const char *wor
     }
 }
 
-/* Complains about an unknown option: says which command has it, or which options have a similar name. */
+/* Complains about an unknown option: names options of this command that are similar, or the command that has it. */
 static int unknown_option(const struct options *options, const char *argument, size_t bytes) {
     struct text_buffer near = {NULL, 0, 0};
-    const char *own = options->command->name;
-    char name[80];
+    const char *own = options->command->name, *other = NULL;
+    char given[80], name[80], owner[80] = "";
     int code;
-    snprintf(name, sizeof name, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
-    for (const struct command *const *command = options->commands; command && *command; command++)
-        if (option_find(*command, name, strlen(name)) >= 0)
-            return complain(EXIT_USAGE, "--%s is not an option of %s (it is one of %s); see vlmprof %s --help", name,
-                            own, (*command)->name, own);
+    snprintf(given, sizeof given, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
+    snprintf(name, sizeof name, "%s", given);
     for (char *letter = name; *letter; letter++)
         if (*letter == '-') *letter = '_';
     for (size_t i = 0; i < options->command->option_count; i++)
         if (options->command->options[i].kind != GROUP)
             add_near_word(&near, name, "--", options->command->options[i].name);
-    snprintf(name, sizeof name, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
-    code = complain(EXIT_USAGE, "unknown option --%s%.300s%s see vlmprof %s --help", name, near.bytes ? near.data : "",
-                    near.bytes ? "?" : ";", own);
+    for (const struct command *const *command = options->commands; command && *command && !other; command++)
+        if (option_find(*command, given, strlen(given)) >= 0) other = (*command)->name;
+    if (other) snprintf(owner, sizeof owner, " of %s (%s has it)", own, other);
+    code = complain(EXIT_USAGE, "unknown option --%s%s%.300s%s see vlmprof %s --help", given, owner,
+                    near.bytes ? near.data : "", near.bytes ? "?" : ";", own);
     free(near.data);
     return code;
 }
@@ -368,7 +396,7 @@ int check_sort_key(const char *key) {
         if (i) text_add_string(&all, " ");
         text_add_string(&all, vp_ops_key_name(i));
     }
-    code = key ? complain(EXIT_USAGE, "--sort_by: \"%s\" is none of: %s", key, all.data) : 0;
+    code = key ? complain_word("sort_by", "key", key, all.data) : 0;
     free(all.data);
     return code;
 }

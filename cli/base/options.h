@@ -69,13 +69,20 @@ int is_given(const struct options *options, const char *name);
  * text lives as long as the options. */
 void option_decide(const struct options *options, const char *name, const char *text);
 
-/* How many letters two names differ by; 1000 when one is longer than 64 bytes. */
+/* How many letters two names differ by; two neighbours that changed places are one. 1000 when one is longer than 64
+ * bytes. */
 int edit_distance(const char *one, const char *other);
 
 /* Adds "; did you mean PREFIXword" to the text, or ", PREFIXword" after the first, when `typed` may mean the word: the
- * word begins like that, or few letters differ for their length. */
+ * word begins like that, has it as a part, or few letters differ for their length. */
 struct text_buffer;
 void add_near_word(struct text_buffer *near, const char *typed, const char *prefix, const char *word);
+
+/* Adds `unknown KIND "hihg"; did you mean high?`, or with all the words, which spaces separate, where none is similar.
+ */
+void add_unknown_word(struct text_buffer *out, const char *kind, const char *value, const char *words);
+/* The same as a complaint about an option's value. Returns EXIT_USAGE. */
+int complain_word(const char *option, const char *kind, const char *value, const char *words);
 
 /* Truth: the text is a whole number of at most 18 digits, and *value is set. */
 int can_parse_number(const char *text, int64_t *value);

@@ -245,7 +245,7 @@ static void print_head(const struct served_run *state) {
     const struct served *served = run->served;
     struct text_buffer knobs = {NULL, 0, 0};
     print_plain("answer   ");
-    print_visible(run->answer, run->answer_bytes);
+    print_answer(run->answer, run->answer_bytes);
     if (!run->answer_bytes && served->reasoning) print_plain("(nothing but reasoning: raise --max_new_tokens)");
     print_plain("%s\n", answers_are_equal(state->timed.runs, state->timed.count)
                             ? ""

@@ -672,11 +672,9 @@ static int check_force(const struct options *options) {
         int known = !strcmp(value->items[i], "all") || !strcmp(value->items[i], "noise");
         for (int k = 0; k < ALIKE_COUNT; k++) known |= !strcmp(value->items[i], ALIKE[k]);
         if (known) continue;
-        return complain(
-            EXIT_USAGE,
-            "--force: \"%.60s\" is none of: all configuration device clocks model weights data seed runs timing metric "
-            "max_new_tokens blocks noise",
-            value->items[i]);
+        return complain_word("force", "value", value->items[i],
+                             "all configuration device clocks model weights data seed runs timing metric "
+                             "max_new_tokens blocks noise");
     }
     return 0;
 }

@@ -400,7 +400,7 @@ static void print_run(const struct options *options, const struct run_state *sta
     const char *note = vp_engine_device_note(request->session.engine),
                *cpu = gpu_of(request->session.engine) < 0 ? "no CUDA: " : "";
     print_plain("answer   ");
-    print_visible(run->answer, run->answer_bytes);
+    print_answer(run->answer, run->answer_bytes);
     print_plain("\nmodel    %s%s, %s, ", request->model.name,
                 request->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
                 text_of(options, "weights"));

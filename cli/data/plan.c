@@ -118,8 +118,7 @@ static int check_words(const struct options *options, int knob) {
     const struct option_value *list = opt(options, KNOBS[knob].list);
     for (size_t i = 0; i < list->count && list->given; i++)
         if (!has_word(KNOBS[knob].choices, list->items[i]))
-            return complain(EXIT_USAGE, "--%s: \"%s\" is none of: %s", KNOBS[knob].list, list->items[i],
-                            KNOBS[knob].choices);
+            return complain_word(KNOBS[knob].list, "value", list->items[i], KNOBS[knob].choices);
     return 0;
 }
 static int check_lists(const struct options *options, const struct model *model) {

@@ -2,6 +2,8 @@
 #include "measure/prune.h"
 
 #include "base/console.h"
+#include "base/memory.h"
+#include "base/options.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -44,14 +46,18 @@ static int method_of(const char *name) {
 static int takes(const struct prune_key *key, vp_prune_method method) {
     return method != VP_PRUNE_NONE && (key->methods >> method & 1);
 }
-/* Adds the words that are possible: methods, or keys of a method. */
-static void add_words(char *text, size_t capacity, int method) {
-    size_t used = strlen(text);
-    for (int i = 0; i < (method < 0 ? (int)VP_PRUNE_METHOD_COUNT : (int)KEY_COUNT) && used < capacity; i++) {
+/* The reason why a word is not a method (method -1), or not a key of a method. */
+static void unknown_word(const char *kind, const char *word, int method, char *reason, size_t capacity) {
+    struct text_buffer words = {NULL, 0, 0}, line = {NULL, 0, 0};
+    for (int i = 0; i < (method < 0 ? (int)VP_PRUNE_METHOD_COUNT : (int)KEY_COUNT); i++) {
         if (method >= 0 && !takes(&KEYS[i], (vp_prune_method)method)) continue;
-        used += (size_t)snprintf(text + used, capacity - used, " %s",
-                                 method < 0 ? vp_prune_name((vp_prune_method)i) : KEYS[i].name);
+        text_add_string(&words, words.bytes ? " " : "");
+        text_add_string(&words, method < 0 ? vp_prune_name((vp_prune_method)i) : KEYS[i].name);
     }
+    add_unknown_word(&line, kind, word, words.data);
+    snprintf(reason, capacity, "%s", line.data);
+    free(words.data);
+    free(line.data);
 }
 static int fail(char *reason, size_t capacity, const char *key, const char *value, const char *wanted) {
     snprintf(reason, capacity, "%s=%.60s: want %s", key, value, wanted);
@@ -99,10 +105,11 @@ static int read_list(const struct prune_key *key, const char *text, vp_prune *pr
     }
     return 0;
 }
-/* The numbers of layers and of ratios, 0: not given. */
-struct prune_counts { int layers, ratios; };
+/* The numbers of layers and of ratios, 0: not given; whether contextual was given, of which 0 is a
+ * count. */
+struct given_counts { int layers, ratios, has_contextual; };
 static int read_value(const struct prune_key *key, const char *text, struct prune_setting *out,
-                      struct prune_counts *counts, char *reason, size_t capacity) {
+                      struct given_counts *counts, char *reason, size_t capacity) {
     char *place = (char *)&out->how + key->offset, wanted[96];
     int64_t whole = 0;
     switch (key->kind) {
@@ -132,10 +139,11 @@ static int read_value(const struct prune_key *key, const char *text, struct prun
     }
     if (key->kind == SEED) out->has_seed = 1, out->how.seed = (uint32_t)whole;
     else *(int32_t *)(void *)place = (int32_t)whole;
+    if (key->offset == offsetof(vp_prune, contextual)) counts->has_contextual = 1;
     return 1;
 }
 /* One KEY=VALUE. given: keys that were given before, as bits of their rows */
-static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, struct prune_counts *counts, char *reason,
+static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, struct given_counts *counts, char *reason,
                      size_t capacity) {
     char *equals = strchr(pair, '=');
     const vp_prune_method method = out->how.method;
@@ -150,21 +158,23 @@ static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, str
         return read_value(&KEYS[i], equals + 1, out, counts, reason, capacity);
     }
     if (method == VP_PRUNE_NONE) snprintf(reason, capacity, "none: it takes no keys, and there is \"%.60s\"", pair);
+    else if (!equals)
+        snprintf(reason, capacity, "%s: expected KEY=VALUE, got \"%.60s\"", vp_prune_name(method), pair);
     else {
-        snprintf(reason, capacity, "%s: \"%.60s\" is %s; its keys are", vp_prune_name(method), pair,
-                 equals ? "not one of its keys" : "no KEY=VALUE");
-        add_words(reason, capacity, (int)method);
+        char kind[40];
+        snprintf(kind, sizeof kind, "key of %s", vp_prune_name(method));
+        unknown_word(kind, pair, (int)method, reason, capacity);
     }
     return 0;
 }
 /* What a method needs beside its own defaults, which are the published ones. */
-static int complete(struct prune_setting *out, const struct prune_counts *counts, char *reason, size_t capacity) {
+static int complete(struct prune_setting *out, const struct given_counts *counts, char *reason, size_t capacity) {
     vp_prune *prune = &out->how;
     const char *why = NULL;
-    if (prune->keep > 0 && (prune->dominant || prune->contextual || prune->per_pivot))
+    if (prune->keep > 0 && (prune->dominant || counts->has_contextual || prune->per_pivot))
         why = "keep and the counts of its own exclude each other";
     else if (prune->method == VP_PRUNE_VISIONZIP && !(prune->keep > 0)) {
-        if (!prune->dominant && prune->contextual) why = "contextual needs dominant";
+        if (!prune->dominant && counts->has_contextual) why = "contextual needs dominant";
         else if (!prune->dominant) prune->dominant = 54, prune->contextual = 10;
     } else if (prune->method == VP_PRUNE_DIVPRUNE && !(prune->keep > 0)) prune->keep = 0.098;
     else if (prune->method == VP_PRUNE_FASTV && !(prune->keep > 0)) prune->keep = 0.5;
@@ -185,7 +195,7 @@ static int complete(struct prune_setting *out, const struct prune_counts *counts
 }
 int prune_read(const char *text, struct prune_setting *out, char *reason, size_t capacity) {
     char *copy = copy_text(text, strlen(text)), *at = strchr(copy, ':');
-    struct prune_counts counts = {0, 0};
+    struct given_counts counts = {0, 0, 0};
     uint32_t given = 0;
     int good = 1, method;
     if (at) *at++ = 0;
@@ -198,8 +208,7 @@ int prune_read(const char *text, struct prune_setting *out, char *reason, size_t
                  "without the text");
         good = 0;
     } else {
-        snprintf(reason, capacity, "\"%.60s\" is none of:", copy);
-        add_words(reason, capacity, -1);
+        unknown_word("method", copy, -1, reason, capacity);
         good = 0;
     }
     if (good && at && !*at) {
@@ -226,6 +235,36 @@ int prune_check(const char *option, const char *const *texts, size_t count) {
 }
 
 /* ---- what the engine makes of it */
+int prune_forecast(const struct prune_setting *setting, const struct prune_counts *counts, vp_pruned *pruned,
+                   char *reason, size_t capacity) {
+    vp_prune prune = setting->how;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_model_config config;
+    vp_request request;
+    int32_t *blocks = resize(NULL, (size_t)counts->blocks, sizeof *blocks), side = 0;
+    vp_result result;
+    memset(&config, 0, sizeof config);
+    memset(&request, 0, sizeof request);
+    while (counts->views && (int64_t)(side + 1) * (side + 1) * counts->views <= counts->tokens) side++;
+    config.geometry = vp_geometry_default(); /* a view's tokens as a square, for pool */
+    config.geometry.crop_px = side;
+    config.geometry.patch_px = config.geometry.pool = 1;
+    config.geometry.margin_left_patches = config.geometry.margin_right_patches = 0;
+    config.vit_block_count = 1;
+    config.block_count = counts->blocks;
+    for (int32_t i = 0; i < counts->blocks; i++) blocks[i] = i;
+    prune.image_tokens = counts->tokens;
+    request.views = counts->tokens ? counts->views : 0;
+    request.input_count = counts->sequence;
+    request.active_blocks = blocks;
+    request.active_block_count = counts->blocks;
+    request.max_new_tokens = 1;
+    request.prune = &prune;
+    result = vp_prune_request(&config, &request, VP_WEIGHTS_BF16, pruned, &error);
+    if (result != VP_OK) snprintf(reason, capacity, "%s", error.text);
+    free(blocks);
+    return result == VP_OK;
+}
 void prune_text(struct text_buffer *out, const vp_pruned *pruned) {
     char part[160];
     snprintf(part, sizeof part, "%d of %d image tokens:", pruned->kept_tokens, pruned->image_tokens);

@@ -79,12 +79,15 @@ int tokenize_text(const struct model *model, const char *text, struct prompt_tok
 int model_load_preset(struct model *model) {
     vp_result result = vp_model_config_preset(model->name, &model->config);
     if (result == VP_ERR_NOT_FOUND) {
-        char names[400] = "";
+        struct text_buffer names = {NULL, 0, 0};
+        int code;
         for (int32_t i = 0; vp_model_preset_name(i); i++) {
-            size_t used = strlen(names);
-            snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", vp_model_preset_name(i));
+            text_add_string(&names, i ? " " : "");
+            text_add_string(&names, vp_model_preset_name(i));
         }
-        return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: %s", model->name, names);
+        code = complain_word("synthetic", "preset", model->name, names.data);
+        free(names.data);
+        return code;
     }
     if (result != VP_OK)
         return complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
@@ -218,7 +221,7 @@ int check_device(const struct options *options) {
     if (strcmp(device, "cuda")
         && (strncmp(device, "cuda:", 5) || device[5] == '-' || !can_parse_number(device + 5, &index)
             || index > INT32_MAX))
-        return complain(EXIT_USAGE, "--device: \"%s\" is none of auto, cpu, cuda, cuda:N", device);
+        return complain(EXIT_USAGE, "--device: expected auto, cpu, cuda or cuda:N, got \"%.60s\"", device);
     result = vp_device_describe((int32_t)index, &gpu, &error);
     return result == VP_OK ? 0
                            : complain(exit_code_of(result), "--device %s: %s", device,
@@ -231,9 +234,7 @@ int check_gemm(const struct options *options) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, " %s", vp_engine_gemm_name(i));
     }
-    return has_word(names, gemm)
-               ? 0
-               : complain(EXIT_USAGE, "--gemm: this processor has no \"%s\"; it has: %s", gemm, names);
+    return has_word(names, gemm) ? 0 : complain_word("gemm", "kernel of this processor", gemm, names);
 }
 /* words of --gpu */
 static const struct gpu_word { const char *word; uint32_t flag; } GPU_WORDS[] = {{"events", VP_GPU_EVENTS},
@@ -252,8 +253,8 @@ int check_gpu_switches(const struct options *options) {
     const struct option_value *words = opt(options, "gpu");
     for (size_t i = 0; i < words->count; i++)
         if (!gpu_switch_of(words->items[i]))
-            return complain(EXIT_USAGE, "--gpu: \"%s\" is none of: events dependent wgmma tuned persistent clusters",
-                            words->items[i]);
+            return complain_word("gpu", "value", words->items[i],
+                                 "events dependent wgmma tuned persistent clusters");
     return 0;
 }
 static uint32_t gpu_switches_of(const struct options *options) {

@@ -35,8 +35,7 @@ int profiler_check(const struct options *options) {
         size_t group = 0;
         while (group < sizeof GROUPS / sizeof *GROUPS && strcmp(groups->items[i], GROUPS[group].word)) group++;
         if (group == sizeof GROUPS / sizeof *GROUPS)
-            return complain(EXIT_USAGE, "--group_by: \"%s\" is none of: none shape stage part block step place",
-                            groups->items[i]);
+            return complain_word("group_by", "value", groups->items[i], "none shape stage part block step place");
     }
     return check_sort_key(text_of(options, "sort_by"));
 }

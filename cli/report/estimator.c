@@ -131,8 +131,8 @@ void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], in
                       found[ERRORS_USELESS].parts, found[ERRORS_USELESS].words);
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
         if (found[ERRORS_BEATEN + kind].parts[0])
-            text_list_add(warnings, "held-out configurations: the baseline \"%s\" predicts %s better (%s): measure more "
-                                    "configurations and runs; until then fit --features %s",
+            text_list_add(warnings, "held-out configurations: the baseline \"%s\" predicts %s better (%s): measure "
+                                    "more configurations and runs; until then fit --features %s",
                           ESTIMATE_KIND_KEYS[kind], found[ERRORS_BEATEN + kind].parts,
                           found[ERRORS_BEATEN + kind].words, ESTIMATE_KIND_KEYS[kind]);
 }
@@ -320,7 +320,9 @@ static char *provenance_of(const struct results *results, const struct measureme
     put_data_sets(&writer, results);
     PUT(&writer, KEY("configurations", (int64_t)measurements->config_count),
         KEY("image_sizes", (int64_t)measurements->size_count), KEY("rows", (int64_t)measurements->count),
-        KEY("rows_left_out", (int64_t)measurements->incomplete), END_OBJECT);
+        KEY("rows_left_out", (int64_t)measurements->incomplete));
+    if (measurements->pruned) PUT(&writer, KEY("rows_pruned", (int64_t)measurements->pruned));
+    PUT(&writer, END_OBJECT);
     if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
     return out.data;
 }
@@ -340,6 +342,7 @@ int estimator_make(const struct measurements *measurements, const struct results
     ranges_find(&ENGINE_FORM, ESTIMATE_KNOB_COUNT, measurements->requests, measurements->count, estimator->ranges);
     find_correlations(measurements, estimator);
     find_limits(measurements, estimator);
+    estimator->knows_pruning = measurements->pruned > 0;
     estimator->says_location = 1;
     warn_of_fit(estimator, measurements);
     return 0;
@@ -540,6 +543,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     if (reader->code) return;
     estimator->provenance = copy_text(json->text + json->nodes[provenance].start, json->nodes[provenance].bytes);
     estimator->weights = result_text(json, provenance, "weights");
+    estimator->knows_pruning = has_value(json, provenance, "rows_pruned");
     item = warnings + 1;
     for (uint32_t i = 0; i < json->nodes[warnings].count && !reader->code; i++, item = json->nodes[item].end) {
         char *text = node_text(json, item);

@@ -238,8 +238,8 @@ size_t equal_points(const struct tradeoff *tradeoff, size_t config) {
                       || tradeoff->at_accuracy[i] > tradeoff->at_accuracy[config]);
     return count;
 }
-/* The interval of a latency over samples, as everywhere: order statistics of a percentile, Student's of a mean. Untouched
- * where there are too few samples for the percentile. */
+/* The interval of a latency over samples, as everywhere: order statistics of a percentile, Student's of a mean.
+ * Untouched where there are too few samples for the percentile. */
 static void latency_interval(const double *values, size_t count, double percentile, double *sorted,
                              vp_bootstrap_point *point) {
     vp_statistics statistics;

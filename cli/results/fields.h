@@ -349,14 +349,20 @@ struct twin_pair {
     ROW(S, INT, total_sequence_length, \
         layout || !point->sample->image_path \
             ? !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count : -1, \
-        "prompt positions", .column = COLUMN_SEQUENCE, .most = INT32_MAX, .null = "not known") \
+        "prompt positions", .column = COLUMN_PROMPT, .most = INT32_MAX, .null = "not known") \
     ROW(S, INT, kept_vision_tokens, point->kept_tokens, \
         "with --prune_list: image tokens that go on, behind the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
         .most = INT32_MAX, .is_optional = 1) \
     ROW(S, NUMBER, mean_sequence_length, pruned_rows(point), \
         "with --prune_list: rows of the prefill, the mean over decoder blocks", .column = COLUMN_SEQUENCE, \
         .most = INT32_MAX, \
-        .is_optional = 1)
+        .is_optional = 1) \
+    ROW(S, INT, kv_cache_bytes, point->cache_bytes, \
+        "with --prune_list: of the KV cache what the request uses with the longest answer", .unit = "bytes", \
+        .column = COLUMN_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1) \
+    ROW(S, INT, kv_cache_bytes_unpruned, point->full_cache_bytes, \
+        "with --prune_list: what it would use with all image tokens", .unit = "bytes", \
+        .column = COLUMN_FULL_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "of a server: the image as it was sent", .of = &SENT_IMAGE, \
        .is_pointer = 1, .null = "text only, or nothing could be sent") \
@@ -766,6 +772,10 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
          .null = "--twins was not given, or there is no image") \
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS, .of = &OUTSIDE, .null = "no pair was measured")
 
+#define ROW_END_ROWS(ELSE) \
+    ELSE(TEXT, "sum", "checksum of the row's text before it, which finds later changes; older files have none", \
+         .is_optional = 1)
+
 /* ---- a load trial: its summary, a number with its interval in it, and what reports read of a request */
 #define LOAD_COUNT(S, AT, key, member, words) AT(S, INT, key, member, words, .least = INT64_MIN, .most = INT64_MAX)
 #define LOAD_NUMBER(S, AT, key, member, words) AT(S, NUMBER, key, member, words, .null = "not known")
@@ -805,7 +815,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     COUNTS_OF_RESULT_ROWS(ELSE) RESULT_TIME_ROWS(ROW, 0) RESULT_END_ROWS(ELSE)
 #define SAMPLE_KEYS(ROW, AT, ELSE) \
     ROW_HEAD_ROWS(ROW, 0) SIZES_ROWS(ROW, 0, FIELD_NULL) TOKENS_ROWS(ROW, 0) ANSWER_ROWS(ROW, 0) ROW_TIMES_ROWS(ELSE) \
-    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE)
+    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE) \
+    ROW_END_ROWS(ELSE)
 #define RUN_KEYS(ROW, AT, ELSE) RUN_ROWS(ROW, AT, 0) SERVED_PASS_ROWS(AT, 0)
 
 /* The numbers of a sample that reports read, each with an array of its own: means over its runs; times are ms. The
@@ -816,8 +827,11 @@ enum {
     COLUMN_VIEWS,
     COLUMN_VISION_TOKENS,
     COLUMN_TEXT_TOKENS,
-    COLUMN_SEQUENCE,    /* with pruning the mean over decoder blocks */
-    COLUMN_KEPT_TOKENS, /* image tokens that go on, where some do not */
+    COLUMN_PROMPT,      /* prompt positions */
+    COLUMN_SEQUENCE,    /* the same; with pruning the mean over decoder blocks */
+    COLUMN_KEPT_TOKENS, /* image tokens that go on, where some do not, and bytes of the KV cache, then and without */
+    COLUMN_CACHE_BYTES,
+    COLUMN_FULL_CACHE_BYTES,
     COLUMN_OUTPUT_TOKENS,
     COLUMN_TOKENS_BY_RULE, /* of servers: what --family counts for the image; */
     COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was; */

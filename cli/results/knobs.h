@@ -84,8 +84,8 @@
           "pruning)", OF_ENGINE},), \
         apply_prune, \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "prune", .axis_key = "prune", \
-        .only_varied = 1, .in_name = "prune-", .in_setting = "prune=", .list = "prune_list", .option = "prune", \
-        .usual = "none")
+        .only_varied = 1, .in_name = "prune-", .in_setting = "prune=", .in_model = 1, .list = "prune_list", \
+        .option = "prune", .usual = "none")
 
 /* Those of servers. Their options are a group of their own; data/variants.c reads them. */
 #define KNOB_SERVER_ROWS(ROW) \

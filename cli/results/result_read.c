@@ -247,6 +247,8 @@ static void finish_row(struct result_file *file, size_t rows) {
     if (file->is_foreign && file->columns[METRIC_PER_TOKEN])
         file->columns[METRIC_PER_TOKEN][file->count] = steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps
                                                                  : (double)NAN;
+    if (!isfinite(result_at(file, COLUMN_SEQUENCE, file->count)))
+        result_put(file, rows, COLUMN_SEQUENCE, file->count, result_at(file, COLUMN_PROMPT, file->count));
     result_put(file, rows, METRIC_CLOSURE, file->count,
                1 - result_at(file, METRIC_UNACCOUNTED, file->count) / result_at(file, METRIC_TOTAL, file->count));
     file->count++;
@@ -281,6 +283,11 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         }
     }
     if (!has_id) return result_fail(file, json, object, row, "sample_id", "is missing");
+    if (!json_seal_fits(json, object)) {
+        char words[80];
+        snprintf(words, sizeof words, "the row of sample_id %lld", (long long)file->ids[file->count]);
+        return result_fail(file, json, object, row, words, "was changed after it was written: its \"sum\" is another");
+    }
     if (failed) { file->failed_count++; return 0; }
     if (!(result_at(file, METRIC_TOTAL, file->count) > 0))
         return result_fail(file, json, object, row, "T_total", "is missing or 0");

@@ -273,9 +273,9 @@ int unknown_metric(const char *name, int wanted) {
     for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++) {
         rule = &SCORE_RULES[i];
         if (wanted == METRICS || !is_corpus(rule))
-            used += (size_t)snprintf(names + used, sizeof names - used, " %s", rule->name);
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? " " : "", rule->name);
     }
-    return complain(EXIT_USAGE, "--metric: \"%.60s\" is none of:%s", name, names);
+    return complain_word("metric", "rule", name, names);
 }
 
 /* The cleaning that --clean asks for. */

@@ -210,6 +210,8 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     if (point->pruned.image_tokens) {
         described.kept_tokens = point->pruned.kept_tokens;
         described.mean_image_tokens = point->pruned.mean_image_tokens;
+        described.cache_bytes = (int64_t)point->pruned.cache_bytes;
+        described.full_cache_bytes = (int64_t)point->pruned.full_cache_bytes;
     }
     if (point->layout) {
         const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);

@@ -13,8 +13,8 @@ static int unknown_family(const char *name) {
     struct text_buffer near = {NULL, 0, 0};
     int code;
     for (int32_t i = 0; vp_family_at(i); i++) add_near_word(&near, name, "", vp_family_at(i)->name);
-    code = complain(EXIT_USAGE, "--family: \"%.60s\" is not known%.500s%s vlmprof tile --list_families shows all", name,
-                    near.bytes ? near.data : "", near.bytes ? "?" : ";");
+    code = complain(EXIT_USAGE, "--family: unknown family \"%.60s\"%.500s%s vlmprof tile --list_families shows all",
+                    name, near.bytes ? near.data : "", near.bytes ? "?" : ";");
     free(near.data);
     return code;
 }

@@ -156,7 +156,8 @@ static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *re
                  plan->tokens);
         return vk_refuse(error, VP_ERR_RANGE, prune, text);
     }
-    plan->early = is_published ? VK_EARLY_CONNECTOR : plan->early_keep < plan->tokens ? VK_EARLY_MERGE : VK_EARLY_NONE;
+    if (plan->early_keep == plan->tokens) return VP_OK; /* as many as there are: nothing is pruned */
+    plan->early = is_published ? VK_EARLY_CONNECTOR : VK_EARLY_MERGE;
     plan->skips_features = is_published;
     return VP_OK;
 }
