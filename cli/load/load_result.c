@@ -38,7 +38,9 @@ void load_level_free(struct load_level *level) {
     free(level->date);
     fields_free(&LOAD_LEVEL, level);
 }
-void put_load_server(vp_json_writer *writer, const struct load_level *level) { fields_put(writer, &LOAD_SERVER, level); }
+void put_load_server(vp_json_writer *writer, const struct load_level *level) {
+    fields_put(writer, &LOAD_SERVER, level);
+}
 void put_load_way(vp_json_writer *writer, const struct load_level *level) { fields_put(writer, &LOAD_WAY, level); }
 void put_load_level(vp_json_writer *writer, const struct load_level *level) {
     struct load_level line = *level;

@@ -826,7 +826,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
     AT(S, INT, "num_samples", sample_count, "different requests, sent again and again", .most = INT32_MAX) \
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
-    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", .null = "no --find_rate")
+    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", .null = "not asked for")
 /* A request of it, in the order in which they were due. */
 #define LOAD_STAMP(S, AT, key, member, words) \
     AT(S, MS, key, member, words, .unit = "ms", .null = "it did not come to that")
@@ -852,7 +852,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, INT, "pieces", record.piece_count, "of the answer", .most = INT64_MAX) \
     AT(S, MS, "longest_gap_ms", record.longest_gap_ns, "between two pieces", .unit = "ms", .null = "fewer than two") \
     LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them; -1: not known") \
-    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "as the server counts them; -1: not known") \
+    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer; -1: not known") \
     LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache; -1: not known") \
     AT(S, INT, "attempts", record.attempts, "times it was sent", .most = INT32_MAX) \
     AT(S, TRUTH, "new_connection", record.is_new_connection, "it opened one") \
