@@ -804,7 +804,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
     AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
     AT(S, OBJECT, "good_share", good_share, "share of the requests that met the objective", .of = &LOAD_SERIES)
-/* What a trial was, in three parts of its file: the server's request_knobs and the size of the load are between them. */
+/* What a trial was, in three parts of its file; request_knobs and the size of the load are between them. */
 #define LOAD_SERVER_ROWS(AT, S) \
     AT(S, TEXT, "schema", schema, "name and version of this layout") \
     AT(S, TEXT, "plan", plan, "fingerprint of the server, the data and the options") \
