@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "formats/cells.h"
 #include "formats/picture_header.h"
-#include "formats/sha256.h"
+#include "base/sha256.h"
 #include "formats/table.h"
 #include "model/webp_gif.h"
 #include "support/command.h"
@@ -109,14 +109,14 @@ static void test_formats(int shared) {
 }
 
 /* ---- Parquet: one table in many ways */
-static void check_table(const char *file, const char *expected, int may_refuse) {
+static void check_table(const char *set, const char *file, const char *expected, int may_refuse) {
     char command[600], path[300];
     char *text, *line;
     const char *got;
     document w, g;
-    check_case("data --json: Parquet written as %s", file);
-    snprintf(path, sizeof path, "tests/golden/datasets/parquet_features/%s", expected);
-    snprintf(command, sizeof command, "data --json tests/golden/datasets/parquet_features/%s", file);
+    check_case("data --json: a table written as %s", file);
+    snprintf(path, sizeof path, "tests/golden/datasets/%s/%s", set, expected);
+    snprintf(command, sizeof command, "data --json tests/golden/datasets/%s/%s", set, file);
     if (cli(command) != 0) {
         CHECK(may_refuse);
         CHECK_INT(last.code, 3);
@@ -142,11 +142,11 @@ static void test_parquet(void) {
         char file[100];
         if (!CHECK(parse(&d, line, strcspn(line, "\n")))) break;
         vp_json_text(&d.json, vp_json_get(&d.json, 0, "file"), file, sizeof file, NULL);
-        check_table(file, "expected.jsonl", !is(&d, vp_json_get(&d.json, 0, "minimal_reader"), "must read"));
+        check_table("parquet_features", file, "expected.jsonl", !is(&d, vp_json_get(&d.json, 0, "minimal_reader"), "must read"));
         free(d.nodes);
     }
     free(text);
-    check_table("datasets_2_16.parquet", "datasets_2_16.expected.jsonl", 0);
+    check_table("parquet_features", "datasets_2_16.parquet", "datasets_2_16.expected.jsonl", 0);
     for (size_t i = 0; i < 5; i++) {
         check_case("data: %s is rejected", bad[i]);
         snprintf(command, sizeof command, "data tests/golden/datasets/parquet_features/%s.parquet", bad[i]);
@@ -191,6 +191,43 @@ static void test_parquet_order(void) {
     row_free(&other);
 }
 
+/* Arrow: what pyarrow and datasets wrote, and what is rejected with the command that helps */
+static void test_arrow(void) {
+    static const struct { const char *file, *reason; } bad[] = {{"lz4", "buffers compressed with LZ4"}, {"zstd_file", "buffers compressed with ZSTD"},
+        {"dictionary", "column \"x\" with a dictionary"}, {"decimal", "column \"x\" of the type decimal"}, {"view", "column \"x\" of the type utf8 view"}};
+    char command[300];
+    struct arrow *file = NULL;
+    struct row row;
+    char *first;
+    check_table("arrow", "stream.arrow", "stream.expected.jsonl", 0);
+    check_table("arrow", "file.arrow", "stream.expected.jsonl", 0);
+    check_table("arrow", "types.arrow", "types.expected.jsonl", 0);
+    for (size_t i = 0; i < 5; i++) {
+        check_case("data: Arrow with %s is rejected", bad[i].reason);
+        snprintf(command, sizeof command, "data tests/golden/datasets/arrow/bad_%s.arrow", bad[i].file);
+        CHECK_INT(cli(command), 3);
+        CHECK(last.err && strstr(last.err, bad[i].reason) && strstr(last.err, i == 1 ? "ipc.open_file(" : "ipc.open_stream("));
+    }
+    check_case("data: the folder of datasets.save_to_disk");
+    CHECK_INT(cli("data --json tests/golden/datasets/arrow/saved"), 0);
+    CHECK(last.out && strstr(last.out, "\"file\": \"data-00001-of-00002.arrow\", \"row\": 2") && strstr(last.out, "\"width\": 15") &&
+          strstr(last.out, "\"metric\": \"ai2d_lmms\"") && !strstr(last.out, "error"));
+    check_case("arrow_row: rows backwards");
+    memset(&row, 0, sizeof row);
+    if (!CHECK(arrow_open(&file, "tests/golden/datasets/arrow/stream.arrow", NULL) == VP_OK)) return;
+    CHECK_INT((long)arrow_row_count(file), 9);
+    CHECK(arrow_row(file, 0, &row, NULL) == VP_OK && arrow_row(file, 9, &row, NULL) == VP_ERR_RANGE && arrow_row(file, -1, &row, NULL) == VP_ERR_RANGE);
+    first = copy_text(row.json.data, row.json.bytes);
+    for (int i = 8; i >= 0; i--) {
+        row_clear(&row);
+        CHECK(arrow_row(file, i, &row, NULL) == VP_OK);
+    }
+    CHECK(!strcmp(first, row.json.data));
+    free(first);
+    row_free(&row);
+    arrow_close(file);
+}
+
 /* ---- hostile files */
 static void read_all(const char *path) {
     struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
@@ -210,7 +247,10 @@ static void read_all(const char *path) {
 static void check_damaged(const char *source, size_t step) {
     size_t bytes = 0;
     char *text = check_read(source, &bytes);
-    const char *path = in_folder(strrchr(source, '.') && !strcmp(strrchr(source, '.'), ".parquet") ? "damaged.parquet" : "damaged.tsv");
+    char name[40];
+    const char *path;
+    snprintf(name, sizeof name, "damaged%s", strrchr(source, '.'));
+    path = in_folder(name);
     check_case("a damaged %s", source);
     if (!CHECK(text != NULL)) return;
     for (size_t i = 0; i < bytes; i += step) {
@@ -235,6 +275,8 @@ static void test_hostile(void) {
     check_damaged("tests/golden/datasets/parquet_features/snappy_v1.parquet", 3);
     check_damaged("tests/golden/datasets/parquet_features/v2_snappy.parquet", 5);
     check_damaged("tests/golden/datasets/vlmevalkit_tsv/by_hand.tsv", 3);
+    check_damaged("tests/golden/datasets/arrow/types.arrow", 2);
+    check_damaged("tests/golden/datasets/arrow/saved/data-00001-of-00002.arrow", 1);
     check_case("snappy_decompress: lying sizes, copies from before the beginning");
     CHECK(!snappy_decompress(bomb, sizeof bomb, out, sizeof out));
     CHECK(!snappy_decompress((const unsigned char *)"\x05\x05\x01", 3, out, 5));         /* a copy, and nothing is there */
@@ -266,6 +308,13 @@ static void test_columns(void) {
                                        "\"E\": \"1000.0\", \"F\": \"-5\"}"));
     CHECK(strstr(last.out, "{\"A\": \"5\", \"C\": \"1\", \"D\": \"2.5\", \"E\": \"7.0\", \"F\": \"9223372036854775808\"}"));
     CHECK(strstr(last.out, "{\"A\": \"-1\", \"B\": \"1.0\", \"C\": \"0\", \"D\": \"x\", \"E\": \"inf\", \"F\": \"nan\"}"));
+    check_case("data: numbers below int64, and a short row, as pandas reads them");
+    put_file("/low.tsv", "index\tquestion\tA\tB\tC\tD\n0\tq\t-9223372036854775809\t-9223372036854775809\t-9223372036854775809\t9223372036854775808\n"
+             "1\tq\t1.5\t-0.0\t2\n");
+    CHECK_INT(cli("data --json %F/low.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "{\"A\": \"-9.223372036854778e+18\", \"B\": \"-9223372036854775809\", \"C\": \"-9223372036854775809\", "
+                                       "\"D\": \"9223372036854775808\"}"));
+    CHECK(strstr(last.out, "{\"A\": \"1.5\", \"B\": \"-0.0\", \"C\": \"2\", \"D\": \"\"}"));
 }
 static void test_errors(void) {
     check_case("data: what a file is, in its first bytes");
@@ -277,7 +326,7 @@ static void test_errors(void) {
     CHECK(last.err && strstr(last.err, "gunzip"));
     write_text(in_folder("a.txt"), "just a line\n");
     CHECK_INT(cli("data %F/a.txt"), 3);
-    CHECK(last.err && strstr(last.err, "expected JSONL, JSON, TSV, CSV or Parquet"));
+    CHECK(last.err && strstr(last.err, "expected JSONL, JSON, TSV, CSV, Parquet or Arrow"));
     write_text(in_folder("a.csv"), "x,y\n1,2\n");
     CHECK_INT(cli("data %F/a.csv"), 3);
     CHECK(last.err && strstr(last.err, "without a column \"question\""));
@@ -515,6 +564,7 @@ int main(void) {
     test_formats(shared);
     test_parquet();
     test_parquet_order();
+    test_arrow();
     test_hostile();
     test_references();
     test_columns();

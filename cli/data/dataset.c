@@ -637,19 +637,13 @@ static int read_image_size(struct dataset *dataset, const char *path, struct ent
  * plain lines of our own. */
 static vp_result open_table(struct dataset *dataset, vp_error *error) {
     struct text_list files = {NULL, 0};
-    int has_arrow = 0, has_files, is_pair = 0;
+    int has_files, is_pair = 0;
     struct source source;
     vp_result result;
     if (is_folder(dataset->path)) {
-        table_files(dataset->path, &files, &has_arrow);
+        table_files(dataset->path, &files);
         has_files = files.count > 0;
         text_list_free(&files);
-        if (!has_files && has_arrow)
-            return vp_failf(
-                error, VP_ERR_UNSUPPORTED, -1, dataset->path,
-                "holds Arrow files of datasets.save_to_disk; python3 "
-                "-c \"import datasets,sys; datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" FOLDER "
-                "OUT.parquet makes a Parquet file of them");
         if (!has_files) return VP_OK;
     } else {
         if (vp_path_kind(dataset->path) != VP_PATH_FILE) return VP_OK;

@@ -3,7 +3,7 @@
 
 #include "base/files.h"
 #include "formats/picture_header.h"
-#include "formats/sha256.h"
+#include "base/sha256.h"
 #include "vlmprof_file.h"
 
 #include <stdarg.h>

@@ -3,6 +3,7 @@
  * cheapest. */
 #ifndef VLMPROF_CLI_TABLE_H
 #define VLMPROF_CLI_TABLE_H
+#include "formats/arrow.h"
 #include "formats/example.h"
 #include "formats/json_rows.h"
 #include "formats/parquet.h"
@@ -15,6 +16,7 @@
     X(TSV, "vlmevalkit", "VLMEvalKit TSV") \
     X(CSV, "csv", "CSV") \
     X(PARQUET, "parquet", "Parquet") \
+    X(ARROW, "arrow", "Arrow, as datasets.save_to_disk writes it") \
     X(DOCVQA, "docvqa", "DocVQA JSON") \
     X(INFOVQA, "infovqa", "InfographicVQA JSON") \
     X(TEXTVQA, "textvqa", "TextVQA JSON") \
@@ -47,6 +49,7 @@ struct table {
     const char *image_dir;             /* NULL: beside the file */
     struct tsv tsv;
     struct parquet *parquet;
+    struct arrow *arrow;
     struct json_rows json;
     struct json_rows notes;            /* DATA_VQA: annotations */
     struct note_key *note_keys; size_t note_count;
@@ -69,9 +72,13 @@ void table_close(struct table *table);
  * why. Returns 0 when the tool drops the row: it is no sample. */
 int table_example(struct table *table, size_t index, struct row *row, struct example *example);
 
-/* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download. *has_arrow: it has
- * files of datasets.save_to_disk. Returns 0 or an exit code after a message. */
-int table_files(const char *folder, struct text_list *paths, int *has_arrow);
+/* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download; where it has none,
+ * the Arrow files that datasets.save_to_disk left. Returns 0 or an exit code after a message. */
+int table_files(const char *folder, struct text_list *paths);
+
+/* The columns of a table of text, Parquet or Arrow; 0: it has no columns. */
+size_t table_column_count(const struct table *table);
+const char *table_column_name(const struct table *table, size_t column);
 
 /* The name of what the file's first bytes are, when no reader takes it: "a ZIP archive"; NULL: not known. */
 const char *foreign_format(const unsigned char *data, size_t bytes);
@@ -85,7 +92,7 @@ void add_path(struct example *example, char *path);                    /* a pict
 void add_blobs(struct example *example, const vp_json *json, uint32_t node); /* one image, or a list of them */
 void set_default_metric(const struct table *table, struct example *example, enum prompt_origin family);
 void read_tsv_row(const struct table *table, const struct row *row, size_t index, struct example *example);
-void read_parquet_row(const struct table *table, const struct row *row, size_t index, struct example *example);
+void read_column_row(const struct table *table, const struct row *row, size_t index, struct example *example);
 void read_json_row(struct table *table, struct row *row, size_t index, struct example *example);
 void read_message_row(const struct table *table, struct row *row, size_t index, struct example *example);
 
@@ -95,7 +102,7 @@ void put_columns(vp_json_writer *writer, const struct row *row);
 
 /* The format of a JSON file by its first record; DATA_VLMPROF: our own. */
 enum data_format json_format(const vp_json *json, enum json_shape shape, const char *key);
-/* The set that a Parquet file's columns belong to. */
-const struct task *parquet_task(const struct parquet *file);
+/* The set that the columns of a Parquet or Arrow file belong to. */
+const struct task *column_task(const struct table *table);
 
 #endif

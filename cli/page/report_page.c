@@ -264,9 +264,10 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
     page_list_close(out);
 }
 void report_page_write(const struct report *report, struct text_buffer *out) {
-    static const struct page_link links[] = {{"findings", "In short"}, {"front", "Pareto front"}, {"knobs", "Knobs"},
-        {"stages", "Stages"}, {"scaling", "Scaling"}, {"roofs", "Rooflines"}, {"predicted", "Predictions"},
-        {"table", "Table"}, {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
+    static const struct page_link links[] = {{"findings", "In short"}, {"front", "Pareto front"},
+        {"pruning", "Pruning"}, {"knobs", "Knobs"}, {"stages", "Stages"}, {"scaling", "Scaling"},
+        {"roofs", "Rooflines"}, {"predicted", "Predictions"}, {"table", "Table"}, {"words", "Words"},
+        {"source", "Provenance"}, {NULL, NULL}};
     struct page page = {0};
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
@@ -277,6 +278,7 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
              report->results->count == 1 ? "" : "s", samples);
     page_findings(&page.body, report);
     page_fronts(&page.body, report);
+    page_pruning(&page.body, report);
     page_knobs(&page.body, report);
     page_stages(&page.body, report);
     page_scaling(&page.body, report);

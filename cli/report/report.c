@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "measure/noise.h"
-#include "report/pruning.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
@@ -300,18 +299,15 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
     free(low);
 }
 /* Says of each pruned configuration what it gains and loses. */
-static void find_pruning(struct report *report, const struct tradeoff *tradeoff) {
-    struct pruned_row *rows;
-    const size_t count = pruned_rows(tradeoff, report->results, &rows);
-    for (size_t i = 0; i < count; i++) {
+static void find_pruning(struct report *report, const struct tradeoff *tradeoff, const struct pruned_rows *rows) {
+    for (size_t i = 0; i < rows->count; i++) {
         char name[160], text[400];
-        pruned_finding(&rows[i], tradeoff, text, sizeof text);
+        pruned_finding(&rows->items[i], tradeoff, text, sizeof text);
         text_list_add(&report->findings, "%s: %s",
                       report_full_name(report->results,
-                                       &report->results->files[tradeoff->group->paired[rows[i].config]], name),
+                                       &report->results->files[tradeoff->group->paired[rows->items[i].config]], name),
                       text);
     }
-    free(rows);
 }
 /* From outside a server only the first token divides the time of a request. */
 static void find_first_token(struct report *report) {
@@ -380,6 +376,7 @@ void report_make(struct report *report, const struct results *results, const str
     report->settings = *settings;
     report->items = zeroed(results->count, sizeof *report->items);
     report->tradeoffs = zeroed(results->group_count, sizeof *report->tradeoffs);
+    report->pruned = zeroed(results->group_count, sizeof *report->pruned);
     for (size_t i = 0; i < results->count; i++) decompose(&report->items[i], &results->files[i]);
     find_peaks(report);
     for (size_t i = 0; i < results->count; i++)
@@ -392,10 +389,11 @@ void report_make(struct report *report, const struct results *results, const str
     for (size_t i = 0; i < results->group_count; i++) {
         curves_add(&report->curves, results, i);
         tradeoff_make(&report->tradeoffs[i], results, &results->groups[i], settings);
+        report->pruned[i] = pruned_rows_make(&report->tradeoffs[i], results);
         if (report->tradeoffs[i].reason[0]) continue;
         find_best(report, &report->tradeoffs[i]);
         find_changes(report, &report->tradeoffs[i]);
-        find_pruning(report, &report->tradeoffs[i]);
+        find_pruning(report, &report->tradeoffs[i], &report->pruned[i]);
     }
     report->stage_findings = report->findings.count;
     if (are_all_served(results)) {
@@ -407,12 +405,16 @@ void report_make(struct report *report, const struct results *results, const str
     find_idle(report);
 }
 void report_free(struct report *report) {
-    for (size_t i = 0; report->tradeoffs && i < report->results->group_count; i++) tradeoff_free(&report->tradeoffs[i]);
+    for (size_t i = 0; report->tradeoffs && i < report->results->group_count; i++) {
+        tradeoff_free(&report->tradeoffs[i]);
+        free(report->pruned[i].items);
+    }
     text_list_free(&report->warnings);
     text_list_free(&report->findings);
     curves_free(&report->curves);
     free(report->items);
     free(report->tradeoffs);
+    free(report->pruned);
 }
 const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]) {
     char name[80];

@@ -3,6 +3,7 @@
 #define VLMPROF_CLI_REPORT_H
 #include "base/memory.h"
 #include "report/decomposition.h"
+#include "report/pruning.h"
 #include "report/tradeoff.h"
 #include "results/result_read.h"
 #include "vlmprof.h"
@@ -17,6 +18,7 @@ struct report {
     int peaks_are_given;                /* truth: by options; else the best that a stage reaches */
     struct curve_list curves;           /* by data set, in the order of results->groups */
     struct tradeoff *tradeoffs;         /* [results->group_count] */
+    struct pruned_rows *pruned;         /* [results->group_count] */
 };
 
 /* Stands where stages would, in reports of servers alone. */

@@ -6,7 +6,6 @@
 #include "base/table.h"
 #include "report/front_drawing.h"
 #include "report/report_data.h"
-#include "report/pruning.h"
 #include "results/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
@@ -501,36 +500,18 @@ static void write_gains(struct document *document, const struct report *report, 
         else text_list_add(table, "unbounded"); /* the ms more may be none */
     }
 }
-static struct number_text points_text(const vp_bounded_interval *difference) {
-    return isfinite(difference->low) && isfinite(difference->high)
-               ? number_estimate(100, difference->mean, difference->low, difference->high)
-               : number_formatted("%.0f", (double)NAN);
-}
 /* What pruning image tokens loses, against all of them and against random ones. */
-static void write_pruning(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
-    struct pruned_row *rows;
-    const size_t count = pruned_rows(tradeoff, report->results, &rows);
-    struct text_list *table = NULL;
-    for (size_t i = 0; i < count; i++) {
-        const struct pruned_row *row = &rows[i];
-        char name[80];
-        if (!table) {
-            document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
-                          report->results->files[tradeoff->group->first].dataset_name);
-            document_text(document, BLOCK_LINE,
-                          "points: accuracy less that of no pruning, and of as many random tokens (within 5 %%), "
-                          "paired over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
-                          tradeoff->sample_count);
-            table = document_table(document, "configuration|kept tokens|kept %|prefill|accuracy|points to none|"
-                                             "points to random");
-        }
-        CELLS(table, config_text(report, tradeoff, row->config, name), number_formatted("%.1f", row->kept).text,
-              number_formatted("%.1f", 100 * row->share).text,
-              number_formatted("%.2f", row->prefill_ratio).text,
-              number_of_estimate(point_accuracy(&tradeoff->points[row->config])).text,
-              points_text(&row->to_full).text, points_text(&row->to_random).text);
-    }
-    free(rows);
+static void write_pruning(struct document *document, const struct report *report, size_t group) {
+    const struct tradeoff *tradeoff = &report->tradeoffs[group];
+    const struct table table = pruned_table(&report->pruned[group]);
+    if (!table.row_count) return;
+    document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
+                  report->results->files[tradeoff->group->first].dataset_name);
+    document_text(document, BLOCK_LINE,
+                  "points: accuracy less that of no pruning, and of as many random tokens (within 5 %%), "
+                  "paired over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
+                  tradeoff->sample_count);
+    document_add_table(document, &table);
 }
 void report_text_write(struct document *document, const struct report *report) {
     write_summary(document, report);
@@ -552,7 +533,7 @@ void report_text_write(struct document *document, const struct report *report) {
         write_pairs(document, report, tradeoff);
         write_knob_fronts(document, report, tradeoff);
         write_gains(document, report, tradeoff);
-        write_pruning(document, report, tradeoff);
+        write_pruning(document, report, i);
     }
     write_shares(document, report);
     write_parts(document, report);
