@@ -557,6 +557,43 @@ static void test_sweep(void) {
     CHECK_INT(failed, 2);
     unload(&d);
 }
+/* ---- categories and totals in a report */
+#define ANSWER(id, right, pred, answer, more) \
+    "{\"sample_id\": " id ", \"T_total\": 5" id ", \"accuracy\": " right ", \"pred\": \"" pred "\", \"metadata\": {\"answer\": \"" answer "\", " more "}}"
+static void put_result(const char *name, const char *metric, const char *rows) {
+    char path[100], text[3000];
+    snprintf(path, sizeof path, "/reported/%s_imgsizetier-low_crops2_topk4_blocks12.json", name);
+    snprintf(text, sizeof text, "{\"dataset_name\": \"%s\", \"accuracy_metric\": \"%s\", \"top_k\": 4, \"num_active_blocks\": 12, \"per_sample_results\": [%s]}", name,
+             metric, rows);
+    put_file(path, text);
+}
+static void test_categories(void) {
+    CHECK_INT(mkdir(in_folder("reported"), 0700), 0);
+    put_result("mme", "mme_lmms", ANSWER("1", "1", "yes", "Yes", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") ","
+               ANSWER("2", "1", "No", "No", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") "," ANSWER("3", "1", "yes", "Yes", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
+               ANSWER("4", "0", "yes", "No", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
+               ANSWER("5", "1", "no", "No", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]") ","
+               ANSWER("6", "1", "yes", "Yes", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]"));
+    put_result("pope", "pope_official", ANSWER("1", "1", "Yes.", "yes", "\"category\": \"random\"") "," ANSWER("2", "0", "Yes.", "no", "\"category\": \"random\"") ","
+               ANSWER("3", "1", "No, it is", "no", "\"category\": \"popular\""));
+    put_result("MMBench_DEV_EN", "mcq_circular_vlmevalkit", ANSWER("1", "1", "A", "A", "\"id\": 1, \"category\": \"x\"") ","
+               ANSWER("2", "0", "A", "B", "\"id\": 1000001, \"category\": \"x\"") "," ANSWER("3", "1", "A", "A", "\"g_index\": \"2\", \"id\": 9, \"category\": \"y\""));
+    check_case("report --by category: rows of categories, and totals of MME, POPE and circular rows");
+    CHECK_INT(cli("report --by category %F/reported"), 0);
+    /* 100 + 100 of OCR, 50 + 0 of scene */
+    CHECK(last.out && strstr(last.out, "perception      6  250.0 [250.0, 250.0]") && strstr(last.out, "cognition      6  200.0 [200.0, 200.0]") &&
+          strstr(last.out, "total      6  450.0 [450.0, 450.0]"));
+    CHECK(strstr(last.out, "yes_ratio      3  0.667 [0.000, 1.000]") && strstr(last.out, "f1      3                 0.667"));
+    CHECK(strstr(last.out, "questions with all rows right      2  0.500 [0.000, 1.000]"));
+    CHECK(strstr(last.out, "Accuracy by category") && strstr(last.out, "scene      2  0.500 [0.095, 0.905]"));
+    CHECK_INT(cli("report --by category --json %F/reported"), 0);
+    CHECK(last.out && strstr(last.out, "\"totals\": [") && strstr(last.out, "\"by\": \"category\"") && strstr(last.out, "\"category\": \"scene\""));
+    CHECK_INT(cli("report --by category --html %F/reported"), 0);
+    CHECK(last.out && strstr(last.out, "<section id=\"categories\">") && strstr(last.out, "questions with all rows right"));
+    check_case("report --by: a field that no record has");
+    CHECK_INT(cli("report --by nothing %F/reported"), 2);
+    CHECK(last.err && strstr(last.err, "no scored sample has this field"));
+}
 int main(void) {
     int shared;
     if (!command_begin("data")) return 1;
@@ -577,5 +614,6 @@ int main(void) {
     test_small();
     test_pictures();
     test_sweep();
+    test_categories();
     return command_end("test_data");
 }

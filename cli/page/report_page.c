@@ -265,7 +265,8 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
 }
 void report_page_write(const struct report *report, struct text_buffer *out) {
     static const struct page_link links[] = {{"findings", "In short"}, {"front", "Pareto front"},
-        {"pruning", "Pruning"}, {"knobs", "Knobs"}, {"stages", "Stages"}, {"scaling", "Scaling"},
+        {"pruning", "Pruning"}, {"categories", "Categories"},
+        {"knobs", "Knobs"}, {"stages", "Stages"}, {"scaling", "Scaling"},
         {"roofs", "Rooflines"}, {"predicted", "Predictions"}, {"table", "Table"}, {"words", "Words"},
         {"source", "Provenance"}, {NULL, NULL}};
     struct page page = {0};
@@ -279,6 +280,7 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     page_findings(&page.body, report);
     page_fronts(&page.body, report);
     page_pruning(&page.body, report);
+    page_categories(&page.body, report);
     page_knobs(&page.body, report);
     page_stages(&page.body, report);
     page_scaling(&page.body, report);
