@@ -728,7 +728,7 @@ static void vk_choose_fastv(vp_engine *engine, int block, int keep, int rows) {
     vk_choose_attended(engine, keep);
 }
 /* PyramidDrop: the block's own keys of all rows and query of the last one, which the block makes again for the rows
- * that are left */
+ * that are left. Weights lie in panels of VK_PAD rows: where keys begin within one, all rows get a query too. */
 static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
     const int block = engine->pruning.cuts[cut].block;
     const vp_model_config *config = &engine->config;
@@ -737,24 +737,27 @@ static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
     vk_buffers *buffers = &engine->buffers;
     vk_heads heads = vk_heads_in(engine, block, &engine->pruning.regions[cut]); /* its rows are still those before */
     const int q = vk_q_width(config), kv = vk_kv_width(config), ld = vk_padded(config->d_model), ldq = vk_padded(q),
-              wide = engine->wide;
-    const vk_linear keys = vk_rows_of(&layer->att_proj, q, 2 * kv, wide);
-    const int32_t last = rows - 1;
+              wide = engine->wide, last = rows - 1, is_apart = q % VK_PAD == 0, first = is_apart ? q : 0;
+    const size_t element = wide ? 4 : 2;
+    const vk_linear linear = vk_rows_of(&layer->att_proj, first, q + 2 * kv - first, wide);
     int32_t *position = buffers->position + VK_REGIONS_MAX;
     char *key = (char *)buffers->key + vk_cache_of(engine, block),
          *value = (char *)buffers->value + vk_cache_of(engine, block);
     vk_norm_before(engine, &layer->attn_norm, 0, rows);
-    to->linear(engine->queue, buffers->qkv, 2 * kv, buffers->normed, ld, rows, &keys, VK_STORE_F32);
-    heads.heads = 0;
+    to->linear(engine->queue, buffers->qkv, linear.n, buffers->normed, ld, rows, &linear, VK_STORE_F32);
+    heads.heads = is_apart ? 0 : config->head_count;
     to->kernels.qk_norm_rope(engine->queue, buffers->q, key, value, buffers->qkv, &heads,
                              buffers->position + cut, rows, ldq, wide);
-    heads.heads = config->head_count;
-    vk_send(engine, position, &last, sizeof last);
-    to->linear(engine->queue, buffers->qkv, q + 2 * kv,
-               (const char *)buffers->normed + (size_t)last * (size_t)ld * (wide ? 4 : 2), ld, 1, &layer->att_proj,
-               VK_STORE_F32);
-    to->kernels.qk_norm_rope(engine->queue, buffers->q, key, value, buffers->qkv, &heads, position, 1, ldq, wide);
-    vk_score_query(engine, block, buffers->q, rows);
+    if (is_apart) {
+        heads.heads = config->head_count;
+        vk_send(engine, position, &last, sizeof last);
+        to->linear(engine->queue, buffers->qkv, q + 2 * kv,
+                   (const char *)buffers->normed + (size_t)last * (size_t)ld * element, ld, 1, &layer->att_proj,
+                   VK_STORE_F32);
+        to->kernels.qk_norm_rope(engine->queue, buffers->q, key, value, buffers->qkv, &heads, position, 1, ldq, wide);
+    }
+    vk_score_query(engine, block,
+                   (const char *)buffers->q + (is_apart ? 0 : (size_t)last * (size_t)ldq * element), rows);
     vk_choose_attended(engine, keep);
 }
 /* DART: pivots by the size of their keys, then what is least similar to each of them */
