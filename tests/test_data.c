@@ -563,14 +563,15 @@ static void test_sweep(void) {
 static void put_result(const char *name, const char *metric, const char *rows) {
     char path[100], text[3000];
     snprintf(path, sizeof path, "/reported/%s_imgsizetier-low_crops2_topk4_blocks12.json", name);
-    snprintf(text, sizeof text, "{\"dataset_name\": \"%s\", \"accuracy_metric\": \"%s\", \"top_k\": 4, \"num_active_blocks\": 12, \"per_sample_results\": [%s]}", name,
-             metric, rows);
+    snprintf(text, sizeof text, "{\"dataset_name\": \"%s\", \"accuracy_metric\": \"%s\", \"top_k\": 4, \"num_active_blocks\": 12, "
+             "\"per_sample_results\": [%s]}", name, metric, rows);
     put_file(path, text);
 }
 static void test_categories(void) {
     CHECK_INT(mkdir(in_folder("reported"), 0700), 0);
     put_result("mme", "mme_lmms", ANSWER("1", "1", "yes", "Yes", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") ","
-               ANSWER("2", "1", "No", "No", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") "," ANSWER("3", "1", "yes", "Yes", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
+               ANSWER("2", "1", "No", "No", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") ","
+               ANSWER("3", "1", "yes", "Yes", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
                ANSWER("4", "0", "yes", "No", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
                ANSWER("5", "1", "no", "No", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]") ","
                ANSWER("6", "1", "yes", "Yes", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]"));

@@ -376,15 +376,15 @@ void judged_totals(struct judged_set *set, int metric, const char *tool, total_v
     double *draws = numbers_and_draws(set, metric, &singles, numbers);
     for (size_t i = 0; i < numbers->count; i++) {
         const struct number *number = &numbers->items[i];
-        const int is_yes_ratio = !strcmp(number->name, "yes_ratio"); /* of the answers: the official one alone */
+        /* the share of yes in the answers: the official one alone */
+        const char *section = !strcmp(number->name, "yes_ratio") ? "official" : tool;
         char name[64];
         double low, high;
         snprintf(name, sizeof name, " %s ", number->name);
         if ((number->group && strcmp(number->group, "Overall") != 0) || !strstr(totals, name)) continue;
-        if (strncmp(number->section, is_yes_ratio ? "official" : tool, strlen(is_yes_ratio ? "official" : tool)) != 0)
-            continue;
+        if (strncmp(number->section, section, strlen(section)) != 0) continue;
         if (!drawn_interval(draws, numbers, i, &low, &high)) low = high = (double)NAN;
-        visit(user, is_yes_ratio ? "official" : tool, !strcmp(number->name, "Overall") ? "f1" : number->name, number->value, low, high);
+        visit(user, section, !strcmp(number->name, "Overall") ? "f1" : number->name, number->value, low, high);
     }
     text_list_free(&singles);
     free(draws);
