@@ -512,12 +512,7 @@ static int run_command(const struct options *options) {
     if (!code && interrupted) code = EXIT_INTERRUPTED;
     runs_close(&state.timed);
     request_close(&state.request);
-    free(state.dump.image_features);
-    free(state.dump.deepstack_features);
-    free(state.dump.block_last);
-    free(state.dump.logits);
-    free(state.dump.kept);
-    free(state.dump.kept_features);
+    dump_free(&state.dump);
     return code;
 }
 

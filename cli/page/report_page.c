@@ -39,9 +39,10 @@ static void table_cell(struct text_buffer *out, struct number_text number) {
 }
 /* A cell with a value, and its interval small behind it. */
 static void table_range(struct text_buffer *out, vp_estimate estimate) {
-    table_cell(out, number_short(estimate.value));
-    if (isfinite(estimate.low) || isfinite(estimate.high))
-        page_add(out, " <small>%s</small>", number_range(1, estimate.low, estimate.high).text);
+    const struct number_text text = number_of_estimate(estimate);
+    const char *range = strchr(text.text, '[');
+    table_cell(out, number_value(estimate.value, estimate.low, estimate.high));
+    if (range) page_add(out, " <small>%s</small>", range);
 }
 /* Truth: only the stages of a request give the number, so reports of servers alone have no column of it. */
 static int is_of_stages(int metric) { return metric == METRIC_VISION || metric == METRIC_PREFILL; }
@@ -63,7 +64,9 @@ static void table_row(struct text_buffer *out, const struct report *report, size
     table_cell(out, number_short(decomposition->p95[METRIC_TOTAL]));
     for (int column = 0; column < 5; column++)
         if (has_stages || !is_of_stages(metrics[column]))
-            table_cell(out, number_short(decomposition->p50[metrics[column]].value));
+            table_cell(out, number_value(decomposition->p50[metrics[column]].value,
+                                         decomposition->p50[metrics[column]].low,
+                                         decomposition->p50[metrics[column]].high));
     if (has_stages) table_cell(out, number_formatted("%.2f", 100 * decomposition->closure));
     table_cell(out, number_percent(decomposition->run_spread));
     if (has_stages) table_cell(out, number_percent(decomposition->idle_share));
