@@ -239,7 +239,7 @@ static int conform_prepare(struct comparison *comparison) {
         || (code = check_gpu_switches(options)) != 0 || !comparison->is_server)
         return code;
     code = endpoint_open(options, comparison->against, text_of(options, "endpoint_model"), &comparison->endpoint);
-    return code ? code : endpoint_needs_model(&comparison->endpoint);
+    return code ? code : endpoint_choose_model(&comparison->endpoint);
 }
 static int run_command(const struct options *options) {
     struct comparison comparison;

@@ -257,7 +257,7 @@ static int load_prepare(struct load *load) {
                != 0)
         return code;
     for (size_t i = 0; i < load->endpoint.warnings.count; i++) complain(0, "%s", load->endpoint.warnings.items[i]);
-    if ((code = endpoint_needs_model(&load->endpoint)) != 0) return code;
+    if ((code = endpoint_choose_model(&load->endpoint)) != 0) return code;
     load->dataset.path = text_of(options, "data");
     if ((code = dataset_load(options, NULL, &load->dataset)) != 0
         || (code = load_bodies_make(options, &load->dataset, &load->endpoint, &load->knobs, &load->bodies)) != 0)
@@ -535,6 +535,17 @@ static void load_free(struct load *load) {
     free(load->words);
     if (load->lock >= 0) close(load->lock);
 }
+/* After Ctrl-C: what is kept, and how to go on. */
+static void print_interrupted(const struct load *load) {
+    size_t complete = 0, partial = 0;
+    for (size_t i = 0; i < load->level_count; i++) {
+        complete += (size_t)load->levels[i].is_complete;
+        partial += !load->levels[i].is_complete && vp_path_kind(load->levels[i].path) != VP_PATH_NONE;
+    }
+    print_note("vlmprof: interrupted: %zu complete trial%s in %s%s; run the same command again to go on\n", complete,
+               complete == 1 ? " is" : "s are", text_of(load->options, "output_dir"),
+               partial ? ", and the one that ran is kept as partial, to be measured again" : "");
+}
 static int run_command(const struct options *options) {
     struct load load;
     int code, reported;
@@ -548,6 +559,7 @@ static int run_command(const struct options *options) {
         reported = !code || (code == EXIT_INTERRUPTED && load.level_count) ? load_report(&load) : 0;
         if (!code) code = reported;
     }
+    if (code == EXIT_INTERRUPTED) print_interrupted(&load);
     load_free(&load);
     return code;
 }

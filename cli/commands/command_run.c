@@ -509,7 +509,10 @@ static int run_command(const struct options *options) {
     if (!code && shows) print_prompt(&state.request);
     else if (!code && !profiles && state.timed.count)
         (is_given(options, "json") ? print_run_json : print_run)(options, &state);
-    if (!code && interrupted) code = EXIT_INTERRUPTED;
+    if (!code && interrupted) {
+        if (!profiles) runs_print_interrupted(&state.timed);
+        code = EXIT_INTERRUPTED;
+    }
     runs_close(&state.timed);
     request_close(&state.request);
     dump_free(&state.dump);
