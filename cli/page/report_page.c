@@ -271,8 +271,8 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
 void report_page_write(const struct report *report, struct text_buffer *out) {
     static const struct page_link links[] = {{"findings", "In short"}, {"front", "Pareto front"},
         {"pruning", "Pruning"}, {"categories", "Categories"}, {"knobs", "Knobs"}, {"stages", "Stages"},
-        {"table", "Table"}, {"scaling", "Scaling"}, {"roofs", "Rooflines"}, {"predicted", "Predictions"}, {"words", "Words"}, {"source", "Provenance"},
-        {NULL, NULL}};
+        {"table", "Table"}, {"scaling", "Scaling"}, {"roofs", "Rooflines"}, {"predicted", "Predictions"},
+        {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
     struct page page = {0};
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
