@@ -262,7 +262,7 @@ static void test_warnings_of_errors(void) {
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     vision->of.bias = -3; vision->bias_low = -4; vision->bias_high = -2;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
-    CHECK(is_warned("vision of configurations not seen: predictions are off by -3 ms on average [-4, -2], 3.0 % of the mean: measure more"));
+    CHECK(is_warned("held-out configurations: predictions of vision are off on average (-3.0 [-4.0, -2.0] ms, 3.0 % of the mean): measure more"));
     CHECK_INT(count_warnings(VP_LATENCY_SEED), 0);
     vision->of.bias = 3; vision->bias_low = 2; vision->bias_high = 4;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
@@ -274,7 +274,7 @@ static void test_warnings_of_errors(void) {
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* not known */
     total->of.r2 = -0.25;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
-    CHECK(is_warned("total of configurations not seen: R2 is -0.250, the mean of all rows is nearer: measure more"));
+    CHECK(is_warned("held-out configurations: the mean of all rows predicts total better than the model (R2 -0.250): measure more"));
     total->of.r2 = (double)NAN;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     held[VP_LATENCY_MEAN][VP_LATENCY_DECODE].of.r2 = -0.1; /* always a little: that is what it is */
@@ -283,7 +283,8 @@ static void test_warnings_of_errors(void) {
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.rmse = 1.42;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
-    CHECK(is_warned("decode of configurations not seen: the baseline \"seed\" is nearer (RMSE 1.42 ms, the model 1.5 ms)") && is_warned("fit --features seed"));
+    CHECK(is_warned("held-out configurations: the baseline \"seed\" predicts decode better (decode: RMSE 1.42 ms, the model 1.5 ms)")
+          && is_warned("fit --features seed"));
     CHECK_INT(count_warnings(VP_LATENCY_SEED), 0);
     held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.count = 0;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);

@@ -226,9 +226,9 @@ static const char *limits_text(const struct report *report, int stage, char out[
 }
 const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
-               ? "above 100 % of a roof: not all counted bytes came from memory, caches held some; or the roof that "
+               ? "above a roof: not all counted bytes came from memory, caches held some; or the roof that "
                  "was given is lower than the device's"
-               : "above 100 % of a roof: not all counted bytes came from memory, caches held some; and these roofs "
+               : "above a roof: not all counted bytes came from memory, caches held some; and these roofs "
                  "are what larger stages reach, not the device's own";
 }
 static void write_roofline(struct document *document, const struct report *report) {
@@ -241,7 +241,7 @@ static void write_roofline(struct document *document, const struct report *repor
                   report->peaks_are_given ? "as given"
                                           : "the best of stages that take 1 % of a request or more (--peak_tflops, "
                                             "--peak_gbs)");
-    list = document_table(document, "stage|GFLOP|MB|launches|ms|TFLOP/s|% of roof|GB/s|% of roof|idle %|bound");
+    list = document_table(document, "stage|GFLOP|MB|launches|ms|TFLOP/s|of roof|GB/s|of roof|idle %|bound");
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         double flops = 0, bytes = 0, launches = 0, ms = 0, idle = 0, count = 0, idle_count = 0;
         char limits[96];
@@ -258,8 +258,8 @@ static void write_roofline(struct document *document, const struct report *repor
         if (!(count > 0) || !(ms > 0)) continue;
         CELLS(list, vp_stage_name((vp_stage)stage), number_short(flops / count / 1e9).text,
             number_short(bytes / count / 1e6).text, number_short(launches / count).text, number_short(ms / count).text,
-            number_short(flops / ms / 1e9).text, number_percent(flops / ms / 1e9 / report->peak_tflops).text,
-            number_short(bytes / ms / 1e6).text, number_percent(bytes / ms / 1e6 / report->peak_gbs).text,
+            number_short(flops / ms / 1e9).text, number_share(flops / ms / 1e9 / report->peak_tflops).text,
+            number_short(bytes / ms / 1e6).text, number_share(bytes / ms / 1e6 / report->peak_gbs).text,
             number_percent(idle / idle_count).text, limits_text(report, stage, limits));
         is_above |= flops / ms / 1e9 > report->peak_tflops || bytes / ms / 1e6 > report->peak_gbs;
     }
@@ -513,6 +513,17 @@ static void write_pruning(struct document *document, const struct report *report
                   tradeoff->sample_count);
     document_add_table(document, &table);
 }
+static void write_categories(struct document *document, const struct report *report) {
+    const struct table categories = category_table(&report->categories, 0), totals = category_table(&report->totals, 1);
+    if (totals.row_count) {
+        document_text(document, BLOCK_HEADING, "Totals of whole sets");
+        document_text(document, BLOCK_LINE, "95 %% intervals by bootstrap over pictures or questions");
+        document_add_table(document, &totals);
+    }
+    if (!categories.row_count) return;
+    document_text(document, BLOCK_HEADING, "Accuracy by %s", report->by);
+    document_add_table(document, &categories);
+}
 void report_text_write(struct document *document, const struct report *report) {
     write_summary(document, report);
     for (size_t i = 0; i < report->results->group_count; i++) {
@@ -535,6 +546,7 @@ void report_text_write(struct document *document, const struct report *report) {
         write_gains(document, report, tradeoff);
         write_pruning(document, report, i);
     }
+    write_categories(document, report);
     write_shares(document, report);
     write_parts(document, report);
     for (size_t i = 0; i < report->results->group_count; i++) write_curves(document, report, i);
