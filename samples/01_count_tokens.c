@@ -1,6 +1,6 @@
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
-#include "vlmprof_families.h" // other models
+#include "vlmprof_families.h"
 #include <stdio.h>
 int main(void) {
     vp_geometry geometry = vp_geometry_default();        // MolmoE-1B

@@ -557,6 +557,96 @@ static void test_sweep(void) {
     CHECK_INT(failed, 2);
     unload(&d);
 }
+/* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,
+ * image_caption.py) */
+static void test_variants(void) {
+    static const char last_line[] = "The last line of your response should be of the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ";
+    static const struct { const char *options, *file, *prompt; } asked[] = {
+        {"--dataset_name mmmu_pro_vision_cot", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "\"question\": \"Write out the multiple-choice question in the image and then solve it. %soptions. Think step by step before answering.\""},
+        {"--dataset_name mmmu_pro_standard_cot", "hf_parquet/mmmu_pro_standard10_test.parquet",
+         "\\n\\nAnswer the following multiple choice question. %soptions. Think step by step before answering.\""},
+        {"--dataset_name mathvista_testmini_solution", "hf_parquet/mathvista_testmini.parquet", "\"question\": \"Question: "},
+        {"--dataset_name mathvista_testmini_solution", "hf_parquet/mathvista_testmini.parquet", ", at the end.\\nSolution:\""},
+        {"--dataset_name mathvista_testmini_cot", "hf_parquet/mathvista_testmini.parquet", "\\nHint: Please answer the question "},
+        {"--prompt_origin vlmevalkit", "hf_parquet/mmmu_pro_standard10_test.parquet", "Answer directly with the option letter from the given choices. \""},
+        {"--prompt_origin vlmevalkit --dataset_name MMMU_Pro_V", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "\"question\": \"Answer the following multiple-choice question in the image. Answer directly with the option letter from the given choices. \""},
+        {"--prompt_origin vlmevalkit --dataset_name MMMU_Pro_V_COT", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "question in the image. %sthe options. Think step by step before answering. \""}};
+    char line[300], wanted[400];
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        check_case("data %s", asked[i].options);
+        snprintf(line, sizeof line, "data --json %s tests/golden/datasets/%s", asked[i].options, asked[i].file);
+        {
+            const char *gap = strstr(asked[i].prompt, "%s");
+            if (gap) snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)(gap - asked[i].prompt), asked[i].prompt, last_line, gap + 2);
+            else snprintf(wanted, sizeof wanted, "%s", asked[i].prompt);
+        }
+        CHECK_INT(cli(line), 0);
+        CHECK(last.out && strstr(last.out, wanted));
+    }
+    check_case("data: captions of VLMEvalKit's table need no question");
+    put_file("/COCO_VAL.tsv", "index\timage_path\tanswer\n0\tpic0.png\t['a dog', 'one dog']\n");
+    CHECK_INT(cli("data --json --image_dir tests/golden/datasets/vlmevalkit_tsv %F/COCO_VAL.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "\"question\": \"Please describe this image in general.") && strstr(last.out, "[\"a dog\", \"one dog\"]") &&
+          strstr(last.out, "\"metric\": \"captions\""));
+}
+/* ---- categories and totals in a report */
+#define ANSWER(id, right, pred, answer, more) \
+    "{\"sample_id\": " id ", \"T_total\": 5" id ", \"accuracy\": " right ", \"pred\": \"" pred "\", \"metadata\": {\"answer\": \"" answer "\", " more "}}"
+static void put_result(const char *name, const char *metric, const char *rows) {
+    char path[100], text[3000];
+    snprintf(path, sizeof path, "/reported/%s_imgsizetier-low_crops2_topk4_blocks12.json", name);
+    snprintf(text, sizeof text, "{\"dataset_name\": \"%s\", \"accuracy_metric\": \"%s\", \"top_k\": 4, \"num_active_blocks\": 12, "
+             "\"per_sample_results\": [%s]}", name, metric, rows);
+    put_file(path, text);
+}
+static void test_categories(void) {
+    document d;
+    CHECK_INT(mkdir(in_folder("reported"), 0700), 0);
+    put_result("mme", "mme_lmms", ANSWER("1", "1", "yes", "Yes", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") ","
+               ANSWER("2", "1", "No", "No", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") ","
+               ANSWER("3", "1", "yes", "Yes", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
+               ANSWER("4", "0", "yes", "No", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
+               ANSWER("5", "1", "no", "No", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]") ","
+               ANSWER("6", "1", "yes", "Yes", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]"));
+    put_result("pope", "pope_official", ANSWER("1", "1", "Yes.", "yes", "\"category\": \"random\"") "," ANSWER("2", "0", "Yes.", "no", "\"category\": \"random\"") ","
+               ANSWER("3", "1", "No, it is", "no", "\"category\": \"popular\""));
+    put_result("MMBench_DEV_EN", "mcq_circular_vlmevalkit", ANSWER("1", "1", "A", "A", "\"id\": 1, \"category\": \"x\"") ","
+               ANSWER("2", "0", "A", "B", "\"id\": 1000001, \"category\": \"x\"") "," ANSWER("3", "1", "A", "A", "\"g_index\": \"2\", \"id\": 9, \"category\": \"y\""));
+    check_case("report --by category: rows of categories, and totals of MME, POPE and circular rows");
+    CHECK_INT(cli("report --by category %F/reported"), 0);
+    CHECK(last.out && strstr(last.out, "questions with all rows right") && strstr(last.out, "Accuracy by category"));
+    CHECK_INT(cli("report --by category --json %F/reported"), 0);
+    if (CHECK(last.out && parse(&d, last.out, strlen(last.out)))) {
+        const uint32_t e2 = member(&d, 0, "e2_pareto_coupling");
+        static const struct { const char *list, *name; int place; double value, low, high; } wanted[] = {
+            {"totals", "questions with all rows right", 0, 0.5, 0, 1},
+            {"totals", "perception", 1, 250, 250, 250}, /* 100 + 100 of OCR, 50 + 0 of scene */
+            {"totals", "cognition", 2, 200, 200, 200}, {"totals", "total", 3, 450, 450, 450},
+            {"totals", "accuracy", 4, 2.0 / 3, 0, 1}, {"totals", "f1", 7, 2.0 / 3, NAN, NAN}, {"totals", "yes_ratio", 8, 2.0 / 3, 0, 1},
+            {"categories", "scene", 3, 0.5, 0.0945312057342307, 0.9054687942657693}};
+        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+            const int is_total = wanted[i].list[0] == 't';
+            const uint32_t row = vp_json_at(&d.json, member(&d, e2, wanted[i].list), (uint32_t)wanted[i].place),
+                           ends = member(&d, row, is_total ? "interval" : "accuracy_interval");
+            double low = NAN, high = NAN;
+            vp_json_to_double(&d.json, vp_json_at(&d.json, ends, 0), &low);
+            vp_json_to_double(&d.json, vp_json_at(&d.json, ends, 1), &high);
+            check_note(is(&d, member(&d, row, is_total ? "total" : "category"), wanted[i].name) &&
+                       fabs(number(&d, row, is_total ? "value" : "accuracy") - wanted[i].value) < 1e-12 &&
+                       (isnan(wanted[i].low) ? isnan(low) : fabs(low - wanted[i].low) < 1e-9 && fabs(high - wanted[i].high) < 1e-9),
+                       __FILE__, __LINE__, "%s %s: %g [%g, %g]", wanted[i].list, wanted[i].name, number(&d, row, is_total ? "value" : "accuracy"), low, high);
+        }
+        free(d.nodes);
+    }
+    CHECK_INT(cli("report --by category --html %F/reported"), 0);
+    CHECK(last.out && strstr(last.out, "<section id=\"categories\">") && strstr(last.out, "questions with all rows right"));
+    check_case("report --by: a field that no record has");
+    CHECK_INT(cli("report --by nothing %F/reported"), 2);
+    CHECK(last.err && strstr(last.err, "no scored sample has this field"));
+}
 int main(void) {
     int shared;
     if (!command_begin("data")) return 1;
@@ -577,5 +667,7 @@ int main(void) {
     test_small();
     test_pictures();
     test_sweep();
+    test_categories();
+    test_variants();
     return command_end("test_data");
 }
