@@ -348,6 +348,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
 /* What a reader of this trial must know. */
 static void warn_of_trial(struct load *load, const struct load_level *level, const struct load_records *records) {
     const struct load_summary *summary = &level->summary;
+    const double tpot_ms = summary->latency[LOAD_TPOT][LOAD_P50].value;
     char name[48];
     load_level_text(level, name);
     if (summary->late * 100 > summary->due)
@@ -361,6 +362,9 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
         text_list_add(&load->warnings, "%s: %zu requests share %zu samples: a server's caches may know some; %s", name,
                       records->count, load->bodies.count,
                       summary->cached_known ? "see cached_tokens" : "it does not say how many tokens came from them");
+    if (tpot_ms > 0 && 1000 / tpot_ms > CREDIBLE_TOKENS_PER_S)
+        text_list_add(&load->warnings, "%s: a TPOT of %.3g ms is not credible, because no server decodes so fast: the "
+                      "answers were held back and came at once", name, tpot_ms);
     if (summary->failed)
         text_list_add(&load->warnings, "%s: %lld of %lld requests failed; the file says why", name,
                       (long long)summary->failed, (long long)summary->due);
