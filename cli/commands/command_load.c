@@ -112,7 +112,7 @@ struct load {
 
 /* ---- options */
 static int is_trace(const struct options *options) { return !strncmp(text_of(options, "arrivals"), "trace=", 6); }
-/* A rate as it was typed; 0: it is none. */
+/* A rate as typed; 0: it is none. */
 static double rate_of(const char *text) {
     char *end = NULL;
     const double rate = strtod(text, &end);
@@ -428,7 +428,7 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
     level->duration_s = load->duration_s;
     return level;
 }
-/* A trial of the search lasts at least until the interval of a share of 100 % lies above the objective: a shorter one
+/* A trial of the search lasts at least until the interval of a share of 100 % is above the objective: a shorter one
  * could not hold, however good the server is. Wilson's interval of n good requests begins at n / (n + z^2). */
 static double deciding_duration_s(const struct load *load, double rate, double share) {
     const double z = 1.959964, needed = z * z * share / (1 - share);

@@ -27,15 +27,15 @@ double load_latency(const struct load_record *record, int which) {
     default: return tokens > 1 ? ms_between(record->first_ns, record->last_ns) / (double)(tokens - 1) : (double)NAN;
     }
 }
-/* Truth: all limits are met. A request of one token has no TPOT and meets that limit; one without a known number of
- * tokens, or without a stream, does not meet the limits that nobody can check. */
+/* Returns 1 if all limits are met. A request of one token has no TPOT and meets that limit; one without a known number
+ * of tokens, or without a stream, does not meet the limits that no one can check. */
 static int is_good(const struct load_record *record, const vp_slo *slo) {
     const double tpot = record->usage.completion_tokens == 1 ? 0 : load_latency(record, LOAD_TPOT);
     if (record->reason) return 0;
     return !slo || vp_slo_holds(slo, load_latency(record, LOAD_TTFT), tpot, load_latency(record, LOAD_E2E));
 }
 
-/* The part of a request's stay that lies in the window, in s. */
+/* The part of a request's stay that is in the window, in s. */
 static double stay_s(const struct load_record *record, double from_s, double to_s) {
     const double begin = fmax((double)record->start_ns / 1e9, from_s),
                  end = fmin((double)record->end_ns / 1e9, to_s);
