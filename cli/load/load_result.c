@@ -101,6 +101,7 @@ void put_load_requests(vp_json_writer *writer, const struct load_records *record
         if (record->reason) vp_json_null(writer);
         else vp_json_string_bytes(writer, record->answer, record->answer_bytes);
         put_double(writer, "accuracy", record->accuracy);
+        put_bool(writer, "empty", record->is_empty);
         put_text(writer, "failed", record->reason);
         vp_json_end_object(writer);
     }
@@ -153,6 +154,7 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
         record->attempts = (int32_t)node_int(json, item, "attempts", 1);
         record->is_new_connection = node_is(json, vp_json_get(json, item, "new_connection"), VP_JSON_TRUE);
         record->reason = has_value(json, item, "failed") ? failed : NULL;
+        record->is_empty = node_is(json, vp_json_get(json, item, "empty"), VP_JSON_TRUE);
         record->accuracy = node_number(json, vp_json_get(json, item, "accuracy"));
         if (record->due_ns < 0 || record->usage.prompt_tokens > INT32_MAX || record->usage.completion_tokens > INT32_MAX
             || record->usage.cached_tokens > INT32_MAX) return 0;
@@ -347,7 +349,7 @@ static void add_latencies(struct document *document, const struct load_level *le
 }
 static void add_flow(struct document *document, const struct load_level *levels, size_t count) {
     struct text_list *cells = document_table(document, "per second|due|ended|output tokens|at once|good, %|goodput|"
-                                                       "accuracy|failed|late sends");
+                                                       "accuracy|failed|empty|late sends");
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         const double unknown = (double)NAN;
@@ -359,7 +361,8 @@ static void add_flow(struct document *document, const struct load_level *levels,
         add_series_value(cells, &summary->good_share, 100);
         CELLS(cells, number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
             number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text,
-            number_whole(summary->failed).text, number_whole(summary->late).text);
+            number_whole(summary->failed).text, number_whole(summary->empty).text,
+            number_whole(summary->late).text);
     }
 }
 void load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
@@ -387,8 +390,7 @@ int load_levels_print(const struct load_level *levels, size_t count) {
 
 /* ---- what the trials say */
 int load_level_saturates(const struct load_level *level) {
-    const struct load_summary *summary = &level->summary;
-    return !level->concurrency && summary->due >= 20 && summary->ended < 0.9 * summary->offered;
+    return !level->concurrency && load_is_queue_growing(&level->summary);
 }
 static void find_objective(const struct load_levels *levels, struct text_list *texts) {
     const double share = isfinite(levels->items[0].slo_share) ? levels->items[0].slo_share : 0.95;

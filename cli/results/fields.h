@@ -777,6 +777,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_COUNT(S, AT, "requests_due", due, "requests that were due within the window") \
     LOAD_COUNT(S, AT, "num_failed", failed, "those that failed") \
     LOAD_COUNT(S, AT, "num_incomplete", incomplete, "those whose answer the server did not call whole") \
+    LOAD_COUNT(S, AT, "num_empty", empty, "those with an empty answer: neither failed nor good") \
     LOAD_COUNT(S, AT, "late_sends", late, "those that were sent late: the client was busy") \
     LOAD_COUNT(S, AT, "num_retried", retried, "those that were sent again") \
     LOAD_COUNT(S, AT, "new_connections", new_connections, "those with a new connection") \
@@ -792,11 +793,13 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests ended per second") \
     LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
     LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
+    LOAD_NUMBER(S, AT, "E2E_growth", growth, "P50 of E2E in the last third of the window by that in the first") \
     LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
     LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
     AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
     AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
-    AT(S, OBJECT, "good_share", good_share, "share of the requests that met the objective", .of = &LOAD_SERIES)
+    AT(S, OBJECT, "good_share", good_share, "share of the requests without empty answers that met the objective", \
+       .of = &LOAD_SERIES)
 #define LOAD_SERIES_ROWS(AT, S) \
     LOAD_NUMBER(S, AT, "value", value, "of the requests") \
     AT(S, RANGE, "interval", low, "95 % interval that allows for requests that wait for one another", \
