@@ -149,7 +149,7 @@
  *
  * Last revisions
  *   0.2.0 (2026-11) one header became this one and its companions in parts/; VLMPROF_CORE, VLMPROF_FAMILIES and
- *                   VLMPROF_RANGES have no effect any more
+ *                   VLMPROF_RANGES have no effect any more; vp_sampler_grid takes grids of any number of knobs
  *   0.1.0 (2026-11) first version
  */
 #ifndef VLMPROF_H
@@ -492,13 +492,13 @@ VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, s
 VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
                                    int32_t *blocks);
 
-/* Which points of the grid first knob (tiers, crops) x top_k x blocks a sweep visits. n is the length of a knob's
- * list. */
+/* Which points of a grid of knobs a sweep visits. n is the length of a knob's list. The reference's grids are first
+ * knob (tiers, crops) x top_k x blocks; its rules go on for more knobs. */
 #define VP_GRID_STRATEGIES(X) \
     X(VP_GRID_FULL, 0, "full", "every combination") \
     X(VP_GRID_BALANCED, 1, "balanced", "places 0, n/2, n-1 of each list") \
     X(VP_GRID_STRATIFIED, 2, "stratified", "the same places; the reference repeats them in lists under 3") \
-    X(VP_GRID_BOUNDARY, 3, "boundary", "the same places, for top_k 0, n/4, n/2, 3n/4, n-1") \
+    X(VP_GRID_BOUNDARY, 3, "boundary", "the same places, for the second list (top_k) 0, n/4, n/2, 3n/4, n-1") \
     X(VP_GRID_CUSTOM_SPARSE, 4, "custom_sparse", "every second place from 0 on: can lose the last") \
     X(VP_GRID_LHS, 5, "lhs", "a Latin hypercube: each value of a knob equally often, give or take one") \
     X(VP_GRID_SEED_LHS, 6, "seed_lhs", "the reference's lhs: min(50, combinations / 4) independent draws")
@@ -511,6 +511,7 @@ typedef enum vp_grid_strategy {
 } vp_grid_strategy;
 
 #define VP_GRID_LHS_POINTS_MAX 4096
+#define VP_GRID_KNOBS_MAX 8
 
 /* The name of a strategy; NULL outside the list, so that 0, 1, ... up to NULL lists them. */
 VP_API const char *vp_sampler_strategy_name(int32_t strategy);
@@ -518,19 +519,19 @@ VP_API const char *vp_sampler_strategy_name(int32_t strategy);
 VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *strategy);
 /* A point count for lhs: the reference's min(50, combinations / 4), but at least the length of the longest list, so
  * that no value is left out.
- * in:      counts  int32 [3]  lengths of the three lists
- * returns: 1..VP_GRID_LHS_POINTS_MAX; 0: a count < 1 */
-VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]);
-/* The points that a strategy visits, as places in the three lists. No point comes twice.
- * in:      counts      int32 [3]  lengths of the lists, each >= 1
+ * in:      counts  int32 [knobs]  lengths of the lists
+ * returns: 1..VP_GRID_LHS_POINTS_MAX; 0: a count < 1, or knobs outside 1..VP_GRID_KNOBS_MAX */
+VP_API size_t vp_sampler_lhs_points(const int32_t *counts, int32_t knobs);
+/* The points that a strategy visits, as places in the lists. No point comes twice.
+ * in:      counts      int32 [knobs]  lengths of the lists, each >= 1; knobs is 1..VP_GRID_KNOBS_MAX
  *          seed        lhs and seed_lhs only; the reference's is 42
  *          points      lhs only: 1..min(combinations, VP_GRID_LHS_POINTS_MAX)
  *          capacity    points that fit
- * out:     index       int32 [capacity, 3]  the first *needed rows; NULL only counts
+ * out:     index       int32 [capacity, knobs]  the first *needed rows; NULL only counts
  *          needed      number of points, may be NULL; on VP_OK and VP_ERR_CAPACITY
  *          duplicates  repeats of the reference that are left out here, may be NULL; set as `needed` is
- * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, a count < 1, points outside
- *          their range, or more bytes than size_t counts
+ * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, knobs or points outside
+ *          their range, a count < 1, or more bytes than size_t counts
  * rule:    the first knob varies slowest, the last one fastest; the two lhs come in drawing order. lhs: a balanced
  *          design without repeats. Rows walk the diagonals of the grid; values are renamed at random or, in a list
  *          longer than points, taken at equal steps. Then random swaps within a knob follow, unless a swap would repeat
@@ -538,9 +539,9 @@ VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]);
  * source:  ChulanZhang/molmo_hf, combined experiments (the current one accepts any name and runs the full grid); lhs:
  *          McKay et al. 1979
  * numeric: integers only: the same points everywhere
- * memory:  3.2 KB of stack; the time of lhs grows with the square of points */
-VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points,
-                                 int32_t *index, size_t capacity, size_t *needed, size_t *duplicates);
+ * memory:  4.2 KB of stack; the time of lhs grows with the square of points */
+VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t *counts, int32_t knobs, uint32_t seed,
+                                 size_t points, int32_t *index, size_t capacity, size_t *needed, size_t *duplicates);
 
 /* Rank r of n works on indices r, r + n, r + 2n, ... below count: every index belongs to exactly one rank; none is
  * padded or repeated.
@@ -1741,64 +1742,69 @@ VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *st
     return VP_ERR_NOT_FOUND;
 }
 
-/* product of three numbers of at most 31 bits, UINT64_MAX when it does not fit */
-static uint64_t vp_impl_grid_product(const uint64_t *counts) {
-    const uint64_t pair = counts[0] * counts[1];
-    return counts[2] > UINT64_MAX / pair ? UINT64_MAX : pair * counts[2];
+/* the product of the first numbers, UINT64_MAX when it does not fit */
+static uint64_t vp_impl_grid_product(const uint64_t *counts, int32_t knobs) {
+    uint64_t product = 1;
+    int32_t knob;
+    for (knob = 0; knob < knobs; knob++) {
+        if (counts[knob] > UINT64_MAX / product) return UINT64_MAX;
+        product *= counts[knob];
+    }
+    return product;
 }
 
 static uint64_t vp_impl_grid_draws(uint64_t combinations) { return combinations / 4 < 50 ? combinations / 4 : 50; }
 
-VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]) {
-    uint64_t sizes[3], points;
-    int knob;
-    for (knob = 0; knob < 3; knob++) {
+VP_API size_t vp_sampler_lhs_points(const int32_t *counts, int32_t knobs) {
+    uint64_t sizes[VP_GRID_KNOBS_MAX], points;
+    int32_t knob;
+    if (knobs < 1 || knobs > VP_GRID_KNOBS_MAX) return 0;
+    for (knob = 0; knob < knobs; knob++) {
         if (counts[knob] < 1) return 0;
         sizes[knob] = (uint64_t)counts[knob];
     }
-    points = vp_impl_grid_draws(vp_impl_grid_product(sizes));
-    for (knob = 0; knob < 3; knob++) points = sizes[knob] > points ? sizes[knob] : points;
+    points = vp_impl_grid_draws(vp_impl_grid_product(sizes, knobs));
+    for (knob = 0; knob < knobs; knob++) points = sizes[knob] > points ? sizes[knob] : points;
     return points < VP_GRID_LHS_POINTS_MAX ? (size_t)points : VP_GRID_LHS_POINTS_MAX;
 }
 
 /* how many places of a list a strategy visits; 0: all */
-static uint64_t vp_impl_grid_looks(vp_grid_strategy strategy, int knob) {
+static uint64_t vp_impl_grid_looks(vp_grid_strategy strategy, int32_t knob) {
     if (strategy == VP_GRID_BOUNDARY && knob == 1) return 5;
     return strategy == VP_GRID_BALANCED || strategy == VP_GRID_STRATIFIED || strategy == VP_GRID_BOUNDARY ? 3 : 0;
 }
 
 /* The j-th distinct place that is visited in a list of n. The places j*n/(looks-1), the last one n-1, cover a list
  * of up to `looks` completely. */
-static uint64_t vp_impl_grid_place(vp_grid_strategy strategy, int knob, uint64_t n, uint64_t j) {
+static uint64_t vp_impl_grid_place(vp_grid_strategy strategy, int32_t knob, uint64_t n, uint64_t j) {
     const uint64_t looks = vp_impl_grid_looks(strategy, knob);
     if (strategy == VP_GRID_CUSTOM_SPARSE) return 2 * j;
     if (looks == 0 || n <= looks) return j;
     return j == looks - 1 ? n - 1 : j * n / (looks - 1);
 }
 
-static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *sizes, const uint64_t *places, size_t total,
-                                 int32_t *index) {
+static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *sizes, const uint64_t *places,
+                                 int32_t knobs, size_t total, int32_t *index) {
     size_t row;
-    for (row = 0; row < total; row++) {
+    for (row = 0; row < total; row++, index += knobs) {
         uint64_t rest = row;
-        int knob;
-        for (knob = 2; knob >= 0; rest /= places[knob], knob--) {
-            index[3 * row + (size_t)knob] = (int32_t)vp_impl_grid_place(strategy, knob, sizes[knob],
-                                                                        rest % places[knob]);
-        }
+        int32_t knob;
+        for (knob = knobs; knob-- > 0; rest /= places[knob])
+            index[knob] = (int32_t)vp_impl_grid_place(strategy, knob, sizes[knob], rest % places[knob]);
     }
 }
 
-/* the reference's draws into index [50, 3], only the first occurrence of each; returns how many */
-static size_t vp_impl_grid_drawn(const uint64_t *sizes, uint32_t seed, size_t draws, int32_t *index) {
+/* the reference's draws into index [draws, knobs], only the first occurrence of each; returns how many */
+static size_t vp_impl_grid_drawn(const uint64_t *sizes, int32_t knobs, uint32_t seed, size_t draws, int32_t *index) {
+    const size_t width = (size_t)knobs;
     vp_random random;
     size_t kept = 0, draw, row;
-    int knob;
+    int32_t knob;
     vp_random_seed(&random, seed);
     for (draw = 0; draw < draws; draw++) {
-        int32_t *next = index + 3 * kept;
-        for (knob = 0; knob < 3; knob++) next[knob] = (int32_t)vp_random_below(&random, sizes[knob] - 1);
-        for (row = 0; row < kept && memcmp(index + 3 * row, next, 3 * sizeof *index) != 0; row++) {}
+        int32_t *next = index + width * kept;
+        for (knob = 0; knob < knobs; knob++) next[knob] = (int32_t)vp_random_below(&random, sizes[knob] - 1);
+        for (row = 0; row < kept && memcmp(index + width * row, next, width * sizeof *index) != 0; row++) {}
         kept += row == kept;
     }
     return kept;
@@ -1822,12 +1828,13 @@ static void vp_impl_grid_swap(int32_t *left, int32_t *right) {
 }
 
 /* 1 if the row at `mine` equals another row; the row at `skip` is ignored */
-static int vp_impl_grid_repeats(const int32_t *index, size_t points, size_t mine, size_t skip) {
-    const int32_t *own = index + 3 * mine;
+static int vp_impl_grid_repeats(const int32_t *index, int32_t knobs, size_t points, size_t mine, size_t skip) {
+    const size_t width = (size_t)knobs;
+    const int32_t *own = index + width * mine;
     size_t row;
     for (row = 0; row < points; row++) {
-        const int32_t *other = index + 3 * row;
-        if (other[0] == own[0] && other[1] == own[1] && other[2] == own[2] && row != mine && row != skip) return 1;
+        const int32_t *other = index + width * row;
+        if (other[0] == own[0] && row != mine && row != skip && memcmp(other, own, width * sizeof *own) == 0) return 1;
     }
     return 0;
 }
@@ -1836,19 +1843,19 @@ static int vp_impl_grid_repeats(const int32_t *index, size_t points, size_t mine
  * that the earlier columns can form with this one. So any number of first rows is balanced in every knob, and all
  * combinations come once before one comes again. In the first n rows the value is t itself: the renamed values are
  * stored there, and later rows copy them. */
-static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int knob, size_t points, int32_t *index) {
-    const uint64_t n = sizes[knob], pair = sizes[0] * sizes[1];
-    const uint64_t shift = n > points ? vp_random_below(random, n - 1) : 0;
+static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int32_t knobs, int32_t knob, size_t points,
+                                int32_t *index) {
+    const uint64_t n = sizes[knob], shift = n > points ? vp_random_below(random, n - 1) : 0;
+    const uint64_t earlier = vp_impl_grid_product(sizes, knob), all = vp_impl_grid_product(sizes, knob + 1);
+    const size_t width = (size_t)knobs;
+    int32_t *column = index + knob;
     uint64_t t;
     for (t = 0; t < points; t++) {
-        uint64_t value = t;
-        if (knob == 1) value = t % pair + vp_impl_grid_laps(t % pair, sizes[0], n);
-        if (knob == 2) value = t + vp_impl_grid_laps(t, pair, n);
-        if (n > points) index[3 * t + (size_t)knob] = (int32_t)((t * n + shift) / points);
-        else if (t >= n) index[3 * t + (size_t)knob] = index[3 * (value % n) + (size_t)knob];
+        if (n > points) column[width * t] = (int32_t)((t * n + shift) / points);
+        else if (t >= n) column[width * t] = column[width * ((t % all + vp_impl_grid_laps(t % all, earlier, n)) % n)];
         else { /* a shuffle that grows: each new value changes places with a random one */
-            index[3 * t + (size_t)knob] = (int32_t)t;
-            vp_impl_grid_swap(index + 3 * t + knob, index + 3 * vp_random_below(random, t) + knob);
+            column[width * t] = (int32_t)t;
+            vp_impl_grid_swap(column + width * t, column + width * vp_random_below(random, t));
         }
     }
 }
@@ -1856,58 +1863,60 @@ static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int kn
 /* Shuffles each column, but refuses any swap that would repeat a point: the design stays balanced and without
  * repeats at every step. If most combinations are left out, the first round is already a full shuffle; the other
  * rounds are for crowded grids. */
-static void vp_impl_grid_latin(const uint64_t *sizes, uint32_t seed, size_t points, int32_t *index) {
+static void vp_impl_grid_latin(const uint64_t *sizes, int32_t knobs, uint32_t seed, size_t points, int32_t *index) {
     vp_random random;
     size_t row;
-    int knob, round;
+    int32_t knob, round;
     vp_random_seed(&random, seed);
-    for (knob = 0; knob < 3; knob++) vp_impl_grid_column(&random, sizes, knob, points, index);
+    for (knob = 0; knob < knobs; knob++) vp_impl_grid_column(&random, sizes, knobs, knob, points, index);
     for (round = 0; round < 4; round++) {
-        for (knob = 0; knob < 3; knob++) {
+        for (knob = 0; knob < knobs; knob++) {
             for (row = points; row-- > 1;) {
-                const size_t other = (size_t)vp_random_below(&random, row);
-                int32_t *left = index + 3 * row + knob, *right = index + 3 * other + knob;
+                const size_t other = (size_t)vp_random_below(&random, row), width = (size_t)knobs;
+                int32_t *left = index + width * row + knob, *right = index + width * other + knob;
                 if (*left == *right) continue;
                 vp_impl_grid_swap(left, right);
-                if (vp_impl_grid_repeats(index, points, row, other) || vp_impl_grid_repeats(index, points, other, row))
+                if (vp_impl_grid_repeats(index, knobs, points, row, other)
+                    || vp_impl_grid_repeats(index, knobs, points, other, row))
                     vp_impl_grid_swap(left, right);
             }
         }
     }
 }
 
-VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points,
-                                 int32_t *index, size_t capacity, size_t *needed, size_t *duplicates) {
-    uint64_t sizes[3], places[3], combinations, total, again = 0;
-    int32_t drawn[50 * 3];
-    int knob;
-    if (!vp_sampler_strategy_name((int32_t)strategy)) return VP_ERR_RANGE;
-    for (knob = 0; knob < 3; knob++) {
+VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t *counts, int32_t knobs, uint32_t seed,
+                                 size_t points, int32_t *index, size_t capacity, size_t *needed, size_t *duplicates) {
+    const int has_repeats = strategy == VP_GRID_STRATIFIED || strategy == VP_GRID_BOUNDARY;
+    uint64_t sizes[VP_GRID_KNOBS_MAX], places[VP_GRID_KNOBS_MAX], combinations, total, again = 1;
+    int32_t drawn[50 * VP_GRID_KNOBS_MAX], knob;
+    if (!vp_sampler_strategy_name((int32_t)strategy) || knobs < 1 || knobs > VP_GRID_KNOBS_MAX) return VP_ERR_RANGE;
+    for (knob = 0; knob < knobs; knob++) {
         const uint64_t looks = vp_impl_grid_looks(strategy, knob);
         if (counts[knob] < 1) return VP_ERR_RANGE;
         sizes[knob] = places[knob] = (uint64_t)counts[knob];
         if (looks != 0 && places[knob] > looks) places[knob] = looks;
         if (strategy == VP_GRID_CUSTOM_SPARSE) places[knob] = (places[knob] + 1) / 2;
+        again *= looks;
     }
-    combinations = vp_impl_grid_product(sizes);
-    total = vp_impl_grid_product(places);
-    if (strategy == VP_GRID_STRATIFIED) again = 3 * 3 * 3 - total;
-    if (strategy == VP_GRID_BOUNDARY) again = 3 * 5 * 3 - total;
+    combinations = vp_impl_grid_product(sizes, knobs);
+    total = vp_impl_grid_product(places, knobs);
+    again = has_repeats ? again - total : 0;
     if (strategy == VP_GRID_LHS) {
         if (points < 1 || points > combinations || points > VP_GRID_LHS_POINTS_MAX) return VP_ERR_RANGE;
         total = points;
     } else if (strategy == VP_GRID_SEED_LHS) {
-        total = vp_impl_grid_drawn(sizes, seed, (size_t)vp_impl_grid_draws(combinations), drawn);
+        total = vp_impl_grid_drawn(sizes, knobs, seed, (size_t)vp_impl_grid_draws(combinations), drawn);
         again = vp_impl_grid_draws(combinations) - total;
-    } else if (total > SIZE_MAX / (3 * sizeof *index)) {
+    } else if (total > SIZE_MAX / ((size_t)knobs * sizeof *index)) {
         return VP_ERR_RANGE;
     }
     if (needed) *needed = (size_t)total;
     if (duplicates) *duplicates = (size_t)again;
     if (total > (index ? capacity : 0)) return VP_ERR_CAPACITY;
-    if (strategy == VP_GRID_LHS) vp_impl_grid_latin(sizes, seed, points, index);
-    else if (strategy != VP_GRID_SEED_LHS) vp_impl_grid_regular(strategy, sizes, places, (size_t)total, index);
-    else if (total > 0) memcpy(index, drawn, (size_t)total * 3 * sizeof *index);
+    if (strategy == VP_GRID_LHS) vp_impl_grid_latin(sizes, knobs, seed, points, index);
+    else if (strategy != VP_GRID_SEED_LHS)
+        vp_impl_grid_regular(strategy, sizes, places, knobs, (size_t)total, index);
+    else if (total > 0) memcpy(index, drawn, (size_t)total * (size_t)knobs * sizeof *index);
     return VP_OK;
 }
 

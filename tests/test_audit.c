@@ -5,6 +5,7 @@
 #include "server/checks/audit.h"
 #include "server/checks/corners.h"
 #include "server/checks/scene.h"
+#include "server/checks/token_cost.h"
 #include "support/check.h"
 #include "support/hostile_server.h"
 #include "support/program.h"
@@ -488,6 +489,12 @@ static void counted_reply(const char *headers, const char *body, char *reply, si
     if (size_in(body, side)) image = image_tokens(model, body, side);
     if (strstr(model, ",slow") && side[0]) nanosleep(&(struct timespec){0, 300000000}, NULL);
     prompt = 21 + (strstr(model, ",constant") ? 0 : image);
+    if (strstr(model, ",timed")) { /* a text token takes 40 us; one of an image a fifth of that where the server prunes, else with its encoder 60 us */
+        int64_t text_tokens = 0;
+        for (const char *at = body; *at; at++) text_tokens += *at == ' ';
+        prompt += text_tokens;
+        nanosleep(&(struct timespec){0, (long)(text_tokens * 40000 + image * (strstr(model, ",prunes") ? 8000 : 60000))}, NULL);
+    }
     if (number_after(model, ",refuse", 1 << 30) < side[0]) {
         snprintf(text, sizeof text, "{\"error\":{\"message\":\"image too wide\",\"code\":400}}");
         snprintf(reply, capacity, "HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", strlen(text), text);
@@ -550,6 +557,49 @@ static void test_command(void) {
     has(last.out, "counted: image_tokens of usage");
     CHECK_INT(audit("smolvlm,details,constant,features", "--family smolvlm" SMALL), 0);
     has(last.out, "feature tokens, without those that separate");
+}
+static void test_token_cost(void) {
+    static struct cost_round rounds[4];
+    struct token_cost cost;
+    char *text = token_cost_text(3, 5), *other = token_cost_text(3, 6);
+    struct text_list hints = {NULL, 0};
+    check_case("what a token costs: slopes paired by round, a hint only where all of the interval is below 0");
+    for (int i = 0; i < 4; i++) {
+        rounds[i] = (struct cost_round){{100, 90, 300, 290}, {5, 4, 5 + 20 + i % 2, 4 + 40}};
+        CHECK_INT(token_cost_find(rounds, (size_t)i, &cost), i >= 2);
+    }
+    CHECK_INT(token_cost_find(rounds, 4, &cost), 1);
+    CHECK_NEAR(cost.image.value, 0.1025, 1e-12);
+    CHECK_NEAR(cost.text.value, 0.2, 1e-12);
+    CHECK_NEAR(cost.difference.value, -0.0975, 1e-12);
+    CHECK(cost.is_hint && cost.rounds == 4 && cost.difference.high < 0);
+    token_cost_words(&cost, &hints);
+    has(hints.items[0], "hint at pruning: over 4 rounds a token of an image adds 0.1025 ms [");
+    has(hints.items[1], "a hint, not a verdict");
+    rounds[2].ms[COST_LARGE_IMAGE] = 90; /* one slow round: nothing is shown */
+    CHECK_INT(token_cost_find(rounds, 4, &cost), 1);
+    CHECK(!cost.is_hint);
+    rounds[3].tokens[COST_LONG_TEXT] = 90 + COST_TOKENS_LEAST - 1;
+    CHECK_INT(token_cost_find(rounds, 4, &cost), 0);
+    CHECK(!strncmp(text, "5 ", 2) && strcmp(text + 1, other + 1));
+    free(text);
+    free(other);
+    text_list_free(&hints);
+}
+static void test_hint(void) {
+    static const char timed[] = "--family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5";
+    check_case("the command: a server that prunes is a hint and no verdict");
+    CHECK_INT(audit("qwen2.5-vl,timed,prunes", timed), 0);
+    has(last.out, "verdict: equal");
+    has(last.out, "  hint at pruning: over 5 rounds a token of an image adds 0.0");
+    CHECK_INT(audit("qwen2.5-vl,timed", timed), 0);
+    has(last.out, "no hint at pruning: over 5 rounds");
+    has(last.out, "a server that prunes can still look like this");
+    CHECK_INT(audit("qwen2.5-vl,timed,prunes", "--json --family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5"), 0);
+    has(last.out, "\"hint_at_pruning\": true");
+    CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --sizes 56x56,84x84 --pruning_rounds 2"), 0);
+    has(last.out, "no hint at pruning: the server must count the prompt's tokens, and the sizes must differ");
+    CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --pruning_rounds 1" SMALL), 2);
 }
 static void test_json(void) {
     static vp_json_node nodes[65536];
@@ -637,6 +687,10 @@ static void test_interrupt(void) {
     has(out, "verdict: equal: ");
     has(out, "stopped early: ");
     free(out);
+    out = text_of_file(in_folder("err"));
+    has(out, "vlmprof: interrupted: ");
+    has(out, " sizes were counted, and nothing is kept; run the same command again");
+    free(out);
 }
 
 int main(void) {
@@ -652,10 +706,12 @@ int main(void) {
     test_limits();
     test_rounding();
     test_families();
+    test_token_cost();
     hostile_start(&server, replies, 1);
     server.call = counted_reply;
     test_command();
     test_json();
+    test_hint();
     test_failures();
     test_interrupt();
     hostile_stop(&server);

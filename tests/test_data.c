@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "formats/cells.h"
 #include "formats/picture_header.h"
-#include "formats/sha256.h"
+#include "base/sha256.h"
 #include "formats/table.h"
 #include "model/webp_gif.h"
 #include "support/command.h"
@@ -109,14 +109,14 @@ static void test_formats(int shared) {
 }
 
 /* ---- Parquet: one table in many ways */
-static void check_table(const char *file, const char *expected, int may_refuse) {
+static void check_table(const char *set, const char *file, const char *expected, int may_refuse) {
     char command[600], path[300];
     char *text, *line;
     const char *got;
     document w, g;
-    check_case("data --json: Parquet written as %s", file);
-    snprintf(path, sizeof path, "tests/golden/datasets/parquet_features/%s", expected);
-    snprintf(command, sizeof command, "data --json tests/golden/datasets/parquet_features/%s", file);
+    check_case("data --json: a table written as %s", file);
+    snprintf(path, sizeof path, "tests/golden/datasets/%s/%s", set, expected);
+    snprintf(command, sizeof command, "data --json tests/golden/datasets/%s/%s", set, file);
     if (cli(command) != 0) {
         CHECK(may_refuse);
         CHECK_INT(last.code, 3);
@@ -142,11 +142,11 @@ static void test_parquet(void) {
         char file[100];
         if (!CHECK(parse(&d, line, strcspn(line, "\n")))) break;
         vp_json_text(&d.json, vp_json_get(&d.json, 0, "file"), file, sizeof file, NULL);
-        check_table(file, "expected.jsonl", !is(&d, vp_json_get(&d.json, 0, "minimal_reader"), "must read"));
+        check_table("parquet_features", file, "expected.jsonl", !is(&d, vp_json_get(&d.json, 0, "minimal_reader"), "must read"));
         free(d.nodes);
     }
     free(text);
-    check_table("datasets_2_16.parquet", "datasets_2_16.expected.jsonl", 0);
+    check_table("parquet_features", "datasets_2_16.parquet", "datasets_2_16.expected.jsonl", 0);
     for (size_t i = 0; i < 5; i++) {
         check_case("data: %s is rejected", bad[i]);
         snprintf(command, sizeof command, "data tests/golden/datasets/parquet_features/%s.parquet", bad[i]);
@@ -191,6 +191,43 @@ static void test_parquet_order(void) {
     row_free(&other);
 }
 
+/* Arrow: what pyarrow and datasets wrote, and what is rejected with the command that helps */
+static void test_arrow(void) {
+    static const struct { const char *file, *reason; } bad[] = {{"lz4", "buffers compressed with LZ4"}, {"zstd_file", "buffers compressed with ZSTD"},
+        {"dictionary", "column \"x\" with a dictionary"}, {"decimal", "column \"x\" of the type decimal"}, {"view", "column \"x\" of the type utf8 view"}};
+    char command[300];
+    struct arrow *file = NULL;
+    struct row row;
+    char *first;
+    check_table("arrow", "stream.arrow", "stream.expected.jsonl", 0);
+    check_table("arrow", "file.arrow", "stream.expected.jsonl", 0);
+    check_table("arrow", "types.arrow", "types.expected.jsonl", 0);
+    for (size_t i = 0; i < 5; i++) {
+        check_case("data: Arrow with %s is rejected", bad[i].reason);
+        snprintf(command, sizeof command, "data tests/golden/datasets/arrow/bad_%s.arrow", bad[i].file);
+        CHECK_INT(cli(command), 3);
+        CHECK(last.err && strstr(last.err, bad[i].reason) && strstr(last.err, i == 1 ? "ipc.open_file(" : "ipc.open_stream("));
+    }
+    check_case("data: the folder of datasets.save_to_disk");
+    CHECK_INT(cli("data --json tests/golden/datasets/arrow/saved"), 0);
+    CHECK(last.out && strstr(last.out, "\"file\": \"data-00001-of-00002.arrow\", \"row\": 2") && strstr(last.out, "\"width\": 15") &&
+          strstr(last.out, "\"metric\": \"ai2d_lmms\"") && !strstr(last.out, "error"));
+    check_case("arrow_row: rows backwards");
+    memset(&row, 0, sizeof row);
+    if (!CHECK(arrow_open(&file, "tests/golden/datasets/arrow/stream.arrow", NULL) == VP_OK)) return;
+    CHECK_INT((long)arrow_row_count(file), 9);
+    CHECK(arrow_row(file, 0, &row, NULL) == VP_OK && arrow_row(file, 9, &row, NULL) == VP_ERR_RANGE && arrow_row(file, -1, &row, NULL) == VP_ERR_RANGE);
+    first = copy_text(row.json.data, row.json.bytes);
+    for (int i = 8; i >= 0; i--) {
+        row_clear(&row);
+        CHECK(arrow_row(file, i, &row, NULL) == VP_OK);
+    }
+    CHECK(!strcmp(first, row.json.data));
+    free(first);
+    row_free(&row);
+    arrow_close(file);
+}
+
 /* ---- hostile files */
 static void read_all(const char *path) {
     struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
@@ -210,7 +247,10 @@ static void read_all(const char *path) {
 static void check_damaged(const char *source, size_t step) {
     size_t bytes = 0;
     char *text = check_read(source, &bytes);
-    const char *path = in_folder(strrchr(source, '.') && !strcmp(strrchr(source, '.'), ".parquet") ? "damaged.parquet" : "damaged.tsv");
+    char name[40];
+    const char *path;
+    snprintf(name, sizeof name, "damaged%s", strrchr(source, '.'));
+    path = in_folder(name);
     check_case("a damaged %s", source);
     if (!CHECK(text != NULL)) return;
     for (size_t i = 0; i < bytes; i += step) {
@@ -235,6 +275,8 @@ static void test_hostile(void) {
     check_damaged("tests/golden/datasets/parquet_features/snappy_v1.parquet", 3);
     check_damaged("tests/golden/datasets/parquet_features/v2_snappy.parquet", 5);
     check_damaged("tests/golden/datasets/vlmevalkit_tsv/by_hand.tsv", 3);
+    check_damaged("tests/golden/datasets/arrow/types.arrow", 2);
+    check_damaged("tests/golden/datasets/arrow/saved/data-00001-of-00002.arrow", 1);
     check_case("snappy_decompress: lying sizes, copies from before the beginning");
     CHECK(!snappy_decompress(bomb, sizeof bomb, out, sizeof out));
     CHECK(!snappy_decompress((const unsigned char *)"\x05\x05\x01", 3, out, 5));         /* a copy, and nothing is there */
@@ -266,6 +308,13 @@ static void test_columns(void) {
                                        "\"E\": \"1000.0\", \"F\": \"-5\"}"));
     CHECK(strstr(last.out, "{\"A\": \"5\", \"C\": \"1\", \"D\": \"2.5\", \"E\": \"7.0\", \"F\": \"9223372036854775808\"}"));
     CHECK(strstr(last.out, "{\"A\": \"-1\", \"B\": \"1.0\", \"C\": \"0\", \"D\": \"x\", \"E\": \"inf\", \"F\": \"nan\"}"));
+    check_case("data: numbers below int64, and a short row, as pandas reads them");
+    put_file("/low.tsv", "index\tquestion\tA\tB\tC\tD\n0\tq\t-9223372036854775809\t-9223372036854775809\t-9223372036854775809\t9223372036854775808\n"
+             "1\tq\t1.5\t-0.0\t2\n");
+    CHECK_INT(cli("data --json %F/low.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "{\"A\": \"-9.223372036854778e+18\", \"B\": \"-9223372036854775809\", \"C\": \"-9223372036854775809\", "
+                                       "\"D\": \"9223372036854775808\"}"));
+    CHECK(strstr(last.out, "{\"A\": \"1.5\", \"B\": \"-0.0\", \"C\": \"2\", \"D\": \"\"}"));
 }
 static void test_errors(void) {
     check_case("data: what a file is, in its first bytes");
@@ -277,7 +326,7 @@ static void test_errors(void) {
     CHECK(last.err && strstr(last.err, "gunzip"));
     write_text(in_folder("a.txt"), "just a line\n");
     CHECK_INT(cli("data %F/a.txt"), 3);
-    CHECK(last.err && strstr(last.err, "expected JSONL, JSON, TSV, CSV or Parquet"));
+    CHECK(last.err && strstr(last.err, "expected JSONL, JSON, TSV, CSV, Parquet or Arrow"));
     write_text(in_folder("a.csv"), "x,y\n1,2\n");
     CHECK_INT(cli("data %F/a.csv"), 3);
     CHECK(last.err && strstr(last.err, "without a column \"question\""));
@@ -508,6 +557,96 @@ static void test_sweep(void) {
     CHECK_INT(failed, 2);
     unload(&d);
 }
+/* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,
+ * image_caption.py) */
+static void test_variants(void) {
+    static const char last_line[] = "The last line of your response should be of the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ";
+    static const struct { const char *options, *file, *prompt; } asked[] = {
+        {"--dataset_name mmmu_pro_vision_cot", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "\"question\": \"Write out the multiple-choice question in the image and then solve it. %soptions. Think step by step before answering.\""},
+        {"--dataset_name mmmu_pro_standard_cot", "hf_parquet/mmmu_pro_standard10_test.parquet",
+         "\\n\\nAnswer the following multiple choice question. %soptions. Think step by step before answering.\""},
+        {"--dataset_name mathvista_testmini_solution", "hf_parquet/mathvista_testmini.parquet", "\"question\": \"Question: "},
+        {"--dataset_name mathvista_testmini_solution", "hf_parquet/mathvista_testmini.parquet", ", at the end.\\nSolution:\""},
+        {"--dataset_name mathvista_testmini_cot", "hf_parquet/mathvista_testmini.parquet", "\\nHint: Please answer the question "},
+        {"--prompt_origin vlmevalkit", "hf_parquet/mmmu_pro_standard10_test.parquet", "Answer directly with the option letter from the given choices. \""},
+        {"--prompt_origin vlmevalkit --dataset_name MMMU_Pro_V", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "\"question\": \"Answer the following multiple-choice question in the image. Answer directly with the option letter from the given choices. \""},
+        {"--prompt_origin vlmevalkit --dataset_name MMMU_Pro_V_COT", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "question in the image. %sthe options. Think step by step before answering. \""}};
+    char line[300], wanted[400];
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        check_case("data %s", asked[i].options);
+        snprintf(line, sizeof line, "data --json %s tests/golden/datasets/%s", asked[i].options, asked[i].file);
+        {
+            const char *gap = strstr(asked[i].prompt, "%s");
+            if (gap) snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)(gap - asked[i].prompt), asked[i].prompt, last_line, gap + 2);
+            else snprintf(wanted, sizeof wanted, "%s", asked[i].prompt);
+        }
+        CHECK_INT(cli(line), 0);
+        CHECK(last.out && strstr(last.out, wanted));
+    }
+    check_case("data: captions of VLMEvalKit's table need no question");
+    put_file("/COCO_VAL.tsv", "index\timage_path\tanswer\n0\tpic0.png\t['a dog', 'one dog']\n");
+    CHECK_INT(cli("data --json --image_dir tests/golden/datasets/vlmevalkit_tsv %F/COCO_VAL.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "\"question\": \"Please describe this image in general.") && strstr(last.out, "[\"a dog\", \"one dog\"]") &&
+          strstr(last.out, "\"metric\": \"captions\""));
+}
+/* ---- categories and totals in a report */
+#define ANSWER(id, right, pred, answer, more) \
+    "{\"sample_id\": " id ", \"T_total\": 5" id ", \"accuracy\": " right ", \"pred\": \"" pred "\", \"metadata\": {\"answer\": \"" answer "\", " more "}}"
+static void put_result(const char *name, const char *metric, const char *rows) {
+    char path[100], text[3000];
+    snprintf(path, sizeof path, "/reported/%s_imgsizetier-low_crops2_topk4_blocks12.json", name);
+    snprintf(text, sizeof text, "{\"dataset_name\": \"%s\", \"accuracy_metric\": \"%s\", \"top_k\": 4, \"num_active_blocks\": 12, "
+             "\"per_sample_results\": [%s]}", name, metric, rows);
+    put_file(path, text);
+}
+static void test_categories(void) {
+    document d;
+    CHECK_INT(mkdir(in_folder("reported"), 0700), 0);
+    put_result("mme", "mme_lmms", ANSWER("1", "1", "yes", "Yes", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") ","
+               ANSWER("2", "1", "No", "No", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") ","
+               ANSWER("3", "1", "yes", "Yes", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
+               ANSWER("4", "0", "yes", "No", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
+               ANSWER("5", "1", "no", "No", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]") ","
+               ANSWER("6", "1", "yes", "Yes", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]"));
+    put_result("pope", "pope_official", ANSWER("1", "1", "Yes.", "yes", "\"category\": \"random\"") "," ANSWER("2", "0", "Yes.", "no", "\"category\": \"random\"") ","
+               ANSWER("3", "1", "No, it is", "no", "\"category\": \"popular\""));
+    put_result("MMBench_DEV_EN", "mcq_circular_vlmevalkit", ANSWER("1", "1", "A", "A", "\"id\": 1, \"category\": \"x\"") ","
+               ANSWER("2", "0", "A", "B", "\"id\": 1000001, \"category\": \"x\"") "," ANSWER("3", "1", "A", "A", "\"g_index\": \"2\", \"id\": 9, \"category\": \"y\""));
+    check_case("report --by category: rows of categories, and totals of MME, POPE and circular rows");
+    CHECK_INT(cli("report --by category %F/reported"), 0);
+    CHECK(last.out && strstr(last.out, "questions with all rows right") && strstr(last.out, "Accuracy by category"));
+    CHECK_INT(cli("report --by category --json %F/reported"), 0);
+    if (CHECK(last.out && parse(&d, last.out, strlen(last.out)))) {
+        const uint32_t e2 = member(&d, 0, "e2_pareto_coupling");
+        static const struct { const char *list, *name; int place; double value, low, high; } wanted[] = {
+            {"totals", "questions with all rows right", 0, 0.5, 0, 1},
+            {"totals", "perception", 1, 250, 250, 250}, /* 100 + 100 of OCR, 50 + 0 of scene */
+            {"totals", "cognition", 2, 200, 200, 200}, {"totals", "total", 3, 450, 450, 450},
+            {"totals", "accuracy", 4, 2.0 / 3, 0, 1}, {"totals", "f1", 7, 2.0 / 3, NAN, NAN}, {"totals", "yes_ratio", 8, 2.0 / 3, 0, 1},
+            {"categories", "scene", 3, 0.5, 0.0945312057342307, 0.9054687942657693}};
+        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+            const int is_total = wanted[i].list[0] == 't';
+            const uint32_t row = vp_json_at(&d.json, member(&d, e2, wanted[i].list), (uint32_t)wanted[i].place),
+                           ends = member(&d, row, is_total ? "interval" : "accuracy_interval");
+            double low = NAN, high = NAN;
+            vp_json_to_double(&d.json, vp_json_at(&d.json, ends, 0), &low);
+            vp_json_to_double(&d.json, vp_json_at(&d.json, ends, 1), &high);
+            check_note(is(&d, member(&d, row, is_total ? "total" : "category"), wanted[i].name) &&
+                       fabs(number(&d, row, is_total ? "value" : "accuracy") - wanted[i].value) < 1e-12 &&
+                       (isnan(wanted[i].low) ? isnan(low) : fabs(low - wanted[i].low) < 1e-9 && fabs(high - wanted[i].high) < 1e-9),
+                       __FILE__, __LINE__, "%s %s: %g [%g, %g]", wanted[i].list, wanted[i].name, number(&d, row, is_total ? "value" : "accuracy"), low, high);
+        }
+        free(d.nodes);
+    }
+    CHECK_INT(cli("report --by category --html %F/reported"), 0);
+    CHECK(last.out && strstr(last.out, "<section id=\"categories\">") && strstr(last.out, "questions with all rows right"));
+    check_case("report --by: a field that no record has");
+    CHECK_INT(cli("report --by nothing %F/reported"), 2);
+    CHECK(last.err && strstr(last.err, "no scored sample has this field"));
+}
 int main(void) {
     int shared;
     if (!command_begin("data")) return 1;
@@ -515,6 +654,7 @@ int main(void) {
     test_formats(shared);
     test_parquet();
     test_parquet_order();
+    test_arrow();
     test_hostile();
     test_references();
     test_columns();
@@ -527,5 +667,7 @@ int main(void) {
     test_small();
     test_pictures();
     test_sweep();
+    test_categories();
+    test_variants();
     return command_end("test_data");
 }

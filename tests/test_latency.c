@@ -373,7 +373,7 @@ static double request_ms[REQUESTS * VP_LATENCY_STAGE_COUNT];
 static uint32_t request_config[REQUESTS], request_size[REQUESTS];
 
 static void test_latency_rows(void) {
-    vp_latency_request r = {3, 384, 20, 430, 5, 1, 8, 64, 16, 0};
+    vp_latency_request r = {3, 384, 20, 430, 5, 1, 8, 64, 16, 0, 0, 0};
     double x[VP_LATENCY_COLUMNS_LIMIT];
     int32_t columns = 0, s, j;
     int row = 0;
@@ -412,6 +412,31 @@ static void test_latency_rows(void) {
         for (j = 0; vp_latency_column_name(VP_LATENCY_WEIGHTS, (vp_latency_stage)s, j); j++) {}
         CHECK_INT(j, columns);
     }
+    check_case("features of a request that is pruned");
+    r.dropped_tokens = 300;
+    r.full_blocks = 3;
+    r.top_k = 8;
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
+    CHECK(x[1] == 430 && x[2] == 16 && x[3] == 3 * 430 + 13 * 130 && x[4] == 8 * x[3] && x[5] == 3.0 * 430 * 430 + 13.0 * 130 * 130);
+    NEAR(x[6], 3 * 64 * (1 - pow(1 - 8.0 / 64, 430)) + 13 * 64 * (1 - pow(1 - 8.0 / 64, 130)), 1e-12, 0);
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
+    CHECK(x[1] == 64 && x[3] == 3 * (430 + 431 + 432 + 433) + 13 * (130 + 131 + 132 + 133));
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_VISION, &r, x, &columns), VP_OK);
+    CHECK(x[2] == 384);
+    CHECK_INT(vp_latency_row(VP_LATENCY_SEED, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
+    CHECK(x[1] == 84);
+    r.full_blocks = 0; /* before the language model */
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_OTHER, &r, x, &columns), VP_OK);
+    CHECK(x[2] == 130);
+    r.full_blocks = 16.5;
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_OTHER, &r, x, &columns), VP_ERR_RANGE);
+    r.full_blocks = (double)NAN;
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_OTHER, &r, x, &columns), VP_ERR_RANGE);
+    r.full_blocks = 0;
+    r.dropped_tokens = 385;
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_OTHER, &r, x, &columns), VP_ERR_RANGE);
+    r.dropped_tokens = 0;
+    r.top_k = 64;
     r.output_tokens = 1;
     CHECK_INT(vp_latency_row(VP_LATENCY_SEED, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
     CHECK(x[0] == 0 && x[6] == 0);

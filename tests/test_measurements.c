@@ -19,9 +19,10 @@ static struct measurements got;
 
 /* two files of four samples each: of file f and row r the counts are 100 f + 10 k + r */
 static void make(void) {
-    static const int counts[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS};
+    static const int counts[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_PROMPT, COLUMN_OUTPUT_TOKENS};
     for (int f = 0; f < 3; f++) knob_values_free(&files[f].knobs);
     memset(files, 0, sizeof files);
+    memset(values, 0, sizeof values);
     for (int f = 0; f < 3; f++) {
         struct result_file *file = &files[f];
         file->path = f ? f == 1 ? (char *)(size_t)"second" : (char *)(size_t)"third" : (char *)(size_t)"first";
@@ -115,8 +116,8 @@ static void test_read(void) {
 static void test_left_out(void) {
     static const struct { int column; double value; int is_out; } rows[] = {
         {COLUMN_VIEWS, (double)NAN, 1}, {COLUMN_VIEWS, -1, 1}, {COLUMN_VIEWS, 0, 0}, {COLUMN_VISION_TOKENS, 0, 0}, {COLUMN_TEXT_TOKENS, 0, 0},
-        {COLUMN_TEXT_TOKENS, -1, 1}, {COLUMN_SEQUENCE, 0, 1}, {COLUMN_SEQUENCE, 1, 0}, {COLUMN_OUTPUT_TOKENS, 0, 1}, {COLUMN_OUTPUT_TOKENS, 1, 0},
-        {COLUMN_SEQUENCE, 1e9, 0}, {COLUMN_SEQUENCE, 1.1e9, 1}, {METRIC_PREFILL, 0, 1}, {METRIC_PREFILL, (double)NAN, 1}, {METRIC_PREFILL, 0.001, 0}};
+        {COLUMN_TEXT_TOKENS, -1, 1}, {COLUMN_PROMPT, 0, 1}, {COLUMN_PROMPT, 1, 0}, {COLUMN_OUTPUT_TOKENS, 0, 1}, {COLUMN_OUTPUT_TOKENS, 1, 0},
+        {COLUMN_PROMPT, 1e9, 0}, {COLUMN_PROMPT, 1.1e9, 1}, {METRIC_PREFILL, 0, 1}, {METRIC_PREFILL, (double)NAN, 1}, {METRIC_PREFILL, 0.001, 0}};
     int64_t experts = -1;
     check_case("a sample without a count or a prefill is left out, and counted");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -127,6 +128,18 @@ static void test_left_out(void) {
         CHECK(is_warned("1 samples left out") == rows[i].is_out);
         CHECK_INT(got.requests[got.count - 1].views, 113);
     }
+    check_case("what pruning leaves out, and how many blocks see it all the same");
+    make();
+    values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, 5 of them kept: 85 rows behind the cut */
+    values[0][COLUMN_KEPT_TOKENS][0] = 5;
+    values[0][COLUMN_SEQUENCE][0] = (3 * 100 + 9 * 85) / 12.0;
+    values[0][COLUMN_KEPT_TOKENS][1] = 21; /* all */
+    values[0][COLUMN_KEPT_TOKENS][2] = 23; /* more than there are */
+    values[0][COLUMN_KEPT_TOKENS][3] = 5;  /* and rows that no cut leaves */
+    values[0][COLUMN_SEQUENCE][3] = 7;
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(got.incomplete == 2 && got.pruned == 1 && got.requests[0].dropped_tokens == 15 && got.requests[1].dropped_tokens == 0);
+    CHECK_NEAR(got.requests[0].full_blocks, 3, 1e-9);
     check_case("stages that a request has not, times that are none");
     make();
     values[0][COLUMN_VIEWS][0] = 0;
@@ -249,7 +262,7 @@ static void test_warnings_of_errors(void) {
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     vision->of.bias = -3; vision->bias_low = -4; vision->bias_high = -2;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
-    CHECK(is_warned("vision of configurations not seen: predictions are off by -3 ms on average [-4, -2], 3.0 % of the mean: measure more"));
+    CHECK(is_warned("held-out configurations: predictions of vision are off on average (-3.0 [-4.0, -2.0] ms, 3.0 % of the mean): measure more"));
     CHECK_INT(count_warnings(VP_LATENCY_SEED), 0);
     vision->of.bias = 3; vision->bias_low = 2; vision->bias_high = 4;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
@@ -261,7 +274,7 @@ static void test_warnings_of_errors(void) {
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* not known */
     total->of.r2 = -0.25;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
-    CHECK(is_warned("total of configurations not seen: R2 is -0.250, the mean of all rows is nearer: measure more"));
+    CHECK(is_warned("held-out configurations: the mean of all rows predicts total better than the model (R2 -0.250): measure more"));
     total->of.r2 = (double)NAN;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     held[VP_LATENCY_MEAN][VP_LATENCY_DECODE].of.r2 = -0.1; /* always a little: that is what it is */
@@ -270,7 +283,8 @@ static void test_warnings_of_errors(void) {
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.rmse = 1.42;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
-    CHECK(is_warned("decode of configurations not seen: the baseline \"seed\" is nearer (RMSE 1.42 ms, the model 1.5 ms)") && is_warned("fit --features seed"));
+    CHECK(is_warned("held-out configurations: the baseline \"seed\" predicts decode better (decode: RMSE 1.42 ms, the model 1.5 ms)")
+          && is_warned("fit --features seed"));
     CHECK_INT(count_warnings(VP_LATENCY_SEED), 0);
     held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.count = 0;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);

@@ -87,7 +87,7 @@ static void test_grid(void) {
         static const int32_t counts[3] = {3, 3, 3};
         int32_t index[27 * 3];
         size_t count = 0, repeats = 0;
-        CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, counts, 42, vp_sampler_lhs_points(counts), index, 27, &count, &repeats), VP_OK);
+        CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, counts, 3, 42, vp_sampler_lhs_points(counts, 3), index, 27, &count, &repeats), VP_OK);
         CHECK(plan.configuration_count == count && plan.repeats == repeats && count > 0 && count <= 27);
         for (size_t i = 0; i < plan.configuration_count && i < count; i++) {
             static const int32_t levels[] = {1, 2, 4};
@@ -95,6 +95,48 @@ static void test_grid(void) {
             CHECK(knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == levels[index[3 * i + 1]]);
             CHECK(knob_number(&plan.configurations[i].knobs, KNOB_BLOCKS) == levels[index[3 * i + 2]]);
         }
+    }
+}
+/* Each row of the table with a list, by itself: both values are points of the grid, have files of their own, stand in the journal's head, and those of the
+ * grid reach the request. */
+static void test_rows(void) {
+    check_case("every knob with a list is varied by its row alone");
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        const struct knob *row = &KNOBS[knob];
+        char words[300], first[40] = "1", second[40] = "2";
+        struct pass_input inputs[2];
+        const struct sample sample = {.text_count = 3};
+        size_t all;
+        CHECK(row->list || row->of != KNOB_OF_ENGINE);
+        if (!row->list) continue;
+        if (row->choices) CHECK_INT(sscanf(row->choices, "%39s %39s", first, second), 2);
+        else if (row->of == KNOB_OF_IMAGES) snprintf(first, sizeof first, "288"), snprintf(second, sizeof second, "432");
+        else if (row->type == KNOB_IS_TEXT) snprintf(first, sizeof first, "none"), snprintf(second, sizeof second, "random:keep=0.5");
+        CHECK_INT(make_set(row->of == KNOB_OF_IMAGES ? "--vision_tokens_list 288" : "--tier_list low"), 0);
+        all = plan.configuration_count;
+        snprintf(words, sizeof words, "%s --%s %s %s", row->of == KNOB_OF_IMAGES ? "" : "--tier_list low", row->list, first, second);
+        CHECK_INT(make_set(words), 0);
+        CHECK(all == 1 && plan.configuration_count == 2);
+        for (size_t i = 0; i < 2 && plan.configuration_count == 2; i++) {
+            struct text_buffer text = {NULL, 0, 0};
+            const struct knob_values *values = &plan.configurations[i].knobs;
+            char out[KNOB_TEXT_BYTES], key[80];
+            vp_json_writer writer;
+            CHECK_TEXT(knob_value_text(values, knob, out), i ? second : first);
+            vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+            vp_json_begin_object(&writer);
+            knob_put_journal(&writer, values);
+            vp_json_end_object(&writer);
+            CHECK_INT(vp_json_finish(&writer), VP_OK);
+            snprintf(key, sizeof key, "\"%s\"", row->key);
+            CHECK(text.data && strstr(text.data, key));
+            free(text.data);
+            configuration_input(&plan, &plan.configurations[i], &sample, NULL, NULL, &inputs[i]);
+        }
+        if (plan.configuration_count != 2) continue;
+        CHECK(strcmp(plan.configurations[0].file_name, plan.configurations[1].file_name) != 0);
+        CHECK(knob_compare(row->of == KNOB_OF_IMAGES ? KNOB_SIZE : knob, &plan.configurations[0].knobs, &plan.configurations[1].knobs) != 0);
+        if (knob < KNOB_EACH && row->of == KNOB_OF_ENGINE) CHECK(memcmp(&inputs[0], &inputs[1], sizeof inputs[0]) != 0);
     }
 }
 static void test_requests(void) {
@@ -352,6 +394,7 @@ int main(void) {
     CHECK_INT(model_load_preset(&tiny), 0);
     write_set("set.jsonl", "What is it?");
     test_grid();
+    test_rows();
     test_requests();
     test_fingerprint();
     test_fitting();

@@ -5,6 +5,7 @@
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
+#include "vlmprof_gguf.h"
 #include "vlmprof_image.h"
 
 #include "engine/engine_internal.h"
@@ -340,11 +341,14 @@ typedef struct model {
     vp_model_config config;
     vp_checkpoint *checkpoint;
     vp_engine *engine, *paper;
+    vp_gguf *gguf, *tower;
 } model;
 static void close_model(model *m) {
     vp_engine_close(m->engine);
     vp_engine_close(m->paper);
     vp_checkpoint_close(m->checkpoint);
+    vp_gguf_close(m->tower);
+    vp_gguf_close(m->gguf);
     memset(m, 0, sizeof *m);
 }
 /* folder: of checkpoints, from the golden folders on. 0: it is not here */
@@ -687,21 +691,33 @@ static void make_input(const vp_model_config *config, int shuffled, input *in) {
     in->masks = (float *)malloc((size_t)(in->views * patches) * sizeof(float));
     for (int32_t i = 0; i < in->views * patches; i++) in->masks[i] = 1.0f;
 }
+/* random weights in a checkpoint's shapes, or gguf/NAME as it is */
 static int open_made(const char *name, vp_weights weights, model *m) {
     char path[200];
     size_t bytes = 0, preprocessor_bytes = 0;
-    char *text, *preprocessor;
+    char *text = NULL, *preprocessor = NULL;
     vp_engine_options options = vp_engine_options_default();
     vp_error error = { VP_OK, -1, "", "" };
     memset(m, 0, sizeof *m);
-    snprintf(path, sizeof path, "othermodels/%s/checkpoint/config.json", name);
-    text = check_read(check_golden(path), &bytes);
-    snprintf(path, sizeof path, "othermodels/%s/checkpoint/preprocessor_config.json", name);
-    preprocessor = check_read(check_golden(path), &preprocessor_bytes);
+    if (!strncmp(name, "gguf/", 5)) {
+        snprintf(path, sizeof path, "%s/model.gguf", name);
+        CHECK_INT(vp_gguf_open(check_golden(path), &m->gguf, &error), VP_OK);
+        snprintf(path, sizeof path, "%s/mmproj.gguf", name);
+        CHECK_INT(vp_gguf_open(check_golden(path), &m->tower, &error), VP_OK);
+        CHECK_INT(vp_gguf_file_text(m->gguf, m->tower, "config.json", &text, &bytes, &error), VP_OK);
+        CHECK_INT(vp_gguf_file_text(m->gguf, m->tower, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, &error), VP_OK);
+    } else {
+        snprintf(path, sizeof path, "othermodels/%s/checkpoint/config.json", name);
+        text = check_read(check_golden(path), &bytes);
+        snprintf(path, sizeof path, "othermodels/%s/checkpoint/preprocessor_config.json", name);
+        preprocessor = check_read(check_golden(path), &preprocessor_bytes);
+    }
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, &m->config, &error), VP_OK)) printf("%s\n", error.text);
     free(text);
     free(preprocessor);
+    if (m->gguf) CHECK_INT(vp_gguf_checkpoint(m->gguf, m->tower, &m->config, &m->checkpoint, &error), VP_OK);
     options.config = &m->config; options.weights = weights; options.device = TEST_DEVICE; options.max_sequence = 512; options.max_views = 30;
+    options.checkpoint = m->checkpoint;
     options.prunes = 1;
     if (!CHECK_INT(vp_engine_open(&options, &m->engine, &error), VP_OK)) printf("%s: %s\n", name, error.text);
     options.counts_only = 1;
@@ -773,6 +789,53 @@ static void test_shortened(const char *name) {
     free_input(&in);
     close_model(&m);
 }
+/* PyramidDrop before block l makes block l's query and keys first, FastV at l + 1 has them from the block itself: both keep the same tokens. */
+static void check_same_scores(const model *m, vp_request r) {
+    vp_prune prune[2] = { vp_prune_default(VP_PRUNE_PDROP), vp_prune_default(VP_PRUNE_FASTV) };
+    vp_error error = { VP_OK, -1, "", "" };
+    output o[2];
+    int good = 1;
+    memset(o, 0, sizeof o);
+    for (int block = 0; block + 1 < m->config.block_count; block++) {
+        prune[0].cut_count = 1;
+        prune[0].layers[0] = block;
+        prune[0].ratios[0] = 0.4;
+        prune[1].layer = block + 1;
+        for (int i = 0; i < 2 && good; i++) {
+            r.prune = &prune[i];
+            good = CHECK_INT(run(m, &r, &o[i], &error), VP_OK);
+            prune[1].keep = o[0].reply.kept_count;
+        }
+        if (good && CHECK_INT(o[0].reply.kept_count, o[1].reply.kept_count)) CHECK(!memcmp(o[0].kept, o[1].kept, (size_t)o[0].reply.kept_count * sizeof(int32_t)));
+        free_output(&o[0]);
+        free_output(&o[1]);
+        memset(o, 0, sizeof o);
+    }
+}
+/* A window counts positions: for each row of a region what is listed as gone is what lies a window or more before it. */
+static void check_window(const model *m, vp_request r) {
+    const int window = m->config.sliding_window;
+    const vk_pruning *pruning = &m->engine->pruning;
+    vp_prune prune = vp_prune_default(VP_PRUNE_FASTV);
+    vp_error error = { VP_OK, -1, "", "" };
+    output o;
+    int gaps = 0;
+    prune.keep = 0.4;
+    prune.layer = 1;
+    r.prune = &prune;
+    if (CHECK_INT(run(m, &r, &o, &error), VP_OK) && CHECK(pruning->region_count == 2 && pruning->regions[1].gone_counted && !pruning->regions[0].gone_counted)) {
+        const int rows = pruning->regions[1].rows;
+        for (int row = 0; row < rows + STEPS - 1; row++) {
+            const int at = row < rows ? o.positions[row] : r.input_count + row - rows;
+            int gone = 0;
+            for (int other = 0; other < row; other++) gone += at - (other < rows ? o.positions[other] : r.input_count + other - rows) >= window;
+            CHECK_INT(pruning->regions[1].gone_counted[row], gone);
+            gaps += gone != (row + 1 > window ? row + 1 - window : 0);
+        }
+        CHECK(gaps > 0); /* else rows would do */
+    }
+    free_output(&o);
+}
 /* every method runs on every model or says why it does not; what is counted is what runs; nothing that all tokens go on through differs from no pruning */
 static void test_every_method(const char *name, vp_weights weights) {
     int32_t blocks[64];
@@ -798,15 +861,13 @@ static void test_every_method(const char *name, vp_weights weights) {
         prune.layers[0] = 0; prune.layers[1] = 1; prune.ratios[0] = 0.6; prune.ratios[1] = 0.3;
         r.prune = &prune;
         if (vp_prune_request(&m.config, &r, weights, &pruned, &error) != VP_OK) {
-            CHECK(prune.method == VP_PRUNE_POOL || !strcmp(name, "own_gemma3_a"));
+            CHECK(prune.method == VP_PRUNE_POOL);
             CHECK_INT(vp_prune_request(&m.config, &r, weights, &pruned, &error), VP_ERR_UNSUPPORTED);
             CHECK_TEXT(error.where, "prune");
             CHECK(strstr(error.text, vp_prune_name(prune.method)) == error.text && strlen(error.text) > 40);
             CHECK_INT(run(&m, &r, &o, &error), VP_ERR_UNSUPPORTED);
             free_output(&o);
-            prune.positions = VP_PRUNE_COMPACT;
-            if (prune.method == VP_PRUNE_POOL) continue;
-            CHECK_INT(vp_prune_request(&m.config, &r, weights, &pruned, &error), VP_OK);
+            continue;
         }
         CHECK(pruned.kept_tokens > 0 && pruned.kept_tokens < pruned.image_tokens && pruned.cache_bytes < pruned.full_cache_bytes);
         if (!CHECK_INT(run(&m, &r, &o, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
@@ -818,9 +879,16 @@ static void test_every_method(const char *name, vp_weights weights) {
         if (prune.method == VP_PRUNE_POOL || prune.method == VP_PRUNE_PDROP || prune.method == VP_PRUNE_DART) continue;
         prune.keep = pruned.image_tokens;
         if (prune.method == VP_PRUNE_VISIONZIP) prune.positions = VP_PRUNE_KEEP;
-        if (prune.method == VP_PRUNE_VISIONZIP && m.config.sliding_window) continue;
         if (CHECK_INT(run(&m, &r, &o, &error), VP_OK)) CHECK(worst(&o, &full, m.config.embedding_size) == 0);
         free_output(&o);
+    }
+    if (m.config.sliding_window) {
+        check_case("%s: the window counts positions", name);
+        check_window(&m, r);
+    }
+    if (weights == VP_WEIGHTS_FP32) {
+        check_case("%s: PyramidDrop's scores are FastV's", name);
+        check_same_scores(&m, r);
     }
     free_output(&full);
     free_input(&in);
@@ -910,6 +978,10 @@ int main(void) {
         if (!is_wanted(made[i]) || (quick && i != 6)) continue;
         if (i < 6) test_shortened(made[i]);
         test_every_method(made[i], i % 2 && !quick ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32);
+    }
+    for (int i = 0; i < 4 && !quick; i++) {
+        static const char *const files[] = { "gguf/internvl", "gguf/idefics3", "gguf/qwen3_vl", "gguf/gemma3" };
+        if (is_wanted(files[i])) test_every_method(files[i], VP_WEIGHTS_FP32);
     }
     if (is_wanted("int8") && !quick) test_every_method("own_internvl_a", VP_WEIGHTS_INT8);
     if (is_wanted("rejected")) test_rejected();

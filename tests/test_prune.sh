@@ -36,7 +36,9 @@ random:keep=4,positions=both|positions=both: want published, keep or compact
 none:keep=3|it takes no keys
 pool|no whole grids
 visionzip:contextual=3|contextual needs dominant
+visionzip:contextual=0|contextual needs dominant
 visionzip:keep=9,dominant=3|exclude each other
+visionzip:keep=9,contextual=0|exclude each other
 dart:pivot_image=0|pivot_image=0: want a whole number from 1 to 64
 dart:keep=4|at least the number of pivots
 pdrop:layers=1/2,ratios=0.5|must be as many numbers
@@ -45,7 +47,7 @@ pdrop:layers=1/x,ratios=0.5/0.2|layers=1/x: want 1 to 8 block numbers
 pdrop:layers=1/2,ratios=0.5/1.2|ratios=0.5/1.2: want 1 to 8 shares
 pdrop|the last block that runs is 3
 CASES
-for value in none random:keep=0.25 random:keep=9,seed=4,layer=1 stride:keep=9 divprune fastv dart visionzip visionzip:keep=40 pdrop:layers=1/2,ratios=0.5/0.25; do
+for value in none random:keep=0.25 random:keep=9,seed=4,layer=1 stride:keep=9 divprune fastv dart visionzip visionzip:keep=40 visionzip:dominant=9,contextual=0 pdrop:layers=1/2,ratios=0.5/0.25; do
     check "runs: $value" ask --prune "$value"
 done
 check "a text has nothing to prune" "$PROGRAM" run -p "What?" --synthetic tiny --max_new_tokens 2 --prune fastv --quiet
@@ -77,6 +79,24 @@ done
 check "packed weights keep the same tokens" cmp "$work/dump-model/kept.npy" "$work/dump-packed/kept.npy"
 check "and give the same logits" cmp "$work/dump-model/logits.npy" "$work/dump-packed/logits.npy"
 
+# GGUF files, of one block: as a packed folder made of them, and what has no block to act at is rejected
+"$PROGRAM" convert tests/golden/gguf/llama.gguf --mmproj tests/golden/gguf/llava-mmproj.gguf "$work/from-gguf" --layout packed --quiet 2>"$work/complaint"
+for value in random:keep=0.5 stride:keep=5 visionzip:keep=0.5 visionzip:keep=6,positions=keep divprune:keep=7 pdrop:layers=0,ratios=0.4 pool; do
+    rm -rf "$work/dump-file" "$work/dump-folder"
+    "$PROGRAM" run samples/cat.jpg -p "What?" --model tests/golden/gguf/llama.gguf --mmproj tests/golden/gguf/llava-mmproj.gguf --prune $value --max_new_tokens 4 --cold --quiet \
+        --device cpu --dump "$work/dump-file" >"$work/said" 2>>"$work/complaint"
+    "$PROGRAM" run samples/cat.jpg -p "What?" --model "$work/from-gguf" --prune $value --max_new_tokens 4 --cold --quiet --device cpu --dump "$work/dump-folder" >/dev/null 2>>"$work/complaint"
+    check "GGUF: $value prunes" grep -qE "^prune    $value: [0-9]+ of 16 image tokens" "$work/said"
+    [ "$value" = pool ] || check "GGUF: $value keeps what the packed folder keeps" cmp "$work/dump-file/kept.npy" "$work/dump-folder/kept.npy"
+    check "GGUF: $value gives the packed folder's logits" cmp "$work/dump-file/logits.npy" "$work/dump-folder/logits.npy"
+done
+for value in fastv:keep=0.5,layer=1 dart:keep=12,layer=1; do
+    "$PROGRAM" run samples/cat.jpg -p "What?" --model tests/golden/gguf/llama.gguf --mmproj tests/golden/gguf/llava-mmproj.gguf --prune $value --quiet >/dev/null 2>"$work/complaint"
+    check "GGUF: $value needs a second block" grep -q 'layer 1: the last block that runs is 0' "$work/complaint"
+done
+"$PROGRAM" run -p "What?" --model tests/golden/gguf/llama.gguf --prune random:keep=2 --quiet >/dev/null 2>"$work/complaint"
+check "GGUF without its tower has no image tokens" grep -q 'reads text only, and has no image tokens' "$work/complaint"
+
 # a sweep: a value that some images are too small for fails there, and nowhere else
 sweep() {
     "$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/sweep" --tier_list low --num_samples 3 --num_runs_per_sample 1 \
@@ -92,11 +112,25 @@ check "without pruning they do not" [ "$(grep -c kept_vision_tokens "$work/sweep
 rm "$work/sweep"/*keep-300.json
 "$PROGRAM" report "$work/sweep" >"$work/said" 2>/dev/null
 check "the report pairs with none and random" grep -qE 'prune=fastv:keep=0.25,layer=2 +[0-9.]+ +25.0 ' "$work/said"
+"$PROGRAM" report "$work/sweep" --output_dir "$work/report" >"$work/said" 2>/dev/null
+check "the page has the section, a mark for each pruned configuration and its table" [ "$(grep -c 'id="pruning"' "$work/report/report.html")$(grep -c '<th>.*prune=fastv:keep=0.25,layer=2</th>' "$work/report/report.html")" = 11 ]
+check "JSON has a row for each, with what is saved and lost" [ "$(sed -n '/"pruning": \[/,/^ *\]/p' "$work/report/e2_pareto_coupling.json" | grep -cE '"(method|kv_cache_bytes|prefill_speedup|accuracy_to_none_interval|accuracy_to_random_interval)":')" = 10 ]
+check "CSV has the same, empty where nothing is pruned" [ "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { print ($at["kept_vision_tokens"] != "") ($at["accuracy_to_random_low"] != "") }' "$work/report/report.csv" | sort | tr '\n' ' ')" = "00 10 11 " ]
 "$PROGRAM" best "$work/sweep" --budget_ms 100000 --require_better_than random >"$work/said" 2>"$work/complaint"
 check "best leaves out what random may equal" grep -q 'prune=none: the best' "$work/said"
 check "and says so" grep -q 'left out: .*fastv.*not shown to be better than random' "$work/complaint"
 "$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --tier_list low --num_samples 3 --plan --prune_list none random:keep=0.1 >"$work/said" 2>/dev/null
 check "a forecast with few tokens is shorter" [ "$(awk '/prune-none/ { none = $5 } /prune-random/ { few = $5 } END { gsub("~", "", none); gsub("~", "", few); print few + 0 < none + 0 }' "$work/said")" = 1 ]
+"$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --tier_list low --num_samples 3 --plan --prune_list none random:keep=300 >"$work/said" 2>/dev/null
+check "the forecast has kept tokens and the KV cache, and fails what an image cannot give" [ "$(awk '/prune-none/ { none = $NF; all = $(NF - 1); good = $(NF - 2) } /random-keep-300/ { few = $NF; kept = $(NF - 1); failing = $(NF - 2) } END { print (few + 0 < none + 0 && kept + 0 == 300 && all + 0 > 300 && failing == 1 && good == 0) }' "$work/said")" = 1 ]
+"$PROGRAM" fit "$work/sweep" -o "$work/model.json" --quiet >"$work/said" 2>/dev/null
+check "fit knows pruned rows" [ "$(grep -c '"rows_pruned": 6' "$work/model.json")" = 1 ]
+check "and does not warn that the files differ in what it knows" [ "$(grep -c 'differ in prune' "$work/said")" = 0 ]
+"$PROGRAM" predict "$work/model.json" 640x480 --tier low --prune fastv:keep=0.25,layer=2 --json >"$work/said" 2>/dev/null
+check "predict has what goes on" grep -q '"kept_vision_tokens": 72' "$work/said"
+check "and how many blocks see all" grep -q '"num_full_blocks": 2' "$work/said"
+"$PROGRAM" predict "$work/model.json" 640x480 --tier low --prune fastv:keep=9999 >"$work/said" 2>"$work/complaint"
+check "predict rejects what the request has no tokens for" grep -q -- '--prune: fastv: keep=9999, and the image has' "$work/complaint"
 check "a list with a bad value does not begin" [ "$("$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/no" --prune_list none foo 2>&1 | grep -c 'unknown method "foo"')" = 1 ]
 echo "test_prune.sh: $passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]

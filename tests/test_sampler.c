@@ -419,7 +419,7 @@ static void grid_golden(const char *entry, const char *first_knob, int is_core) 
     count /= 3;
     kept = without_repeats(rows, count);
     for (i = 0; i <= MOST; i++) index[i][0] = index[i][1] = index[i][2] = -77;
-    CHECK_INT(vp_sampler_grid(strategy, counts, 42, 0, index[0], kept, &needed, &duplicates), VP_OK);
+    CHECK_INT(vp_sampler_grid(strategy, counts, 3, 42, 0, index[0], kept, &needed, &duplicates), VP_OK);
     CHECK_INT(needed, kept);
     CHECK_INT(kept, configurations);
     CHECK_INT(duplicates, count - kept);
@@ -462,7 +462,7 @@ static void test_strategies(void) {
             size_t needed = 0, i, wanted = 0;
             int32_t a, b, c, last[3] = {-1, -1, -1};
             const int sparse = strategy == VP_GRID_CUSTOM_SPARSE, looks = strategy == VP_GRID_BOUNDARY ? 5 : 3;
-            CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, counts, 0, 0, index[0], 20 * 20 * 20, &needed, NULL), VP_OK);
+            CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, counts, 3, 0, 0, index[0], 20 * 20 * 20, &needed, NULL), VP_OK);
             for (a = 0; a < (sparse ? (n + 1) / 2 : 3); a++) for (b = 0; b < (sparse ? (n + 1) / 2 : looks); b++)
                 for (c = 0; c < (sparse ? (n + 1) / 2 : 3); c++) {
                 const int32_t x = sparse ? 2 * a : middle[a], y = sparse ? 2 * b : looks == 5 ? boundary[b] : middle[b], z = sparse ? 2 * c : middle[c];
@@ -480,30 +480,33 @@ static void test_strategies(void) {
     }
 }
 
-static int compare_rows(const void *a, const void *b) { return memcmp(a, b, 3 * sizeof(int32_t)); }
+static size_t row_bytes;
+static int compare_rows(const void *a, const void *b) { return memcmp(a, b, row_bytes); }
 
 /* What makes it a Latin hypercube: every value of every knob floor(points / n) or one more times, no point twice, nothing outside. */
-static void latin_design(const int32_t *counts, size_t points, uint32_t seed) {
-    static int32_t index[VP_GRID_LHS_POINTS_MAX + 1][3];
+static void latin_design_of(const int32_t *counts, int knobs, size_t points, uint32_t seed) {
+    static int32_t index[(VP_GRID_LHS_POINTS_MAX + 1) * VP_GRID_KNOBS_MAX];
+    const size_t width = (size_t)knobs;
     size_t needed = 0, duplicates = 99, i;
     int knob;
     memset(index, 0xb3, sizeof index);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, counts, seed, points, index[0], points, &needed, &duplicates), VP_OK);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, counts, knobs, seed, points, index, points, &needed, &duplicates), VP_OK);
     CHECK_INT(needed, points);
     CHECK_INT(duplicates, 0);
-    CHECK_INT((uint32_t)index[points][0], 0xb3b3b3b3u);
-    for (knob = 0; knob < 3; knob++) {
+    CHECK_INT((uint32_t)index[width * points], 0xb3b3b3b3u);
+    for (knob = 0; knob < knobs; knob++) {
         const size_t n = (size_t)counts[knob], least = points / n, most = (points + n - 1) / n;
         unsigned short *times = (unsigned short *)calloc(n, sizeof *times);
         int64_t last;
         for (i = 0; i < points; i++) {
-            const int inside = index[i][knob] >= 0 && index[i][knob] < counts[knob];
+            const int32_t place = index[width * i + (size_t)knob];
+            const int inside = place >= 0 && place < counts[knob];
             CHECK(inside);
-            if (inside) times[index[i][knob]]++;
+            if (inside) times[place]++;
         }
         for (i = 0; i < n; i++) {
-            check_note(times[i] >= least && times[i] <= most, __FILE__, __LINE__, "grid %d x %d x %d, %d points, seed %u: value %d of knob %d comes %d times",
-                       (int)counts[0], (int)counts[1], (int)counts[2], (int)points, (unsigned)seed, (int)i, knob, (int)times[i]);
+            check_note(times[i] >= least && times[i] <= most, __FILE__, __LINE__, "%d knobs, %d x %d .., %d points, seed %u: value %d of knob %d comes %d times",
+                       knobs, (int)counts[0], (int)counts[knobs > 1], (int)points, (unsigned)seed, (int)i, knob, (int)times[i]);
         }
         for (i = 0, last = -1; n > points && i < n; i++) { /* a list longer than points: taken at equal steps */
             if (!times[i]) continue;
@@ -512,8 +515,59 @@ static void latin_design(const int32_t *counts, size_t points, uint32_t seed) {
         }
         free(times);
     }
-    qsort(index, points, sizeof index[0], compare_rows);
-    for (i = 1; i < points; i++) CHECK(memcmp(index[i - 1], index[i], sizeof index[0]) != 0);
+    row_bytes = width * sizeof *index;
+    qsort(index, points, row_bytes, compare_rows);
+    for (i = 1; i < points; i++) CHECK(memcmp(index + width * (i - 1), index + width * i, row_bytes) != 0);
+}
+static void latin_design(const int32_t *counts, size_t points, uint32_t seed) { latin_design_of(counts, 3, points, seed); }
+
+/* A grid of any number of knobs: the product of what each list alone would give. */
+static void test_more_knobs(void) {
+    static const int32_t lists[VP_GRID_KNOBS_MAX] = {4, 6, 1, 5, 2, 1, 3, 1};
+    static int32_t index[4 * 6 * 5 * 2 * 3 * VP_GRID_KNOBS_MAX];
+    check_case("grids of one to eight knobs are products of their lists; the second one has boundary's five places");
+    for (int strategy = VP_GRID_FULL; strategy <= VP_GRID_CUSTOM_SPARSE; strategy++)
+        for (int32_t knobs = 1; knobs <= VP_GRID_KNOBS_MAX; knobs++) {
+            size_t needed = 0, total = 1, repeats = 0, all = 1, places[VP_GRID_KNOBS_MAX];
+            int32_t alone[VP_GRID_KNOBS_MAX][6];
+            for (int32_t k = 0; k < knobs; k++) {
+                const int32_t two[2] = {1, lists[k]}; /* as a first or as a second list */
+                int32_t pairs[6 * 2];
+                CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, k == 1 ? two : two + 1, k == 1 ? 2 : 1, 0, 0, pairs, 6, &places[k], NULL), VP_OK);
+                for (size_t i = 0; i < places[k] && i < 6; i++) alone[k][i] = k == 1 ? pairs[2 * i + 1] : pairs[i];
+                total *= places[k];
+                all *= strategy == VP_GRID_BOUNDARY && k == 1 ? 5 : 3;
+            }
+            CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, lists, knobs, 0, 0, index, 720,
+                                      &needed, &repeats), VP_OK);
+            CHECK_INT(needed, total);
+            CHECK_INT(repeats, strategy == VP_GRID_STRATIFIED || strategy == VP_GRID_BOUNDARY ? all - total : 0);
+            for (size_t row = 0; row < needed && row < total; row++) {
+                size_t rest = row;
+                for (int32_t k = knobs; k-- > 0; rest /= places[k]) CHECK_INT(index[row * (size_t)knobs + (size_t)k], alone[k][rest % places[k]]);
+            }
+        }
+    check_case("lhs: one, two, four and eight knobs, every point count, are balanced and without repeats");
+    for (int code = 0; code < 81; code++) {
+        const int32_t counts[VP_GRID_KNOBS_MAX] = {1 + code % 3, 1 + code / 3 % 3, 1 + code / 9 % 3, 1 + code / 27, 2, 1, 1, 2};
+        const size_t pair = (size_t)(counts[0] * counts[1]), four = pair * (size_t)(counts[2] * counts[3]);
+        for (size_t points = 1; points <= 4 * four; points++) {
+            if (points <= (size_t)counts[0]) latin_design_of(counts, 1, points, (uint32_t)code);
+            if (points <= pair) latin_design_of(counts, 2, points, (uint32_t)code);
+            if (points <= four) latin_design_of(counts, 4, points, (uint32_t)code);
+            if (points % 7 == 0) latin_design_of(counts, 8, points, (uint32_t)code);
+        }
+        if (code == 80) CHECK_INT(vp_sampler_lhs_points(counts, 8), 50);
+        if (code == 80) CHECK_INT(vp_sampler_lhs_points(counts, 4), 20);
+    }
+    check_case("grids have one to eight knobs");
+    for (int strategy = 0; strategy <= VP_GRID_STRATEGY_LAST_; strategy++) {
+        size_t needed = 77;
+        CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, lists, 0, 1, 1, index, 9, &needed, NULL), VP_ERR_RANGE);
+        CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, lists, VP_GRID_KNOBS_MAX + 1, 1, 1, index, 9, &needed, NULL), VP_ERR_RANGE);
+        CHECK_INT(needed, 77);
+    }
+    CHECK(!vp_sampler_lhs_points(lists, 0) && !vp_sampler_lhs_points(lists, -1) && !vp_sampler_lhs_points(lists, VP_GRID_KNOBS_MAX + 1));
 }
 
 static void test_latin(void) {
@@ -535,25 +589,25 @@ static void test_latin(void) {
         for (k = 0; k < 3; k++) total *= (uint64_t)(counts[k] = 1 + (int32_t)vp_random_below(&random, round % 3 ? 11 : 70));
         latin_design(counts, 1 + (size_t)vp_random_below(&random, (total < 300 ? total : 300) - 1), vp_random_u32(&random));
         if (total <= 300) latin_design(counts, (size_t)total, vp_random_u32(&random));
-        latin_design(counts, vp_sampler_lhs_points(counts), vp_random_u32(&random));
+        latin_design(counts, vp_sampler_lhs_points(counts, 3), vp_random_u32(&random));
     }
     counts[0] = 17, counts[1] = 4097, counts[2] = 100000;
     latin_design(counts, VP_GRID_LHS_POINTS_MAX, 1);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, most, 1, 4, other[0], 4, NULL, NULL), VP_OK);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, most, 3, 1, 4, other[0], 4, NULL, NULL), VP_OK);
     for (k = 0; k < 4; k++) CHECK(other[k][0] == 0 && other[k][1] >= 0 && other[k][2] >= 0 && other[k][2] < 4096);
     check_case("lhs: a seed is a design, the same everywhere");
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 42, 4, other[0], 4, NULL, NULL), VP_OK);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, 42, 4, other[0], 4, NULL, NULL), VP_OK);
     CHECK(memcmp(pinned, other, sizeof pinned) == 0);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 43, 4, other[0], 4, NULL, NULL), VP_OK);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, 43, 4, other[0], 4, NULL, NULL), VP_OK);
     CHECK(memcmp(pinned, other, sizeof pinned) != 0);
     check_case("lhs: every value has its chance, knobs are independent (seeds 0 to 3199)");
     for (round = 0; round < 3200; round++) { /* 8 points in 8 x 8 x 8: a value of one knob meets each of another's with a chance of 1 in 8 */
         int32_t index[9][3];
-        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, (uint32_t)round, 8, index[0], 8, NULL, NULL), VP_OK);
+        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, (uint32_t)round, 8, index[0], 8, NULL, NULL), VP_OK);
         for (k = 0; k < 8; k++) places[index[k][0]][index[k][round & 1 ? 1 : 2]]++;
-        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, (uint32_t)round, 4, other[0], 4, NULL, NULL), VP_OK);
+        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, (uint32_t)round, 4, other[0], 4, NULL, NULL), VP_OK);
         for (k = 0; k < 4; k++) taken[other[k][round % 3]]++;
-        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, cube, (uint32_t)round, 9, index[0], 9, NULL, NULL), VP_OK);
+        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, cube, 3, (uint32_t)round, 9, index[0], 9, NULL, NULL), VP_OK);
         for (k = 0, i = 0; k < 9; k++) i += index[k][0] == index[k][2];
         diagonal += i;
     }
@@ -582,34 +636,34 @@ static void test_grid_errors(void) {
     CHECK_INT(strategy, VP_GRID_LHS);
     check_case("grids refuse what cannot be");
     for (i = 0; i <= VP_GRID_STRATEGY_LAST_; i++) {
-        CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, none, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-        CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, negative, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+        CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, none, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+        CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, negative, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     }
-    CHECK_INT(vp_sampler_grid((vp_grid_strategy)7, small, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 1, 0, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 1, 25, index[0], 99, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, huge, 1, VP_GRID_LHS_POINTS_MAX + 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_FULL, huge, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
-    CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, huge, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid((vp_grid_strategy)7, small, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 3, 1, 0, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 3, 1, 25, index[0], 99, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, huge, 3, 1, VP_GRID_LHS_POINTS_MAX + 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_FULL, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     CHECK(needed == 77 && duplicates == 77 && index[0][0] == -5);
     check_case("grids: too little room says how much is needed and writes no point");
-    CHECK_INT(vp_sampler_grid(VP_GRID_FULL, small, 1, 0, index[0], 23, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(vp_sampler_grid(VP_GRID_FULL, small, 3, 1, 0, index[0], 23, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed == 24 && duplicates == 0);
-    CHECK_INT(vp_sampler_grid(VP_GRID_BOUNDARY, small, 1, 0, NULL, 24, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(vp_sampler_grid(VP_GRID_BOUNDARY, small, 3, 1, 0, NULL, 24, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed == 18 && duplicates == 27);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 1, 5, index[0], 4, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 3, 1, 5, index[0], 4, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed == 5 && duplicates == 0);
-    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, small, 1, 0, index[0], 0, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, small, 3, 1, 0, index[0], 0, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed + duplicates == 6 && needed > 0);
     CHECK(index[0][0] == -5);
-    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, one, 1, 0, NULL, 0, &needed, &duplicates), VP_OK); /* as in the reference: a small grid gives none */
+    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, one, 3, 1, 0, NULL, 0, &needed, &duplicates), VP_OK); /* as in the reference: a small grid gives none */
     CHECK(needed == 0 && duplicates == 0);
-    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, huge, 1, 0, NULL, 0, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, huge, 3, 1, 0, NULL, 0, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK_INT(needed, 50);
-    CHECK_INT(vp_sampler_lhs_points(none), 0);
-    CHECK_INT(vp_sampler_lhs_points(one), 1);
-    CHECK_INT(vp_sampler_lhs_points(small), 6);
-    CHECK_INT(vp_sampler_lhs_points(huge), VP_GRID_LHS_POINTS_MAX);
+    CHECK_INT(vp_sampler_lhs_points(none, 3), 0);
+    CHECK_INT(vp_sampler_lhs_points(one, 3), 1);
+    CHECK_INT(vp_sampler_lhs_points(small, 3), 6);
+    CHECK_INT(vp_sampler_lhs_points(huge, 3), VP_GRID_LHS_POINTS_MAX);
 }
 
 /* Every index below count in exactly one shard, shards differ by one at most. */
@@ -712,6 +766,7 @@ int main(void) {
     test_property();
     test_strategies();
     test_latin();
+    test_more_knobs();
     test_grid_errors();
     test_shard();
     return check_done("test_sampler");

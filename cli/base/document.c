@@ -176,24 +176,6 @@ static struct number_text number_sized(double value, double size) {
 }
 struct number_text number_short(double value) { return number_sized(value, fabs(value)); }
 struct number_text number_percent(double share) { return number_formatted("%.1f", 100 * share); }
-static double range_size(double low, double high) {
-    return isfinite(low) && isfinite(high) ? fmax(fabs(low), fabs(high)) : isfinite(low) ? fabs(low) : fabs(high);
-}
-struct number_text number_range(double scale, double low, double high) {
-    double size = range_size(low, high) * scale;
-    struct number_text text, low_text = number_sized(low * scale, size), high_text = number_sized(high * scale, size);
-    if (isfinite(low) || isfinite(high))
-        snprintf(text.text, sizeof text.text, "[%.28s, %.28s]", low_text.text, high_text.text);
-    else text.text[0] = 0;
-    return text;
-}
-struct number_text number_estimate(double scale, double value, double low, double high) {
-    double size = range_size(low, high) > fabs(value) ? range_size(low, high) : fabs(value);
-    struct number_text text, middle_text = number_sized(value * scale, size * scale),
-                             range = number_range(scale, low, high);
-    snprintf(text.text, sizeof text.text, "%.24s%s%.36s", middle_text.text, range.text[0] ? " " : "", range.text);
-    return text;
-}
 /* A number rounded to a multiple of 10^exponent. */
 static struct number_text number_rounded(double value, int exponent) {
     struct number_text text;
@@ -215,6 +197,29 @@ struct number_text number_measured(double value, double low, double high) {
     if (!is_range) return middle;
     snprintf(text.text, sizeof text.text, "%.20s [%.19s, %.19s]", middle.text, low_text.text, high_text.text);
     return text;
+}
+struct number_text number_value(double value, double low, double high) {
+    struct number_text text = number_measured(value, low, high);
+    text.text[strcspn(text.text, " ")] = 0;
+    return text;
+}
+struct number_text number_estimate(double scale, double value, double low, double high) {
+    return number_measured(scale * value, scale * low, scale * high);
+}
+struct number_text number_change(double scale, double value, double low, double high) {
+    struct number_text text, plain = number_estimate(scale, value, low, high);
+    size_t used = 0;
+    for (const char *byte = plain.text; *byte && used + 2 < sizeof text.text; byte++) {
+        const int is_first = byte == plain.text || byte[-1] == '[' || byte[-1] == ' ';
+        if (is_first && *byte >= '0' && *byte <= '9') text.text[used++] = '+';
+        text.text[used++] = *byte;
+    }
+    text.text[used] = 0;
+    return text;
+}
+struct number_text number_share(double share) {
+    return share > 1 ? number_formatted(share < 9.95 ? "%.2f times" : "%.0f times", share)
+                     : number_formatted("%.1f %%", 100 * share);
 }
 
 /* Truth: the whole text is one number, which a spreadsheet may read as what it is. */

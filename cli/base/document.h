@@ -53,15 +53,15 @@ struct number_text number_formatted(const char *format, double value); /* "-" wh
 struct number_text number_short(double value);                         /* about four significant digits */
 struct number_text number_percent(double share);                       /* one decimal, without the % */
 
-/* "[1.2, 3.4]", both with as many decimals as the larger one gets; empty when neither is finite. */
-struct number_text number_range(double scale, double low, double high);
-
-/* "2.3 [1.2, 3.4]"; every number is multiplied by `scale` first, as in number_range. */
-struct number_text number_estimate(double scale, double value, double low, double high);
-
 /* "2.3 [1.2, 3.4]", rounded to a power of ten below a twentieth of the range and a tenth of the value, so that noise
- * is not printed. Without a range three significant digits. */
+ * is not printed. Without a range three significant digits. Every interval that a person reads is rounded here. */
 struct number_text number_measured(double value, double low, double high);
+struct number_text number_value(double value, double low, double high); /* its first number */
+struct number_text number_estimate(double scale, double value, double low, double high); /* of the three times scale */
+struct number_text number_change(double scale, double value, double low, double high);   /* "+2.3 [-1.2, +3.4]" */
+
+/* A part of a whole: "83.0 %". A ratio above 1 is a factor: "1.23 times". */
+struct number_text number_share(double share);
 
 /* A CSV field, in quotes where it needs them. Control characters become '?'. A text that a spreadsheet would run as a
  * formula (= + - @ first, and no number) gets an apostrophe in front. */

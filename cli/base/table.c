@@ -51,9 +51,9 @@ static void add_text(struct text_list *cells, const struct table_column *column,
     else if (column->as) text_list_add(cells, "%s", column->as(value).text);
     else if (column->format) text_list_add(cells, "%s", number_formatted(column->format, value).text);
     else if (cell->type == MEMBER_INT) text_list_add(cells, "%lld", (long long)cell->whole);
-    else if (column->is_measured)
+    else if (column->is_measured || column->type == CELL_INTERVAL)
         text_list_add(cells, "%s", number_measured(value, scale * cell->low, scale * cell->high).text);
-    else text_list_add(cells, "%s", number_estimate(scale, cell->real, cell->low, cell->high).text);
+    else text_list_add(cells, "%s", number_short(value).text);
 }
 size_t table_texts(struct text_list *cells, const struct table *table) {
     size_t shown = 0;

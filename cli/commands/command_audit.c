@@ -14,6 +14,7 @@
 #include "server/checks/audit.h"
 #include "server/checks/corners.h"
 #include "server/checks/scene.h"
+#include "server/checks/token_cost.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
 #include "tile/family.h"
@@ -43,6 +44,9 @@ static const struct option_spec AUDIT_OPTIONS[] = {
     {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL, "how many sizes, at the corners of the rule"},
     {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "no image has more pixels"},
     {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead", .excludes = "images image_pixels"},
+    {"pruning_rounds", COUNT, "N", NULL, 2, 1000, NULL,
+     "time the smallest and the largest image and texts of as many tokens, N times in turns: an image token that adds "
+     "less time than a text token hints at a server that prunes"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -76,6 +80,7 @@ struct audit {
     enum measure by;
     struct audit_verdict verdict;
     struct text_list words, notes, refusals;
+    struct token_cost cost; /* rounds 0: not measured */
 };
 
 /* ---- sizes and rules */
@@ -166,24 +171,27 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
     if ((code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
                               &audit->endpoint)) != 0)
         return code;
-    return endpoint_needs_model(&audit->endpoint);
+    return endpoint_choose_model(&audit->endpoint);
 }
 
 /* ---- requests */
-/* Asks about a picture, or about none. Returns 0, or an exit code with a reason; *status is HTTP's. */
-static int ask_usage(struct audit *audit, const struct picture *picture, int with_knobs, vp_chat_usage *usage,
-                     int *status, char *reason, size_t capacity) {
+struct request { const struct picture *picture; const char *text; int with_knobs; }; /* picture NULL: text only */
+/* ms: from the last byte sent to the end of the answer, which is one token */
+struct answer { vp_chat_usage usage; int status; double ms; };
+/* Asks for one token. Returns 0, or an exit code with a reason; answer->status is HTTP's. */
+static int ask_usage(struct audit *audit, const struct request *request, struct answer *answer, char *reason,
+                     size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     struct question question;
     vp_exchange exchange;
     int code = 0;
     memset(&question, 0, sizeof question);
-    question.picture = picture;
-    question.text = QUESTION;
+    question.picture = request->picture;
+    question.text = request->text;
     question.max_tokens = 1;
     question.no_stream = 1;
     question.knobs = audit->setting;
-    question.knob_count = with_knobs ? audit->knobs.count : 0;
+    question.knob_count = request->with_knobs ? audit->knobs.count : 0;
     const vp_result result = ask_begin(&audit->endpoint, &question, &exchange, &error);
     if (result != VP_OK) {
         char line[LINE_BYTES];
@@ -191,8 +199,9 @@ static int ask_usage(struct audit *audit, const struct picture *picture, int wit
         snprintf(reason, capacity, "--request_knob: %.700s", line);
         code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
     } else code = endpoint_try(&audit->endpoint, &exchange, reason, capacity);
-    *usage = exchange.reply.usage;
-    *status = exchange.http_status;
+    answer->usage = exchange.reply.usage;
+    answer->status = exchange.http_status;
+    answer->ms = (double)(exchange.end_ns - exchange.uploaded_ns) / 1e6;
     ask_free(&exchange);
     return code;
 }
@@ -206,20 +215,21 @@ static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     const uint64_t number = ask_mark();
     char reason[LINE_BYTES];
     struct picture picture;
-    int status = 0, code;
+    struct answer answer;
+    int code;
     memset(&picture, 0, sizeof picture);
     scene_draw(asked->corner.width_px, asked->corner.height_px, number, &picture);
-    code = ask_usage(audit, &picture, with_knobs, with_knobs ? &asked->usage : &asked->usage_without, &status, reason,
-                     sizeof reason);
+    code = ask_usage(audit, &(struct request){&picture, QUESTION, with_knobs}, &answer, reason, sizeof reason);
+    if (with_knobs) asked->usage = answer.usage; else asked->usage_without = answer.usage;
     picture_free(&picture);
     if (!code) {
         if (with_knobs) asked->is_counted = 1; else asked->is_counted_without = 1;
-    } else if (is_refusal(code, status) && with_knobs) {
+    } else if (is_refusal(code, answer.status) && with_knobs) {
         asked->refusal = copy_text(reason, strlen(reason));
         text_list_add(&audit->refusals, "%dx%d: %s", asked->corner.width_px, asked->corner.height_px, reason);
         audit->refused++;
         code = 0;
-    } else if (is_refusal(code, status)) code = 0; /* its counts without the knobs stay unknown */
+    } else if (is_refusal(code, answer.status)) code = 0; /* its counts without the knobs stay unknown */
     else if (code != EXIT_INTERRUPTED) complain(code, "%s", reason);
     return code;
 }
@@ -245,16 +255,16 @@ static int measure_without(struct audit *audit) {
 /* Asks for the text alone, then about each size. After Ctrl-C what was counted stays. Returns 0 or an exit code. */
 static int audit_measure(struct audit *audit) {
     char reason[LINE_BYTES];
-    vp_chat_usage usage;
-    int status = 0, code;
+    struct answer answer;
+    int code;
     end_in_order();
     show_progress("text alone");
-    code = ask_usage(audit, NULL, 0, &usage, &status, reason, sizeof reason);
+    code = ask_usage(audit, &(struct request){NULL, QUESTION, 0}, &answer, reason, sizeof reason);
     if (code) {
         close_progress();
         return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
     }
-    audit->text_tokens = usage.prompt_tokens;
+    audit->text_tokens = answer.usage.prompt_tokens;
     for (; audit->done < audit->count && !code && !interrupted; audit->done += !code) {
         struct asked *asked = &audit->asked[audit->done];
         show_progress("image %zu of %zu: %dx%d", audit->done + 1, audit->count, asked->corner.width_px,
@@ -319,6 +329,61 @@ static int audit_decide(struct audit *audit) {
     if (audit->refused) return complain(EXIT_DEVICE, "the server refused every image: %s", audit->refusals.items[0]);
     return complain(EXIT_INPUT, "%s: its answers have no usage with prompt_tokens: nothing can be compared",
                     audit->endpoint.url);
+}
+
+/* ---- what image tokens cost next to tokens of text */
+/* The counted size with the fewest tokens, or the most. */
+static const struct asked *extreme_size(const struct audit *audit, int most) {
+    const struct asked *found = NULL;
+    int64_t tokens = 0;
+    for (size_t i = 0; i < audit->done; i++) {
+        const int64_t measured = audit->asked[i].is_counted ? audit->sizes[audit->size_of[i]].measured : -1;
+        if (measured < 0 || (found && (most ? measured <= tokens : measured >= tokens))) continue;
+        found = &audit->asked[i];
+        tokens = measured;
+    }
+    return found;
+}
+/* Sends the requests of a round. Returns 0 or an exit code after a complaint. */
+static int time_round(struct audit *audit, const struct asked *const sizes[2], struct cost_round *round) {
+    for (int which = 0; which < COST_REQUESTS; which++) {
+        const int is_image = which == COST_SMALL_IMAGE || which == COST_LARGE_IMAGE;
+        const struct asked *size = sizes[which >= COST_LARGE_IMAGE];
+        const uint64_t number = ask_mark();
+        char *text = token_cost_text(is_image ? 0 : audit->sizes[audit->size_of[size - audit->asked]].measured, number),
+             reason[LINE_BYTES];
+        struct picture picture;
+        struct answer answer;
+        int code;
+        memset(&picture, 0, sizeof picture);
+        if (is_image) scene_draw(size->corner.width_px, size->corner.height_px, number, &picture);
+        code = ask_usage(audit, &(struct request){is_image ? &picture : NULL, text, 1}, &answer, reason, sizeof reason);
+        picture_free(&picture);
+        free(text);
+        if (code) return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
+        round->ms[which] = answer.ms;
+        round->tokens[which] = answer.usage.prompt_tokens;
+        if (interrupted) return EXIT_INTERRUPTED;
+    }
+    return 0;
+}
+/* Finds what a token costs; the first round warms up and is not counted. Returns 0 or an exit code. */
+static int audit_time(const struct options *options, struct audit *audit) {
+    const size_t count = (size_t)number_of(options, "pruning_rounds");
+    const struct asked *const sizes[2] = {extreme_size(audit, 0), extreme_size(audit, 1)};
+    struct cost_round *rounds = resize(NULL, count + 1, sizeof *rounds);
+    int code = 0;
+    for (size_t i = 0; i <= count && !code; i++) {
+        show_progress("tokens of images and of text: %zu of %zu", i, count);
+        code = time_round(audit, sizes, &rounds[i ? i - 1 : 0]);
+    }
+    close_progress();
+    if (!code && token_cost_find(rounds, count, &audit->cost)) token_cost_words(&audit->cost, &audit->notes);
+    else if (!code)
+        text_list_add(&audit->notes, "no hint at pruning: the server must count the prompt's tokens, and the sizes "
+                                     "must differ by at least %d of them", COST_TOKENS_LEAST);
+    free(rounds);
+    return code;
 }
 
 /* ---- as text */
@@ -453,6 +518,15 @@ static void put_rule(vp_json_writer *writer, const struct audit_rule *rule) {
     }
     vp_json_end_object(writer);
 }
+/* What a token costs, or null. */
+static void put_cost(vp_json_writer *writer, const struct token_cost *cost) {
+    if (cost->rounds)
+        PUT(writer, KEY_OBJECT("token_cost"), KEY_BOOL("hint_at_pruning", cost->is_hint), KEY("rounds", cost->rounds),
+            KEY_ESTIMATE("image_token_ms", "image_token_interval", cost->image),
+            KEY_ESTIMATE("text_token_ms", "text_token_interval", cost->text),
+            KEY_ESTIMATE("difference_ms", "difference_interval", cost->difference), END_OBJECT);
+    else put_null(writer, "token_cost");
+}
 static void print_audit_json(const struct options *options, const struct audit *audit) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
@@ -466,7 +540,9 @@ static void print_audit_json(const struct options *options, const struct audit *
         KEY_KNOWN("text_tokens", audit->text_tokens >= 0, audit->text_tokens), KEY("sizes_planned", audit->count),
         KEY("sizes_refused", audit->refused), KEY_ARRAY("sizes"));
     for (size_t i = 0; i < audit->done; i++) put_asked(&writer, audit, i);
-    PUT(&writer, END_ARRAY, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
+    PUT(&writer, END_ARRAY);
+    if (is_given(options, "pruning_rounds")) put_cost(&writer, &audit->cost);
+    PUT(&writer, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
         KEY_OBJECT("provenance"));
     put_provenance(&writer, options, NULL);
     PUT(&writer, KEY("client", vp_server_library(audit->endpoint.server)), END_OBJECT);
@@ -498,10 +574,15 @@ static int run_command(const struct options *options) {
         stopped = audit_measure(&audit);
         /* a stop hides no count; without one its own code and words are enough */
         code = stopped && audit.done == audit.refused ? stopped : audit_decide(&audit);
+        if (!code && !stopped && is_given(options, "pruning_rounds"))
+            stopped = audit_time(options, &audit); /* the verdict is printed all the same */
         if (!code) {
             if (is_given(options, "json")) print_audit_json(options, &audit); else code = print_audit(&audit);
             if (!code) code = stopped ? stopped : audit.verdict.is_equal && !audit.refused ? 0 : EXIT_WORK;
         }
+        if (interrupted)
+            print_note("vlmprof: interrupted: %zu of %zu sizes were counted, and nothing is kept; run the same command "
+                       "again for all of them\n", audit.done, audit.count);
     }
     audit_free(&audit);
     return code;

@@ -257,16 +257,15 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
 /* Leaves out the pruned configurations that are not shown to be more accurate than random tokens: from here on no
  * budget holds them. */
 static void require_better_than_random(const struct results *results, struct tradeoff *tradeoff) {
-    struct pruned_row *rows;
-    const size_t count = pruned_rows(tradeoff, results, &rows);
+    const struct pruned_rows rows = pruned_rows_make(tradeoff, results);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         char name[80];
-        if (is_better_than_random(rows, count, i)) continue;
+        if (is_better_than_random(&rows, i)) continue;
         tradeoff->at_latency[i] = DBL_MAX;
         print_note("vlmprof: left out: %s: not shown to be better than random tokens of the same number\n",
                    setting_text(&results->files[tradeoff->group->paired[i]], name));
     }
-    free(rows);
+    free(rows.items);
 }
 /* No configuration holds the budget: says which one comes closest. Returns the exit code. */
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,

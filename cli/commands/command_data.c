@@ -66,7 +66,7 @@ static int print_sample(const struct table *table, const struct row *row, size_t
     vp_json_begin_object(&writer);
     put_text(&writer, "file", table->name);
     put_int(&writer, "row", (int64_t)index);
-    if (table->format == DATA_PARQUET && !table->task && !example->reason[0]) {
+    if ((table->parquet || table->arrow) && !table->task && !example->reason[0]) {
         put_columns(&writer, row);
         put_text(&writer, "metric", example->metric);
     } else example_put(&writer, example);
@@ -209,12 +209,11 @@ static void show_sample(const struct example *example, size_t index) {
     for (size_t i = 0; i < example->answers.count && i < 3; i++) print_short("reference", example->answers.items[i]);
 }
 static void print_columns(const struct table *table) {
-    size_t count = table->parquet ? parquet_column_count(table->parquet) : table->tsv.cells.names.count;
+    const size_t count = table_column_count(table);
     if (!count) return;
     print_plain("  columns   ");
     for (size_t i = 0; i < count && i < 40; i++)
-        print_plain("%s%s", i ? ", " : "",
-                    table->parquet ? parquet_column_name(table->parquet, i) : table->tsv.cells.names.items[i]);
+        print_plain("%s%s", i ? ", " : "", table_column_name(table, i));
     print_plain("%s\n", count > 40 ? ", .." : "");
 }
 static void print_tally(const struct table *table, const struct file_tally *tally) {
@@ -297,22 +296,16 @@ static int find_files(const struct options *options, struct text_list *paths) {
     for (size_t i = 0; i < options->operand_count && !code; i++) {
         const char *path = options->operands[i];
         size_t before = paths->count;
-        int has_arrow = 0;
         if (!is_folder(path)) {
             text_list_copy(paths, path);
             continue;
         }
-        code = table_files(path, paths, &has_arrow);
+        code = table_files(path, paths);
         if (code || paths->count > before) continue;
-        code = has_arrow ? complain(EXIT_INPUT,
-                                    "%s: Arrow files, as datasets.save_to_disk writes them. python3 -c \"import "
-                                    "datasets,sys; datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" %s "
-                                    "OUT.parquet makes a Parquet file of them",
-                                    path, path)
-                         : complain(EXIT_INPUT,
-                                    "%s: this folder has no .parquet file; a folder of pictures needs no "
-                                    "check: vlmprof sweep --data %s -p TEXT",
-                                    path, path);
+        code = complain(EXIT_INPUT,
+                        "%s: this folder has no .parquet or .arrow file; a folder of pictures needs no check: vlmprof "
+                        "sweep --data %s -p TEXT",
+                        path, path);
     }
     return code;
 }

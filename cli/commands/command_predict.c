@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/predict_server.h"
+#include "measure/prune.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "results/result_read.h"
@@ -51,6 +52,8 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "decoder blocks that run (default: the data's median)"},
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
      "of a model that was fitted to several weights (default: the data's median)"},
+    {"prune", TEXT, "VALUE", NULL, 0, 0, NULL,
+     "image tokens left out: METHOD[:KEY=VALUE,..], as run has it; the first blocks are taken to run"},
     OPTION_GROUP("checks"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "does a request hold this many ms, and how likely",
      .excludes = "recalibrate"},
@@ -135,8 +138,8 @@ static int can_predict_request(const struct estimator *estimator, const vp_laten
     if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
     return 1;
 }
-/* Warns of requests outside of the model's data, once for each knob; of stages that the model lacks; of predictions
- * below 0 ms. */
+/* Warns of requests outside of the model's data, once for each knob; of stages that the model lacks; of pruning that
+ * the data has none of; of predictions below 0 ms. */
 static void warn_of_ranges(const struct estimator *estimator, const vp_latency_request *requests,
                            const struct prediction *predictions, size_t count, struct text_list *warnings) {
     if (!estimator->says_location)
@@ -146,6 +149,12 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
         /* only the features of VP_LATENCY_SEED use these knobs */
         if ((k == FEATURE_TEXT || k == FEATURE_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
         range_warn(&ENGINE_FORM, k, &estimator->ranges[k], requests, count, warnings);
+    }
+    for (size_t i = 0; i < count && !estimator->knows_pruning; i++) {
+        if (!requests[i].dropped_tokens) continue;
+        text_list_add(warnings, "no row of the model's data was pruned: prefill and decode are predicted for the "
+                                "shorter sequence, and what choosing the tokens costs is not in it");
+        break;
     }
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         size_t negative = 0;
@@ -160,14 +169,17 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
 }
 static void write_prediction(struct document *document, const vp_latency_request *request, const char *size,
                              const struct prediction *prediction, double budget) {
-    char experts[48] = "", weights[32] = "";
+    char experts[48] = "", weights[32] = "", pruned[80] = "";
     if (request->weight_bits)
         snprintf(weights, sizeof weights, ", weights of %d bits", request->weight_bits);
+    if (request->dropped_tokens)
+        snprintf(pruned, sizeof pruned, ", of which %d go on and %.4g blocks see all",
+                 request->vision_tokens - request->dropped_tokens, request->full_blocks);
     if (request->expert_count)
         snprintf(experts, sizeof experts, "top_k %d of %d, ", request->top_k, request->expert_count);
     document_text(document, BLOCK_HEADING,
-                  "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, %s%d blocks, %d output tokens%s",
-                  size, size[0] ? ": " : "", request->views, request->vision_tokens, request->text_tokens,
+                  "%s%s%d views, %d vision tokens%s, %d text tokens, sequence %d, %s%d blocks, %d output tokens%s",
+                  size, size[0] ? ": " : "", request->views, request->vision_tokens, pruned, request->text_tokens,
                   request->sequence, experts, request->active_blocks, request->output_tokens, weights);
     prediction_describe(document, &ENGINE_FORM, prediction, budget);
 }
@@ -176,6 +188,9 @@ static void put_prediction(vp_json_writer *writer, const vp_latency_request *req
     PUT(writer, KEY_OBJECT(NULL), KEY("size", size[0] ? size : NULL));
     for (int k = 0; k < (request->weight_bits ? ESTIMATE_KNOB_COUNT : FEATURE_WEIGHT_BITS); k++)
         PUT(writer, KEY(ESTIMATE_KNOBS[k].name, knob_at(request, k)));
+    if (request->dropped_tokens)
+        PUT(writer, KEY("kept_vision_tokens", request->vision_tokens - request->dropped_tokens),
+            KEY("num_full_blocks", request->full_blocks));
     prediction_put(writer, &ENGINE_FORM, prediction, budget);
     PUT(writer, END_OBJECT);
 }
@@ -263,6 +278,22 @@ static int predict_counts(const struct options *options, vp_latency_request *req
                         request->vision_tokens, request->sequence);
     return 0;
 }
+/* --prune: what does not go on. Returns 0 or an exit code. */
+static int predict_pruned(const char *value, vp_latency_request *request) {
+    const struct prune_counts counts = {request->views, request->vision_tokens, request->sequence,
+                                        request->active_blocks};
+    struct prune_setting setting;
+    vp_pruned pruned;
+    char reason[LINE_BYTES];
+    if (!prune_read(value, &setting, reason, sizeof reason)
+        || !prune_forecast(&setting, &counts, &pruned, reason, sizeof reason))
+        return complain(EXIT_USAGE, "--prune: %s", reason);
+    request->dropped_tokens = pruned.image_tokens - pruned.kept_tokens;
+    if (request->dropped_tokens)
+        request->full_blocks = request->active_blocks * (pruned.mean_image_tokens - pruned.kept_tokens)
+                               / request->dropped_tokens;
+    return 0;
+}
 /* Predicts all requests of the command line and prints them. Returns 0 or an exit code. */
 static int predict_requests(const struct options *options, const struct estimator *estimator) {
     const int has_sizes = options->operand_count > 1;
@@ -295,6 +326,7 @@ static int predict_requests(const struct options *options, const struct estimato
         if (!code)
             code = has_sizes ? predict_size(options, &tiles, options->operands[i + 1], request, asked.sizes[i])
                              : predict_counts(options, request);
+        if (!code && is_given(options, "prune")) code = predict_pruned(text_of(options, "prune"), request);
         if (!code && !can_predict_request(estimator, request, &asked.predictions[i]))
             code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
     }

@@ -128,12 +128,9 @@ struct run_state {
 static int run_choose_blocks(const struct options *options, struct request *request) {
     const int32_t all = request->model.config.block_count;
     const struct option_value *list = opt(options, "active_blocks");
-    int32_t *blocks = resize(NULL, (size_t)all, sizeof *blocks), count = 0;
-    int code = 0;
-    if (!list->given) {
-        count = is_given(options, "num_active_blocks") ? (int32_t)number_of(options, "num_active_blocks") : all;
-        code = model_choose_blocks(options, &request->model, count, blocks);
-    }
+    int32_t *blocks = resize(NULL, (size_t)all, sizeof *blocks);
+    int32_t count = list->given ? 0 : (int32_t)knob_number(&request->knobs, KNOB_BLOCKS);
+    int code = list->given ? 0 : model_choose_blocks(options, &request->model, count, blocks);
     for (int32_t block = 0; block < all && list->given; block++)
         for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == block) blocks[count++] = block;
     for (size_t i = 0; i < list->count && list->given && !code; i++)
@@ -147,26 +144,26 @@ static int run_choose_blocks(const struct options *options, struct request *requ
 /* Sets the knobs of the request. Returns 0 or an exit code. */
 static int run_choose_knobs(const struct options *options, struct request *request) {
     const vp_model_config *config = &request->model.config;
-    int64_t top_k = is_given(options, "top_k") ? number_of(options, "top_k") : config->top_k;
     int code;
+    for (int knob = 0; knob < KNOB_EACH_END; knob++) {
+        const char *option = KNOBS[knob].option;
+        if (KNOBS[knob].of == KNOB_OF_IMAGES) continue; /* run_check_knobs and the tiling's options */
+        if (!is_given(options, option)) knob_set_of_model(&request->knobs, knob, config);
+        else if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&request->knobs, knob, number_of(options, option));
+        else knob_set_text(&request->knobs, knob, text_of(options, option));
+    }
     if (!config->expert_count && is_given(options, "top_k"))
         return complain(EXIT_USAGE, "--top_k: %s has no experts to choose from",
                         vp_architecture_name(config->architecture));
-    if (top_k > config->expert_count)
-        return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts", (long long)top_k, config->expert_count);
+    if (knob_number(&request->knobs, KNOB_TOP_K) > config->expert_count)
+        return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts",
+                        (long long)knob_number(&request->knobs, KNOB_TOP_K), config->expert_count);
     if (is_given(options, "active_blocks")
         && (is_given(options, "num_active_blocks") || is_given(options, "importance_scores_file")))
         return complain(EXIT_USAGE,
                         "--active_blocks names the blocks; leave --num_active_blocks and --importance_scores_file out");
-    knob_set_number(&request->knobs, KNOB_TOP_K, top_k);
     if (request->tiles.tier) knob_set_text(&request->knobs, KNOB_TIER, request->tiles.tier->name);
     if ((code = run_choose_blocks(options, request)) != 0) return code;
-    for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) {
-        const char *option = KNOBS[knob].option;
-        if (!is_given(options, option)) continue;
-        if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&request->knobs, knob, number_of(options, option));
-        else knob_set_text(&request->knobs, knob, text_of(options, option));
-    }
     return is_given(options, "prune") ? prune_check("prune", &opt(options, "prune")->text, 1) : 0;
 }
 
@@ -512,15 +509,13 @@ static int run_command(const struct options *options) {
     if (!code && shows) print_prompt(&state.request);
     else if (!code && !profiles && state.timed.count)
         (is_given(options, "json") ? print_run_json : print_run)(options, &state);
-    if (!code && interrupted) code = EXIT_INTERRUPTED;
+    if (!code && interrupted) {
+        if (!profiles) runs_print_interrupted(&state.timed);
+        code = EXIT_INTERRUPTED;
+    }
     runs_close(&state.timed);
     request_close(&state.request);
-    free(state.dump.image_features);
-    free(state.dump.deepstack_features);
-    free(state.dump.block_last);
-    free(state.dump.logits);
-    free(state.dump.kept);
-    free(state.dump.kept_features);
+    dump_free(&state.dump);
     return code;
 }
 

@@ -15,7 +15,7 @@
 
 static const char SERVER_ONLY[] = "family image_bytes rate";
 static const char ENGINE_ONLY[] =
-    "views preprocess tier crops top_k num_active_blocks weights data recalibrate measurements seed output";
+    "views preprocess tier crops top_k num_active_blocks weights prune data recalibrate measurements seed output";
 int predict_server_check(const struct options *options, int is_server) {
     for (size_t i = 0; i < options->command->option_count; i++) {
         const char *name = options->command->options[i].name;

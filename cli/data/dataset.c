@@ -651,19 +651,13 @@ static int read_image_size(struct dataset *dataset, const char *path, struct ent
  * plain lines of our own. */
 static vp_result open_table(struct dataset *dataset, vp_error *error) {
     struct text_list files = {NULL, 0};
-    int has_arrow = 0, has_files, is_pair = 0;
+    int has_files, is_pair = 0;
     struct source source;
     vp_result result;
     if (is_folder(dataset->path)) {
-        table_files(dataset->path, &files, &has_arrow);
+        table_files(dataset->path, &files);
         has_files = files.count > 0;
         text_list_free(&files);
-        if (!has_files && has_arrow)
-            return vp_failf(
-                error, VP_ERR_UNSUPPORTED, -1, dataset->path,
-                "holds Arrow files of datasets.save_to_disk; python3 "
-                "-c \"import datasets,sys; datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" FOLDER "
-                "OUT.parquet makes a Parquet file of them");
         if (!has_files) return VP_OK;
     } else {
         if (vp_path_kind(dataset->path) != VP_PATH_FILE) return VP_OK;
@@ -923,7 +917,7 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
 /* The length of answers that lmms-eval allows in this set; 0: not known. */
 static int32_t task_tokens(const struct dataset *dataset) {
     const struct table *table = dataset->kind == KIND_TABLE ? dataset->table->tables : NULL;
-    return table && table->task && table->origin != ORIGIN_NONE ? table->task->new_tokens : 0;
+    return table ? table_new_tokens(table) : 0;
 }
 static void warn_without_images(const struct model *model, const struct dataset *dataset) {
     for (size_t i = 0; i < dataset->count; i++) if (dataset->samples[i].has_image) return;

@@ -113,12 +113,23 @@ static void plan_configuration(const struct model *model, struct plan *plan, str
     name_configuration(plan, configuration, count ? (int)(crops / count) : 0);
 }
 
-/* Complains about a word of a knob's list that is none of its choices. Returns 0 or EXIT_USAGE. */
-static int check_words(const struct options *options, int knob) {
-    const struct option_value *list = opt(options, KNOBS[knob].list);
-    for (size_t i = 0; i < list->count && list->given; i++)
-        if (!has_word(KNOBS[knob].choices, list->items[i]))
-            return complain_word(KNOBS[knob].list, "value", list->items[i], KNOBS[knob].choices);
+/* The list of a knob's values; NULL: none is given. */
+static const struct option_value *list_of(const struct options *options, int knob) {
+    return KNOBS[knob].list && is_given(options, KNOBS[knob].list) ? opt(options, KNOBS[knob].list) : NULL;
+}
+/* The number of values of a knob's list; 1 without a list: as the model has it. */
+static int32_t list_count(const struct options *options, int knob) {
+    const struct option_value *list = list_of(options, knob);
+    return list ? (int32_t)list->count : 1;
+}
+/* Complains about words of the lists that are none of their choices. Returns 0 or EXIT_USAGE. */
+static int check_words(const struct options *options) {
+    for (int knob = 0; knob < KNOB_EACH_END; knob++) {
+        const struct option_value *list = KNOBS[knob].choices ? list_of(options, knob) : NULL;
+        for (size_t i = 0; list && i < list->count; i++)
+            if (!has_word(KNOBS[knob].choices, list->items[i]))
+                return complain_word(KNOBS[knob].list, "value", list->items[i], KNOBS[knob].choices);
+    }
     return 0;
 }
 static int check_lists(const struct options *options, const struct model *model) {
@@ -128,7 +139,7 @@ static int check_lists(const struct options *options, const struct model *model)
     /* by a family's rule any number can be aimed at */
     const int is_tiled = !model || model->rules->is_tiled;
     const int32_t least = !model && is_given(options, "family") ? 1 : 2 * vp_geometry_tokens_per_crop(&geometry);
-    if (check_words(options, KNOB_TIER)) return EXIT_USAGE;
+    if (check_words(options)) return EXIT_USAGE;
     for (size_t i = 0; i < tokens->count && is_tiled; i++) if (tokens->numbers[i] < least)
             return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already",
                             tokens->items[i], least);
@@ -152,9 +163,14 @@ static int check_lists(const struct options *options, const struct model *model)
 struct grid {
     const struct options *options; const struct model *model; struct plan *plan; /* model NULL: of servers */
     char *image_knob; int32_t *image_values; size_t image_count; /* of --image_knob */
-    int32_t counts[3], *index; size_t count; /* values of image size, top_k (or variants) and blocks; the points */
-    size_t each;                             /* configurations of a point */
+    /* its dimensions: the size of images, then knobs of the engine, of which a server has its variants in the place of
+     * the first */
+    int knobs[VP_GRID_KNOBS_MAX]; int32_t counts[VP_GRID_KNOBS_MAX], width;
+    int32_t *index; size_t count; /* the points: places in the lists, [count, width] */
+    size_t each;                  /* configurations of a point */
 };
+enum { GRID_SIZE = 0, GRID_VARIANT = 1 };
+_Static_assert(KNOB_EACH - KNOB_IMAGE <= VP_GRID_KNOBS_MAX, "more knobs of a grid than vp_sampler_grid takes");
 /* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
 static int check_sizes(struct grid *grid) {
     const struct option_value *tokens = opt(grid->options, "vision_tokens_list");
@@ -169,61 +185,52 @@ static int check_sizes(struct grid *grid) {
     }
     return code;
 }
-/* The number of values of a knob's list; 1 without a list: as the model has it. */
-static size_t list_count(const struct options *options, int knob) {
-    return KNOBS[knob].list && is_given(options, KNOBS[knob].list) ? opt(options, KNOBS[knob].list)->count : 1;
-}
 /* Sets a knob to a value of its list. Returns 0 without a list. */
 static int set_listed(const struct options *options, int knob, size_t at, struct knob_values *values) {
-    const struct option_value *list = opt(options, KNOBS[knob].list);
-    if (!list->given) return 0;
+    const struct option_value *list = list_of(options, knob);
+    if (!list) return 0;
     if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(values, knob, list->numbers[at]);
     else knob_set_text(values, knob, list->items[at]);
     return 1;
 }
-/* Reads --weights or --weights_list, and the lists of the other knobs that each point is measured with. Returns 0 or an
- * exit code. */
+/* Reads --weights or --weights_list, and how many values the other knobs have that each point is measured with. Returns
+ * 0 or an exit code. */
 static int read_each(struct grid *grid) {
-    const struct option_value *list = opt(grid->options, "weights_list");
+    const struct option_value *list = list_of(grid->options, KNOB_WEIGHTS);
+    const struct option_value *values = list_of(grid->options, KNOB_PRUNE);
     struct plan *plan = grid->plan;
-    grid->each = 1;
-    for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) {
-        if (KNOBS[knob].choices && KNOBS[knob].list && check_words(grid->options, knob)) return EXIT_USAGE;
-        grid->each *= list_count(grid->options, knob);
-    }
-    if (list->given) plan->named |= 1u << KNOB_WEIGHTS;
-    if (is_given(grid->options, "prune_list")) {
-        const struct option_value *values = opt(grid->options, "prune_list");
+    for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) grid->each *= (size_t)list_count(grid->options, knob);
+    if (values) {
         if (model_is_blind(grid->model))
             return complain(EXIT_USAGE, "--prune_list: %s reads text only, and has no image tokens",
                             vp_architecture_name(grid->model->config.architecture));
         if (prune_check("prune_list", (const char *const *)values->items, values->count)) return EXIT_USAGE;
-        plan->named |= 1u << KNOB_PRUNE;
     }
-    plan->weights_count = list_count(grid->options, KNOB_WEIGHTS);
+    plan->weights_count = (size_t)list_count(grid->options, KNOB_WEIGHTS);
     plan->weights = resize(NULL, plan->weights_count, sizeof *plan->weights);
     plan->weights[0] = text_of(grid->options, "weights");
-    for (size_t i = 0; i < list->count && list->given; i++) plan->weights[i] = list->items[i];
+    for (size_t i = 0; list && i < list->count; i++) plan->weights[i] = list->items[i];
     return 0;
 }
 
-/* The points of the grid that the strategy visits, as places in the three lists: int32 [count, 3]. */
+/* The points of the grid that the strategy visits. */
 static int grid_points(struct grid *grid) {
     const char *name = text_of(grid->options, "sampling_strategy");
     uint32_t seed = (uint32_t)number_of(grid->options, "seed");
-    size_t points = vp_sampler_lhs_points(grid->counts), *repeats = &grid->plan->repeats;
+    size_t points = vp_sampler_lhs_points(grid->counts, grid->width), *repeats = &grid->plan->repeats;
     vp_grid_strategy strategy = VP_GRID_FULL;
     vp_result result = vp_sampler_strategy_find(name, &strategy); /* the option table knows the names */
     if (result == VP_OK)
-        result = vp_sampler_grid(strategy, grid->counts, seed, points, NULL, 0, &grid->count, repeats);
+        result = vp_sampler_grid(strategy, grid->counts, grid->width, seed, points, NULL, 0, &grid->count, repeats);
     if (result != VP_OK && result != VP_ERR_CAPACITY)
         return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
     if (!grid->count)
         return complain(EXIT_USAGE,
                         "--sampling_strategy %s draws no point of so small a grid; lengthen the lists or use full",
                         name);
-    grid->index = resize(NULL, grid->count * 3, sizeof *grid->index);
-    result = vp_sampler_grid(strategy, grid->counts, seed, points, grid->index, grid->count, &grid->count, repeats);
+    grid->index = resize(NULL, grid->count * (size_t)grid->width, sizeof *grid->index);
+    result = vp_sampler_grid(strategy, grid->counts, grid->width, seed, points, grid->index, grid->count, &grid->count,
+                             repeats);
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
 }
 /* Sets the image size of a configuration, and the most crops that it can have. */
@@ -251,50 +258,62 @@ static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t pl
     struct knob_values *knobs = &configuration->knobs;
     int32_t *blocks = resize(NULL, (size_t)config->block_count, sizeof *blocks), count;
     int code;
-    if (!set_listed(grid->options, KNOB_TOP_K, (size_t)at[1], knobs)) knob_set_number(knobs, KNOB_TOP_K, config->top_k);
-    if (!set_listed(grid->options, KNOB_BLOCKS, (size_t)at[2], knobs))
-        knob_set_number(knobs, KNOB_BLOCKS, config->block_count);
+    for (int32_t i = GRID_SIZE + 1; i < grid->width; i++)
+        if (!set_listed(grid->options, grid->knobs[i], (size_t)at[i], knobs))
+            knob_set_of_model(knobs, grid->knobs[i], config);
     count = (int32_t)knob_number(knobs, KNOB_BLOCKS);
     code = model_choose_blocks(grid->options, grid->model, count, blocks);
     if (!code) knob_set_list(knobs, KNOB_BLOCKS, blocks, count);
     free(blocks);
     for (int knob = KNOB_EACH_END; knob-- > KNOB_EACH;) {
-        const size_t values = list_count(grid->options, knob), value = place % values;
+        const size_t values = (size_t)list_count(grid->options, knob), value = place % values;
         place /= values;
         if (knob == KNOB_WEIGHTS) knob_set_text(knobs, knob, grid->plan->weights[configuration->weights_at = value]);
-        else if (KNOBS[knob].list) set_listed(grid->options, knob, value, knobs);
+        else set_listed(grid->options, knob, value, knobs);
     }
     return code;
 }
-static int count_grid(struct grid *grid) {
-    const struct option_value *tiers = opt(grid->options, "tier_list"),
-                              *tokens = opt(grid->options, "vision_tokens_list");
+/* The number of image sizes without --image_knob: without a list all tiers of a model that has them, otherwise images
+ * as they are. */
+static int32_t size_count(const struct grid *grid) {
     const int has_tiers = grid->model && grid->model->rules->is_tiled;
+    int32_t tiers = 0;
+    if (list_of(grid->options, KNOB_TOKENS)) return list_count(grid->options, KNOB_TOKENS);
+    if (list_of(grid->options, KNOB_TIER) || !has_tiers) return list_count(grid->options, KNOB_TIER);
+    while (vp_tier_at(tiers)) tiers++;
+    return tiers;
+}
+/* Finds the dimensions. A knob that no model sets itself is one only with a list, so that it changes no grid without
+ * it. */
+static int count_grid(struct grid *grid) {
     int code = check_lists(grid->options, grid->model);
-    grid->counts[1] = (int32_t)(grid->model ? list_count(grid->options, KNOB_TOP_K) : grid->plan->variants.count);
-    grid->counts[2] = (int32_t)list_count(grid->options, KNOB_BLOCKS);
-    grid->each = 1;
-    while (has_tiers && vp_tier_at(grid->counts[0])) grid->counts[0]++;
-    if (tokens->given || tiers->given) grid->counts[0] = (int32_t)(tokens->given ? tokens->count : tiers->count);
-    else if (!has_tiers) grid->counts[0] = 1; /* images as they are */
+    grid->counts[grid->width++] = size_count(grid);
+    for (int knob = 0; knob < KNOB_EACH_END; knob++) {
+        if (list_of(grid->options, knob)) grid->plan->named |= 1u << knob;
+        if (knob >= KNOB_EACH || KNOBS[knob].of != KNOB_OF_ENGINE) continue;
+        if (!KNOBS[knob].in_config && !list_of(grid->options, knob)) continue;
+        grid->knobs[grid->width] = knob;
+        grid->counts[grid->width++] = list_count(grid->options, knob);
+    }
+    if (!grid->model) grid->counts[GRID_VARIANT] = (int32_t)grid->plan->variants.count;
     if (!code && grid->model) code = check_sizes(grid);
     if (!code && grid->model) code = read_each(grid);
-    if (grid->image_count) grid->counts[0] = (int32_t)grid->image_count;
+    if (grid->image_count) grid->counts[GRID_SIZE] = (int32_t)grid->image_count;
     return code ? code : grid_points(grid);
 }
 static int plan_grid(const struct options *options, const struct model *model, struct plan *plan) {
-    struct grid grid = {.options = options, .model = model, .plan = plan};
+    struct grid grid = {.options = options, .model = model, .plan = plan, .each = 1};
     int code = count_grid(&grid);
     const size_t count = code ? 0 : plan->set_count * grid.count * grid.each;
     plan->configurations = zeroed(count + 1, sizeof *plan->configurations);
     for (size_t i = 0; !code && i < count; i++) {
-        const int32_t *at = grid.index + i / grid.each % grid.count * 3;
+        const int32_t *at = grid.index + i / grid.each % grid.count * (size_t)grid.width;
         struct configuration *configuration = &plan->configurations[plan->configuration_count++];
         configuration->set = &plan->sets[i / grid.each / grid.count];
         configuration->in_index = -1;
         plan->point_count += configuration->set->count;
-        if (!model) configuration->variant = &plan->variants.items[at[1]];
-        set_size(&grid, (size_t)at[0], configuration);
+        if (!model) configuration->variant = &plan->variants.items[at[GRID_VARIANT]];
+        set_size(&grid, (size_t)at[GRID_SIZE], configuration);
         if (!model) {
             knob_copy_servers(&configuration->knobs, &configuration->variant->values);
             name_configuration(plan, configuration, 0);

@@ -12,8 +12,8 @@
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 
-/* What the time of a request depends on. */
-struct shape { int32_t views, sequence, top_k, block_count; };
+/* A request's shape; sequence in steps of 256. */
+struct shape { int32_t views, sequence; };
 
 /* A data set and a setting of the knobs. */
 struct configuration {
@@ -25,7 +25,7 @@ struct configuration {
     int32_t need_sequence, need_views;    /* of its longest request that fits the model */
     int32_t in_index; /* its number in the journal's index; -1: it is new */
     size_t open_count; /* points that this process has to measure */
-    struct shape *shapes; size_t shape_count; /* those whose kernels were timed; sequence in steps of 256 */
+    struct shape *shapes; size_t shape_count; /* those whose kernels were timed */
     char *dropped;    /* why it does not fit into memory; NULL: it does */
 };
 

@@ -16,7 +16,6 @@ vp_result table_rows_open(struct table_rows **out, const struct options *options
     struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
     struct table_rows *rows = zeroed(1, sizeof *rows);
     struct text_list paths = {NULL, 0};
-    int has_arrow = 0;
     vp_result result = VP_OK;
     *out = NULL;
     wish.format = option_text(options, "data_format");
@@ -26,7 +25,7 @@ vp_result table_rows_open(struct table_rows **out, const struct options *options
     wish.origin = option_text(options, "prompt_origin");
     wish.image_dir = option_text(options, "image_dir");
     wish.annotations = option_text(options, "annotations");
-    if (is_folder(path)) table_files(path, &paths, &has_arrow);
+    if (is_folder(path)) table_files(path, &paths);
     else text_list_copy(&paths, path);
     for (size_t i = 0; i < paths.count && result == VP_OK; i++) {
         rows->tables = resize(rows->tables, i + 1, sizeof *rows->tables);
@@ -89,6 +88,7 @@ static void put_record(vp_json_writer *writer, const struct table *table, const 
     if (example->answer) put_text(writer, "answer", example->answer);
     if (example->has_answers) put_list(writer, "answers", &example->answers);
     if (example->metric) put_text(writer, "metric", example->metric);
+    if (example->group) put_text(writer, "g_index", example->group);
     put_text(writer, "prompt_origin", origins[table->origin]);
     for (size_t i = 0; i < example->member_count; i++) {
         const struct member *member = &example->members[i];

@@ -196,10 +196,16 @@ static int truth(const char *text) {
 }
 
 /* ---- types of columns */
+/* How far pandas gets with a column as int64, then as uint64: to its end, to a number beyond, to another cell. */
+enum pass { PASS_GOOD, PASS_BEYOND, PASS_FAILED };
 /* What the cells of a column have been so far. */
-struct sight { int count, missing, whole, is_signed, is_mixed, beyond, real, truths; };
+struct sight {
+    enum pass ints, unsigneds;
+    int count, missing, is_signed, is_high, real, truths; /* is_high: above int64 */
+};
 
 static void see_cell(struct sight *sight, const struct cell *cell) {
+    const int is_short = cell->bytes <= SHORT_CELL_BYTES * 4;
     int64_t value;
     uint64_t magnitude;
     double number;
@@ -209,26 +215,25 @@ static void see_cell(struct sight *sight, const struct cell *cell) {
         return;
     }
     sight->count = 1;
-    if (cell->bytes > SHORT_CELL_BYTES * 4) sight->whole = sight->real = sight->truths = 0;
-    if (sight->whole) {
-        whole = whole_number(cell->text, &value, &magnitude);
-        if (!whole) {
-            sight->whole = 0;
-            sight->is_mixed = sight->beyond == 2 && *skip_space(cell->text) == '-'; /* a sign, and unsigned before it */
+    if (sight->ints == PASS_GOOD || sight->unsigneds == PASS_GOOD) {
+        whole = is_short ? whole_number(cell->text, &value, &magnitude) : 0;
+        if (sight->ints == PASS_GOOD) sight->ints = whole == 1 ? PASS_GOOD : whole ? PASS_BEYOND : PASS_FAILED;
+        if (*skip_space(cell->text) == '-') sight->is_signed = 1; /* the second pass looks no further */
+        else if (sight->unsigneds == PASS_GOOD) {
+            sight->is_high |= whole == 2;
+            sight->unsigneds = whole == 3 ? PASS_BEYOND : whole ? PASS_GOOD : PASS_FAILED;
         }
-        if (whole == 1 && strchr(cell->text, '-')) sight->is_signed = 1;
-        if (whole >= 2 && whole > sight->beyond) sight->beyond = whole;
     }
-    if (sight->real && !real_number(cell->text, &number)) sight->real = 0;
+    if (sight->real && !(is_short && real_number(cell->text, &number))) sight->real = 0;
     if (sight->truths && truth(cell->text) < 0) sight->truths = 0;
 }
 static enum column_type type_of(const struct sight *sight) {
     if (!sight->count) return COLUMN_EMPTY;
-    if (sight->beyond == 3) return COLUMN_TEXT; /* a whole number beyond uint64, before anything else was seen */
-    if (sight->whole && !sight->beyond) return sight->missing ? COLUMN_WHOLE_FLOAT : COLUMN_INT;
-    if (sight->is_mixed) return COLUMN_RAW;
-    if (sight->whole) /* beyond int64: unsigned, or texts in which pandas looks for no missing ones */
-        return !sight->is_signed && !sight->missing ? COLUMN_UNSIGNED : COLUMN_RAW;
+    if (sight->ints == PASS_GOOD) return sight->missing ? COLUMN_WHOLE_FLOAT : COLUMN_INT;
+    if (sight->ints == PASS_BEYOND && sight->unsigneds != PASS_FAILED) {
+        if (sight->unsigneds == PASS_BEYOND || !sight->is_high) return COLUMN_TEXT;
+        return sight->is_signed || sight->missing ? COLUMN_RAW : COLUMN_UNSIGNED;
+    }
     return sight->real ? COLUMN_FLOAT : sight->truths ? COLUMN_BOOL : COLUMN_TEXT;
 }
 struct cell cell_said(struct cells *cells, size_t column) {
@@ -236,7 +241,7 @@ struct cell cell_said(struct cells *cells, size_t column) {
     int64_t value = 0;
     uint64_t magnitude = 0;
     double number = 0;
-    if (column < cells->start_count && cells->types[column] == COLUMN_RAW) cell.is_missing = 0;
+    if (cells->types[column] == COLUMN_RAW) cell.is_missing = 0;
     if (cell.is_missing || cells->types[column] >= COLUMN_TEXT) return cell;
     if (cells->types[column] == COLUMN_WHOLE_FLOAT) {
         whole_number(cell.text, &value, &magnitude);
@@ -301,7 +306,7 @@ vp_result cells_open(struct cells *cells, const char *path, char delimiter,
     if (result == VP_OK) result = read_names(cells, &place, error);
     if (result != VP_OK) return result;
     sights = zeroed(cells->names.count, sizeof *sights);
-    for (size_t i = 0; i < cells->names.count; i++) sights[i].whole = sights[i].real = sights[i].truths = 1;
+    for (size_t i = 0; i < cells->names.count; i++) sights[i].real = sights[i].truths = 1;
     while (result == VP_OK) {
         skip_blank_lines(cells, &place);
         start = place;

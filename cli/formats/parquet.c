@@ -501,8 +501,6 @@ static vp_result seek_row(struct parquet *file, int32_t leaf, size_t group, int6
 
 /* ---- records */
 struct assembly { struct parquet *file; struct row *row; vp_json_writer writer; vp_error *error; size_t value_bytes; };
-enum { ROW_BYTES_MAX = 1 << 30 }; /* a page of a few bytes can claim a list of 2^31 values */
-
 
 /* Takes one value of each leaf of a subtree: there is nothing in it. */
 static vp_result take_nothing(struct assembly *in, uint32_t index) {
@@ -523,33 +521,14 @@ static uint64_t little_endian(const struct bytes_at *value) {
     return number;
 }
 static void put_value(struct assembly *in, const struct schema_node *node, const struct bytes_at *value) {
-    uint64_t bits = value->data ? little_endian(value) : 0;
-    char digits[24];
-    double number;
-    float small;
-    uint32_t low = (uint32_t)bits;
+    const uint64_t bits = value->data ? little_endian(value) : 0;
+    const int32_t width = node->type == TYPE_INT32 || node->type == TYPE_FLOAT ? 4 : 8;
     if (!value->data) vp_json_null(&in->writer);
     else if (node->type == TYPE_BOOLEAN) vp_json_bool(&in->writer, (int)bits);
-    else if (node->type == TYPE_INT32 || node->type == TYPE_INT64) {
-        if (node->kind == KIND_UNSIGNED)
-            snprintf(digits, sizeof digits, "%llu", (unsigned long long)bits);
-        else snprintf(digits, sizeof digits, "%lld",
-                      node->type == TYPE_INT32 ? (long long)(int32_t)low : (long long)(int64_t)bits);
-        vp_json_raw(&in->writer, digits, strlen(digits));
-    } else if (node->type == TYPE_FLOAT || node->type == TYPE_DOUBLE) {
-        memcpy(&number, &bits, sizeof number);
-        memcpy(&small, &low, sizeof small);
-        json_double_or_null(&in->writer, node->type == TYPE_FLOAT ? (double)small : number);
-    } else if (vp_utf8_valid_bytes((const char *)value->data, value->bytes) == value->bytes
-               && !memchr(value->data, 0, value->bytes))
-        vp_json_string_bytes(&in->writer, (const char *)value->data, value->bytes);
-    else {
-        unsigned char *copy = resize(NULL, value->bytes + 1, 1);
-        memcpy(copy, value->data, value->bytes);
-        vp_json_begin_object(&in->writer);
-        put_int(&in->writer, "blob", (int64_t)row_take_blob(in->row, copy, value->bytes));
-        vp_json_end_object(&in->writer);
-    }
+    else if (node->type == TYPE_INT32 || node->type == TYPE_INT64)
+        row_put_int(&in->writer, bits, width, node->kind == KIND_UNSIGNED);
+    else if (node->type == TYPE_FLOAT || node->type == TYPE_DOUBLE) row_put_float(&in->writer, bits, width);
+    else row_put_bytes(in->row, &in->writer, value->data, value->bytes);
 }
 static vp_result put_node(struct assembly *in, uint32_t index, int is_element);
 
@@ -693,7 +672,8 @@ vp_result parquet_open(struct parquet **out, const char *path, vp_error *error) 
     if (result == VP_OK)
         result = source_text(&file->source, file->bytes - 8 - footer_bytes, footer_bytes, &text, error);
     if (result == VP_OK)
-        result = parquet_footer_read(&file->footer, (const unsigned char *)text.data, text.bytes, file->bytes, error);
+        result = parquet_footer_read(&file->footer, (const unsigned char *)(text.data ? text.data : ""), text.bytes,
+                                     file->bytes, error);
     free(text.data);
     if (result != VP_OK) {
         if (error && !error->where[0])

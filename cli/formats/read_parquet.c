@@ -1,16 +1,16 @@
-/* read_parquet.c: rows of the Parquet files on the Hugging Face hub, as lmms-eval reads them.
+/* read_parquet.c: rows of the Parquet files on the Hugging Face hub, and of Arrow files,, as lmms-eval reads them.
  * Sets are told apart by their columns. */
 #include "formats/picture_header.h"
-#include "formats/sha256.h"
+#include "base/sha256.h"
 #include "formats/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int has_column(const struct parquet *file, const char *name) {
-    for (size_t i = 0; i < parquet_column_count(file); i++)
-        if (!strcmp(parquet_column_name(file, i), name)) return 1;
+static int has_column(const struct table *table, const char *name) {
+    for (size_t i = 0; i < table_column_count(table); i++)
+        if (!strcmp(table_column_name(table, i), name)) return 1;
     return 0;
 }
 /* Columns that only this set has, separated by spaces. The first row that fits wins. */
@@ -41,18 +41,18 @@ static const struct task *task_of_name(const char *name) {
     for (size_t i = 0; task_at(i); i++) if (!strcmp(task_at(i)->name, name)) return task_at(i);
     return NULL;
 }
-const struct task *parquet_task(const struct parquet *file) {
+const struct task *column_task(const struct table *table) {
     for (size_t i = 0; i < sizeof SIGNATURES / sizeof *SIGNATURES; i++) {
         char words[128], *word, *rest;
         int fits = 1;
         snprintf(words, sizeof words, "%s", SIGNATURES[i].columns);
         for (word = strtok_r(words, " ", &rest); word && fits; word = strtok_r(NULL, " ", &rest))
-            fits = has_column(file, word);
+            fits = has_column(table, word);
         if (fits) return task_of_name(SIGNATURES[i].task);
     }
     /* four plain columns say little: RealWorldQA has no others but a path */
-    if (has_column(file, "image") && has_column(file, "question") && has_column(file, "answer")
-        && parquet_column_count(file) == 3u + (unsigned)has_column(file, "image_path"))
+    if (has_column(table, "image") && has_column(table, "question") && has_column(table, "answer")
+        && table_column_count(table) == 3u + (unsigned)has_column(table, "image_path"))
         return task_of_name("real_world_qa");
     return NULL;
 }
@@ -182,7 +182,7 @@ static void read_set(const vp_json *json, const char *task, struct example *exam
     } else if (!strcmp(task, "math_vista")) read_mathvista(json, example);
     else if (!strcmp(task, "mmmu") || !strcmp(task, "mmmu_pro")) read_mmmu(json, example);
 }
-void read_parquet_row(const struct table *table, const struct row *row, size_t index, struct example *example) {
+void read_column_row(const struct table *table, const struct row *row, size_t index, struct example *example) {
     static const char *const ids[] = {"questionId", "question_id", "pid", "id", "index"};
     const vp_json *json = &row->parsed.json;
     const char *task = table->task ? table->task->name : "";
@@ -204,9 +204,7 @@ void read_parquet_row(const struct table *table, const struct row *row, size_t i
     }
     if (!example->question && *task && strcmp(task, "mmmu_pro") && strcmp(task, "coco_caption"))
         example_fail(example, "its question is null");
-    else if (table->origin == ORIGIN_VLMEVALKIT && table->task) example_ask(example, table->task->vlmevalkit);
-    else if (table->origin == ORIGIN_LMMS && table->task) example_ask(example, table->task->lmms);
-    else if (example->question) example_ask(example, FORM_NONE);
+    else if (example->question || table_form(table) != FORM_NONE) example_ask(example, table_form(table));
 }
 
 /* ---- tables of no known set */

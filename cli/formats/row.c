@@ -1,6 +1,7 @@
 /* row.c: one row of a data file: a JSON object, and the bytes that do not fit into JSON. */
 #include "formats/row.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,33 @@ size_t row_take_blob(struct row *row, unsigned char *data, size_t bytes) {
     row->blobs[row->blob_count].data = data;
     row->blobs[row->blob_count].bytes = bytes;
     return row->blob_count++;
+}
+void row_put_bytes(struct row *row, vp_json_writer *writer, const void *data, size_t bytes) {
+    unsigned char *copy;
+    if (vp_utf8_valid_bytes(data, bytes) == bytes && !(bytes && memchr(data, 0, bytes))) {
+        vp_json_string_bytes(writer, data, bytes);
+        return;
+    }
+    copy = resize(NULL, bytes + 1, 1);
+    memcpy(copy, data, bytes);
+    vp_json_begin_object(writer);
+    put_int(writer, "blob", (int64_t)row_take_blob(row, copy, bytes));
+    vp_json_end_object(writer);
+}
+void row_put_int(vp_json_writer *writer, uint64_t bits, int32_t width, int is_unsigned) {
+    const uint64_t sign = (uint64_t)1 << (8 * width - 1);
+    char digits[24];
+    if (!is_unsigned && bits & sign) snprintf(digits, sizeof digits, "-%llu", (unsigned long long)(sign * 2 - bits));
+    else snprintf(digits, sizeof digits, "%llu", (unsigned long long)bits);
+    vp_json_raw(writer, digits, strlen(digits));
+}
+void row_put_float(vp_json_writer *writer, uint64_t bits, int32_t width) {
+    const uint32_t low = (uint32_t)bits;
+    double number;
+    float small;
+    memcpy(&number, &bits, sizeof number);
+    memcpy(&small, &low, sizeof small);
+    json_double_or_null(writer, width == 4 ? (double)small : number);
 }
 vp_result row_parse(struct row *row, vp_error *error) {
     return parse_json(&row->parsed, row->json.data, row->json.bytes, error);

@@ -8,6 +8,7 @@
 /* Bytes inside a row, a picture file most of the time. In the JSON its place is {"blob": INDEX}. */
 struct blob { unsigned char *data; size_t bytes; };
 
+enum { ROW_BYTES_MAX = 1 << 30 }; /* a page of a few bytes can claim a list of 2^31 values */
 struct row {
     struct text_buffer json;
     struct parsed parsed;
@@ -20,6 +21,12 @@ void row_free(struct row *row);
 
 /* Takes over malloc'ed bytes and returns their index. */
 size_t row_take_blob(struct row *row, unsigned char *data, size_t bytes);
+
+/* Values of a reader's columns: text where the bytes are UTF-8 without a NUL, otherwise a blob; a number of `width`
+ * bytes by its bits; a real number of 4 or 8 bytes, null where it is not finite. */
+void row_put_bytes(struct row *row, vp_json_writer *writer, const void *data, size_t bytes);
+void row_put_int(vp_json_writer *writer, uint64_t bits, int32_t width, int is_unsigned);
+void row_put_float(vp_json_writer *writer, uint64_t bits, int32_t width);
 
 /* Parses row->json. */
 vp_result row_parse(struct row *row, vp_error *error);

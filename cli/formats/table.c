@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static const struct { const char *name, *title; } FORMATS[DATA_FORMAT_COUNT] = {
@@ -77,6 +78,34 @@ void set_default_metric(const struct table *table, struct example *example, enum
     else example->metric = family == ORIGIN_VLMEVALKIT ? table->task->vlmevalkit_metric : table->task->lmms_metric;
 }
 
+int names_part(const char *name, const char *part) {
+    for (; *name; name++) if (!strncasecmp(name, part, strlen(part))) return 1;
+    return 0;
+}
+enum prompt_form table_form(const struct table *table) {
+    const char *name = table->variant;
+    const int is_cot = names_part(name, "cot");
+    if (!table->task || table->origin == ORIGIN_NONE) return FORM_NONE;
+    if (table->origin == ORIGIN_VLMEVALKIT) {
+        if (table->task->vlmevalkit != FORM_CHOICE_PRO) return table->task->vlmevalkit;
+        if (names_part(name, "pro_v")) return is_cot ? FORM_PICTURE_PRO_COT : FORM_PICTURE_PRO;
+        return is_cot ? FORM_CHOICE_PRO_COT : FORM_CHOICE_PRO;
+    }
+    switch (table->task->lmms) {
+    case FORM_MMMU_PRO:
+        if (names_part(name, "composite")) return FORM_MMMU_PRO_COMPOSITE;
+        return !is_cot ? FORM_MMMU_PRO : names_part(name, "vision") ? FORM_MMMU_PRO_VISION_COT : FORM_MMMU_PRO_COT;
+    case FORM_MATHVISTA:
+        return is_cot ? FORM_MATHVISTA_COT : names_part(name, "solution") ? FORM_MATHVISTA_SOLUTION : FORM_MATHVISTA;
+    case FORM_CAPTION: return names_part(name, "karpathy") ? FORM_BRIEF : FORM_CAPTION;
+    default: return table->task->lmms;
+    }
+}
+int32_t table_new_tokens(const struct table *table) {
+    if (!table->task || table->origin == ORIGIN_NONE) return 0;
+    return table->task->lmms == FORM_MMMU_PRO && names_part(table->variant, "cot") ? 16384 : table->task->new_tokens;
+}
+
 /* ---- which format it is */
 const char *foreign_format(const unsigned char *data, size_t bytes) {
     static const struct { const char *magic; size_t bytes; const char *name;
@@ -87,13 +116,6 @@ const char *foreign_format(const unsigned char *data, size_t bytes) {
                   "7zXZ",
                   5, "compressed by xz: unxz it"},
                  {"BZh", 3, "compressed by bzip2: bunzip2 it"},
-                 {"ARROW1", 6,
-                  "an Arrow file: python3 -c \"import datasets,sys; datasets.Dataset.from_file(sys.argv[1]).to_parquet("
-                  "sys.argv[2])\" IN OUT.parquet makes a Parquet file of it"},
-                 {"\xff\xff\xff\xff", 4,
-                  "an Arrow stream, as datasets.save_to_disk writes it: python3 -c \"import datasets,sys; "
-                  "datasets.load_from_disk(sys.argv[1]).to_parquet(sys.argv[2])\" FOLDER OUT.parquet makes a "
-                  "Parquet file of its folder"},
                  {"SQLite format 3", 15, "an SQLite database"},
                  {"\x89HDF", 4, "an HDF5 file"},
                  {"%PDF", 4, "a PDF file"},
@@ -152,11 +174,15 @@ static vp_result look(struct table *table, const char *format, char *separator, 
         table->format = DATA_PARQUET;
         return VP_OK;
     }
+    if ((got >= 8 && !memcmp(start, "\xff\xff\xff\xff", 4)) || (got >= 6 && !memcmp(start, "ARROW1", 6))) {
+        table->format = DATA_ARROW;
+        return VP_OK;
+    }
     if ((foreign = foreign_format((const unsigned char *)start, (size_t)got)) != NULL)
         return vp_failf(error, VP_ERR_UNSUPPORTED, 0, table->path, "this is %s", foreign);
     if (memchr(start, 0, (size_t)got))
         return vp_fail(error, VP_ERR_UNSUPPORTED, 0, table->path,
-                       "binary file of a format that is not known; --data takes JSONL, JSON, TSV, CSV and Parquet");
+                       "unknown binary format; --data takes JSONL, JSON, TSV, CSV, Parquet and Arrow");
     if (got >= 3 && !memcmp(start, "\xef\xbb\xbf", 3)) at += 3;
     while (at < start + got && strchr(" \t\r\n", *at)) at++;
     if (at < start + got && (*at == '{' || *at == '[')) return VP_OK;
@@ -164,7 +190,7 @@ static vp_result look(struct table *table, const char *format, char *separator, 
     if (!*separator)
         return vp_fail(
             error, VP_ERR_FORMAT, 0, table->path,
-            "expected JSONL, JSON, TSV, CSV or Parquet; the file begins with none of {, [, column names or PAR1");
+            "expected JSONL, JSON, TSV, CSV, Parquet or Arrow; the file begins with none of {, [ or column names");
     table->format = *separator == '\t' ? DATA_TSV : DATA_CSV;
     return VP_OK;
 }
@@ -235,15 +261,16 @@ static const char *task_of_format(const struct table *table) {
     case DATA_MATHVISTA: return "mathvista";
     case DATA_TALLYQA: return "tallyqa";
     case DATA_VQA: return strstr(table->stem, "v2_") || !task_find(table->stem) ? "vqav2" : table->stem;
-    case DATA_TSV: case DATA_CSV: case DATA_PARQUET: return table->stem;
+    case DATA_TSV: case DATA_CSV: case DATA_PARQUET: case DATA_ARROW: return table->stem;
     default: return "";
     }
 }
 static void settle_task(struct table *table, const struct table_wish *wish) {
     const int is_message = table->format >= DATA_LLAVA || table->format == DATA_VLMPROF;
     if (wish->task) table->task = task_find(wish->task);
-    if (!table->task && !wish->task && table->format == DATA_PARQUET) table->task = parquet_task(table->parquet);
+    if (!table->task && !wish->task && (table->parquet || table->arrow)) table->task = column_task(table);
     if (!table->task && !wish->task) table->task = task_find(task_of_format(table));
+    table->variant = table->task && wish->task ? wish->task : table->stem;
     table->is_origin_given = wish->origin != NULL;
     if (wish->origin)
         table->origin = !strcmp(wish->origin, "lmms_eval")    ? ORIGIN_LMMS
@@ -251,6 +278,11 @@ static void settle_task(struct table *table, const struct table_wish *wish) {
                                                               : ORIGIN_NONE;
     else if (is_message) table->origin = ORIGIN_NONE;
     else table->origin = table->format == DATA_TSV || table->format == DATA_CSV ? ORIGIN_VLMEVALKIT : ORIGIN_LMMS;
+}
+int asks_itself(const struct table *table) {
+    const enum prompt_form form = table_form(table);
+    return form == FORM_DESCRIPTION || form == FORM_CAPTION || form == FORM_BRIEF || form == FORM_PICTURE_PRO ||
+           form == FORM_PICTURE_PRO_COT;
 }
 vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error) {
     const char *slash = strrchr(path, '/'), *dot;
@@ -268,22 +300,25 @@ vp_result table_open(struct table *table, const char *path, const struct table_w
     if (result == VP_OK && separator) {
         result = tsv_open(&table->tsv, table->path, separator, error);
         table->row_count = table->tsv.cells.row_count;
-        if (result == VP_OK && cells_column(&table->tsv.cells, "question") == SIZE_MAX)
-            result = vp_failf(error, VP_ERR_FORMAT, 0, path,
-                              "this is a table without a column \"question\"; its columns "
-                              "begin with \"%.60s\"",
-                              table->tsv.cells.names.items[0]);
     } else if (result == VP_OK && table->format == DATA_PARQUET) {
         result = parquet_open(&table->parquet, table->path, error);
         if (result == VP_OK) table->row_count = (size_t)parquet_row_count(table->parquet);
+    } else if (result == VP_OK && table->format == DATA_ARROW) {
+        result = arrow_open(&table->arrow, table->path, error);
+        if (result == VP_OK) table->row_count = (size_t)arrow_row_count(table->arrow);
     } else if (result == VP_OK) result = open_json(table, wish, error);
     if (result == VP_OK) settle_task(table, wish);
-    else table_close(table);
+    if (result == VP_OK && separator && cells_column(&table->tsv.cells, "question") == SIZE_MAX && !asks_itself(table))
+        result = vp_failf(error, VP_ERR_FORMAT, 0, path,
+                          "this is a table without a column \"question\"; its columns begin with \"%.60s\"",
+                          table->tsv.cells.names.items[0]);
+    if (result != VP_OK) table_close(table);
     return result;
 }
 void table_close(struct table *table) {
     tsv_close(&table->tsv);
     parquet_close(table->parquet);
+    arrow_close(table->arrow);
     json_rows_close(&table->json);
     json_rows_close(&table->notes);
     row_free(&table->note);
@@ -296,31 +331,42 @@ void table_close(struct table *table) {
     memset(table, 0, sizeof *table);
 }
 
-static int add_folder(const char *folder, int depth, struct text_list *paths, int *has_arrow) {
+static int add_folder(const char *folder, int depth, const char *ending, struct text_list *paths) {
     struct text_list names = {NULL, 0};
     int code = names_of_folder(folder, &names);
     for (size_t i = 0; i < names.count && !code; i++) {
         const char *dot = strrchr(names.items[i], '.');
         char *path = join_path(folder, names.items[i]);
         if (names.items[i][0] == '.') { }
-        else if (is_folder(path)) code = depth < 6 ? add_folder(path, depth + 1, paths, has_arrow) : 0;
-        else if (dot && !strcmp(dot, ".parquet")) text_list_copy(paths, path);
-        else if (dot && !strcmp(dot, ".arrow")) *has_arrow = 1;
+        else if (is_folder(path)) code = depth < 6 ? add_folder(path, depth + 1, ending, paths) : 0;
+        else if (dot && !strcmp(dot, ending) && strncmp(names.items[i], "cache-", 6)) /* datasets.map leaves those */
+            text_list_copy(paths, path);
         free(path);
     }
     text_list_free(&names);
     return code;
 }
-int table_files(const char *folder, struct text_list *paths, int *has_arrow) {
-    *has_arrow = 0;
-    return add_folder(folder, 0, paths, has_arrow);
+int table_files(const char *folder, struct text_list *paths) {
+    const size_t before = paths->count;
+    int code = add_folder(folder, 0, ".parquet", paths);
+    return code || paths->count > before ? code : add_folder(folder, 0, ".arrow", paths);
+}
+size_t table_column_count(const struct table *table) {
+    return table->parquet ? parquet_column_count(table->parquet)
+           : table->arrow ? arrow_column_count(table->arrow)
+                          : table->tsv.cells.names.count;
+}
+const char *table_column_name(const struct table *table, size_t column) {
+    return table->parquet ? parquet_column_name(table->parquet, column)
+           : table->arrow ? arrow_column_name(table->arrow, column)
+                          : table->tsv.cells.names.items[column];
 }
 
 /* ---- rows */
 static void fill(struct table *table, struct row *row, size_t index, struct example *example) {
     switch (table->format) {
     case DATA_TSV: case DATA_CSV: read_tsv_row(table, row, index, example); break;
-    case DATA_PARQUET: read_parquet_row(table, row, index, example); break;
+    case DATA_PARQUET: case DATA_ARROW: read_column_row(table, row, index, example); break;
     case DATA_LLAVA: case DATA_LLAVA_QUESTIONS: case DATA_OPENAI: case DATA_AIPERF: case DATA_VLLM:
         read_message_row(table, row, index, example);
         break;
@@ -336,6 +382,7 @@ int table_example(struct table *table, size_t index, struct row *row, struct exa
         if (tsv_is_dropped(&table->tsv, index)) return 0;
         result = tsv_row(&table->tsv, index, row, &error);
     } else if (table->format == DATA_PARQUET) result = parquet_row(table->parquet, (int64_t)index, row, &error);
+    else if (table->format == DATA_ARROW) result = arrow_row(table->arrow, (int64_t)index, row, &error);
     else result = json_rows_read(&table->json, index, row, &error);
     if (result == VP_OK) result = row_parse(row, &error);
     if (result == VP_OK && !node_is(&row->parsed.json, 0, VP_JSON_OBJECT))

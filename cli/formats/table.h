@@ -3,6 +3,7 @@
  * cheapest. */
 #ifndef VLMPROF_CLI_TABLE_H
 #define VLMPROF_CLI_TABLE_H
+#include "formats/arrow.h"
 #include "formats/example.h"
 #include "formats/json_rows.h"
 #include "formats/parquet.h"
@@ -15,6 +16,7 @@
     X(TSV, "vlmevalkit", "VLMEvalKit TSV") \
     X(CSV, "csv", "CSV") \
     X(PARQUET, "parquet", "Parquet") \
+    X(ARROW, "arrow", "Arrow, as datasets.save_to_disk writes it") \
     X(DOCVQA, "docvqa", "DocVQA JSON") \
     X(INFOVQA, "infovqa", "InfographicVQA JSON") \
     X(TEXTVQA, "textvqa", "TextVQA JSON") \
@@ -42,11 +44,13 @@ struct table {
     char *path, *folder, *name, *stem; /* name: the last part; stem: without its ending */
     enum data_format format;
     const struct task *task;           /* NULL: none of the known sets */
+    const char *variant;               /* the name that says which part of the set it is: --dataset_name, or the stem */
     enum prompt_origin origin;
     int is_origin_given;               /* 1: --prompt_origin: the metric follows it */
     const char *image_dir;             /* NULL: beside the file */
     struct tsv tsv;
     struct parquet *parquet;
+    struct arrow *arrow;
     struct json_rows json;
     struct json_rows notes;            /* DATA_VQA: annotations */
     struct note_key *note_keys; size_t note_count;
@@ -69,9 +73,16 @@ void table_close(struct table *table);
  * why. Returns 0 when the tool drops the row: it is no sample. */
 int table_example(struct table *table, size_t index, struct row *row, struct example *example);
 
-/* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download. *has_arrow: it has
- * files of datasets.save_to_disk. Returns 0 or an exit code after a message. */
-int table_files(const char *folder, struct text_list *paths, int *has_arrow);
+/* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download; where it has none,
+ * the Arrow files that datasets.save_to_disk left. Returns 0 or an exit code after a message. */
+int table_files(const char *folder, struct text_list *paths);
+
+/* How many tokens the set's answers may have, by lmms-eval; 0: not known. */
+int32_t table_new_tokens(const struct table *table);
+
+/* The columns of a table of text, Parquet or Arrow; 0: it has no columns. */
+size_t table_column_count(const struct table *table);
+const char *table_column_name(const struct table *table, size_t column);
 
 /* The name of what the file's first bytes are, when no reader takes it: "a ZIP archive"; NULL: not known. */
 const char *foreign_format(const unsigned char *data, size_t bytes);
@@ -83,9 +94,13 @@ void read_texts(const vp_json *json, uint32_t node, struct text_list *list); /* 
 void set_id(struct example *example, const vp_json *json, const char *key, size_t otherwise);
 void add_path(struct example *example, char *path);                    /* a picture by its name, taken over */
 void add_blobs(struct example *example, const vp_json *json, uint32_t node); /* one image, or a list of them */
+int names_part(const char *name, const char *part); /* 1: the part, in small letters, is in the name, in any letters */
+int asks_itself(const struct table *table);         /* 1: the prompt needs no question of the data */
+/* How the origin asks: the task's form, or that of its part: mathvista_testmini_cot, mmmu_pro_vision. */
+enum prompt_form table_form(const struct table *table);
 void set_default_metric(const struct table *table, struct example *example, enum prompt_origin family);
 void read_tsv_row(const struct table *table, const struct row *row, size_t index, struct example *example);
-void read_parquet_row(const struct table *table, const struct row *row, size_t index, struct example *example);
+void read_column_row(const struct table *table, const struct row *row, size_t index, struct example *example);
 void read_json_row(struct table *table, struct row *row, size_t index, struct example *example);
 void read_message_row(const struct table *table, struct row *row, size_t index, struct example *example);
 
@@ -95,7 +110,7 @@ void put_columns(vp_json_writer *writer, const struct row *row);
 
 /* The format of a JSON file by its first record; DATA_VLMPROF: our own. */
 enum data_format json_format(const vp_json *json, enum json_shape shape, const char *key);
-/* The set that a Parquet file's columns belong to. */
-const struct task *parquet_task(const struct parquet *file);
+/* The set that the columns of a Parquet or Arrow file belong to. */
+const struct task *column_task(const struct table *table);
 
 #endif

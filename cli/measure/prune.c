@@ -105,10 +105,11 @@ static int read_list(const struct prune_key *key, const char *text, vp_prune *pr
     }
     return 0;
 }
-/* The numbers of layers and of ratios, 0: not given. */
-struct prune_counts { int layers, ratios; };
+/* The numbers of layers and of ratios, 0: not given; whether contextual was given, of which 0 is a
+ * count. */
+struct given_counts { int layers, ratios, has_contextual; };
 static int read_value(const struct prune_key *key, const char *text, struct prune_setting *out,
-                      struct prune_counts *counts, char *reason, size_t capacity) {
+                      struct given_counts *counts, char *reason, size_t capacity) {
     char *place = (char *)&out->how + key->offset, wanted[96];
     int64_t whole = 0;
     switch (key->kind) {
@@ -138,10 +139,11 @@ static int read_value(const struct prune_key *key, const char *text, struct prun
     }
     if (key->kind == SEED) out->has_seed = 1, out->how.seed = (uint32_t)whole;
     else *(int32_t *)(void *)place = (int32_t)whole;
+    if (key->offset == offsetof(vp_prune, contextual)) counts->has_contextual = 1;
     return 1;
 }
 /* One KEY=VALUE. given: keys that were given before, as bits of their rows */
-static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, struct prune_counts *counts, char *reason,
+static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, struct given_counts *counts, char *reason,
                      size_t capacity) {
     char *equals = strchr(pair, '=');
     const vp_prune_method method = out->how.method;
@@ -166,13 +168,13 @@ static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, str
     return 0;
 }
 /* What a method needs beside its own defaults, which are the published ones. */
-static int complete(struct prune_setting *out, const struct prune_counts *counts, char *reason, size_t capacity) {
+static int complete(struct prune_setting *out, const struct given_counts *counts, char *reason, size_t capacity) {
     vp_prune *prune = &out->how;
     const char *why = NULL;
-    if (prune->keep > 0 && (prune->dominant || prune->contextual || prune->per_pivot))
+    if (prune->keep > 0 && (prune->dominant || counts->has_contextual || prune->per_pivot))
         why = "keep and the counts of its own exclude each other";
     else if (prune->method == VP_PRUNE_VISIONZIP && !(prune->keep > 0)) {
-        if (!prune->dominant && prune->contextual) why = "contextual needs dominant";
+        if (!prune->dominant && counts->has_contextual) why = "contextual needs dominant";
         else if (!prune->dominant) prune->dominant = 54, prune->contextual = 10;
     } else if (prune->method == VP_PRUNE_DIVPRUNE && !(prune->keep > 0)) prune->keep = 0.098;
     else if (prune->method == VP_PRUNE_FASTV && !(prune->keep > 0)) prune->keep = 0.5;
@@ -193,7 +195,7 @@ static int complete(struct prune_setting *out, const struct prune_counts *counts
 }
 int prune_read(const char *text, struct prune_setting *out, char *reason, size_t capacity) {
     char *copy = copy_text(text, strlen(text)), *at = strchr(copy, ':');
-    struct prune_counts counts = {0, 0};
+    struct given_counts counts = {0, 0, 0};
     uint32_t given = 0;
     int good = 1, method;
     if (at) *at++ = 0;
@@ -233,6 +235,36 @@ int prune_check(const char *option, const char *const *texts, size_t count) {
 }
 
 /* ---- what the engine makes of it */
+int prune_forecast(const struct prune_setting *setting, const struct prune_counts *counts, vp_pruned *pruned,
+                   char *reason, size_t capacity) {
+    vp_prune prune = setting->how;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_model_config config;
+    vp_request request;
+    int32_t *blocks = resize(NULL, (size_t)counts->blocks, sizeof *blocks), side = 0;
+    vp_result result;
+    memset(&config, 0, sizeof config);
+    memset(&request, 0, sizeof request);
+    while (counts->views && (int64_t)(side + 1) * (side + 1) * counts->views <= counts->tokens) side++;
+    config.geometry = vp_geometry_default(); /* a view's tokens as a square, for pool */
+    config.geometry.crop_px = side;
+    config.geometry.patch_px = config.geometry.pool = 1;
+    config.geometry.margin_left_patches = config.geometry.margin_right_patches = 0;
+    config.vit_block_count = 1;
+    config.block_count = counts->blocks;
+    for (int32_t i = 0; i < counts->blocks; i++) blocks[i] = i;
+    prune.image_tokens = counts->tokens;
+    request.views = counts->tokens ? counts->views : 0;
+    request.input_count = counts->sequence;
+    request.active_blocks = blocks;
+    request.active_block_count = counts->blocks;
+    request.max_new_tokens = 1;
+    request.prune = &prune;
+    result = vp_prune_request(&config, &request, VP_WEIGHTS_BF16, pruned, &error);
+    if (result != VP_OK) snprintf(reason, capacity, "%s", error.text);
+    free(blocks);
+    return result == VP_OK;
+}
 void prune_text(struct text_buffer *out, const vp_pruned *pruned) {
     char part[160];
     snprintf(part, sizeof part, "%d of %d image tokens:", pruned->kept_tokens, pruned->image_tokens);

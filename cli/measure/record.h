@@ -38,6 +38,7 @@ struct point {
     int ignore_eos;
     /* image tokens behind the last cut, and their mean over blocks; 0: all went on */
     int32_t kept_tokens; double mean_image_tokens;
+    int64_t cache_bytes, full_cache_bytes; /* of the KV cache, then; 0: not pruned */
     int is_served; /* truth: a server ran it; only the answer as it arrived is known */
 };
 

@@ -26,6 +26,19 @@ static size_t column_values(const struct result_file *file, int which, double *o
         if (isfinite(file->columns[which][i])) out[count++] = file->columns[which][i];
     return count;
 }
+/* T_total of the samples that have a TTFT, so that both times of a row are of the same samples; of all samples where
+ * none has a TTFT. */
+static size_t total_values(const struct result_file *file, double *out) {
+    size_t count = 0;
+    for (size_t i = 0; i < file->count; i++)
+        if (isfinite(result_at(file, METRIC_TTFT, i)) && isfinite(result_at(file, METRIC_TOTAL, i)))
+            out[count++] = result_at(file, METRIC_TOTAL, i);
+    return count ? count : column_values(file, METRIC_TOTAL, out);
+}
+double share_of_total(const struct decomposition *decomposition, int metric) {
+    return decomposition->mean[metric] * (double)decomposition->counts[metric]
+           / (decomposition->mean[METRIC_TOTAL] * (double)decomposition->counts[METRIC_TOTAL]);
+}
 /* The mean of a column, where samples that lack it count as 0: so the means of parts add up to the mean total. */
 static double column_part(const struct result_file *file, int which, double *scratch) {
     size_t count = column_values(file, which, scratch);
@@ -66,7 +79,8 @@ void decompose(struct decomposition *decomposition, const struct result_file *fi
     double *scratch = resize(NULL, file->count, sizeof *scratch), device = 0, kernels = 0;
     decomposition->file = file;
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
-        size_t count = decomposition->counts[metric] = column_values(file, metric, scratch);
+        size_t count = decomposition->counts[metric] = metric == METRIC_TOTAL ? total_values(file, scratch)
+                                                                              : column_values(file, metric, scratch);
         decomposition->mean[metric] = vp_statistics_mean(scratch, count);
         decomposition->p50[metric] = median_of(scratch, count);
         decomposition->p95[metric] = vp_statistics_percentile(scratch, count, 95);

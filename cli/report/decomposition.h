@@ -30,12 +30,15 @@ struct decomposition {
     const struct result_file *file;
     vp_estimate p50[METRIC_STAGE];
     double mean[METRIC_STAGE], p95[METRIC_STAGE], p99[METRIC_STAGE];
-    size_t counts[METRIC_STAGE]; /* samples that have it */
+    size_t counts[METRIC_STAGE]; /* samples that have it; T_total only counts those that have a TTFT, if any has one */
     struct stage_cost stages[VP_STAGE_COUNT];
     double closure, unaccounted_share, idle_share;
     int64_t run_pairs; /* neighbouring runs of the samples */
     double run_spread; /* std / mean over the runs of a sample; the median over the samples */
 };
+
+/* The share of a part in the time of all requests, where requests without the part count as 0. */
+double share_of_total(const struct decomposition *decomposition, int metric);
 
 /* Fills all but the stages' limits: they need the roofs of all files. */
 void decompose(struct decomposition *decomposition, const struct result_file *file);

@@ -86,32 +86,55 @@ void errors_of(const struct measurements *measurements, const double *predicted,
     }
     free(measured);
 }
-void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        const struct part_errors *errors = &held_out[chosen][part];
-        double bias = errors->of.bias;
-        if (!errors->of.count) continue;
-        if ((errors->bias_low > 0 || errors->bias_high < 0) && fabs(bias) > BIAS_MATTERS * errors->measured_mean)
-            text_list_add(warnings,
-                          "%s of configurations not seen: predictions are off by %+.3g ms on average [%+.3g, %+.3g], "
-                          "%.1f %% of the mean: measure more configurations, more runs a sample, on a quiet machine",
-                          part_name(part), bias, errors->bias_low, errors->bias_high,
-                          100 * fabs(bias) / errors->measured_mean);
-        if (errors->of.r2 < 0 && chosen != VP_LATENCY_MEAN)
-            text_list_add(warnings,
-                          "%s of configurations not seen: R2 is %.3f, the mean of all rows is nearer: measure more "
-                          "runs a sample on a quiet machine, and configurations that differ more",
-                          part_name(part), errors->of.r2);
-        for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
-            const vp_linear_errors *other = &held_out[kind][part].of;
-            if (kind == chosen || !other->count || !(other->rmse < BASELINE_BETTER * errors->of.rmse)) continue;
-            text_list_add(warnings,
-                          "%s of configurations not seen: the baseline \"%s\" is nearer (RMSE %.3g ms, the model "
-                          "%.3g ms): measure more configurations and runs; until then fit --features %s",
-                          part_name(part), ESTIMATE_KIND_KEYS[kind], other->rmse, errors->of.rmse,
-                          ESTIMATE_KIND_KEYS[kind]);
-        }
+enum { ERRORS_BIASED, ERRORS_USELESS, ERRORS_BEATEN, ERROR_KINDS = ERRORS_BEATEN + ESTIMATE_KINDS };
+/* Parts of which one warning is true: their names, and what it says of the last of them. */
+struct part_warning { char parts[80], words[160]; };
+static void add_part(struct part_warning *warning, int part) {
+    const size_t used = strlen(warning->parts);
+    snprintf(warning->parts + used, sizeof warning->parts - used, "%s%s", used ? ", " : "", part_name(part));
+}
+static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, int part,
+                               struct part_warning warnings[ERROR_KINDS]) {
+    const struct part_errors *errors = &held_out[chosen][part];
+    const double bias = errors->of.bias;
+    if (!errors->of.count) return;
+    if ((errors->bias_low > 0 || errors->bias_high < 0) && fabs(bias) > BIAS_MATTERS * errors->measured_mean) {
+        add_part(&warnings[ERRORS_BIASED], part);
+        snprintf(warnings[ERRORS_BIASED].words, sizeof warnings->words, "%s ms, %.1f %% of the mean",
+                 number_change(1, bias, errors->bias_low, errors->bias_high).text,
+                 100 * fabs(bias) / errors->measured_mean);
     }
+    if (errors->of.r2 < 0 && chosen != VP_LATENCY_MEAN) {
+        add_part(&warnings[ERRORS_USELESS], part);
+        snprintf(warnings[ERRORS_USELESS].words, sizeof warnings->words, "R2 %.3f", errors->of.r2);
+    }
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
+        struct part_warning *warning = &warnings[ERRORS_BEATEN + kind];
+        const vp_linear_errors *other = &held_out[kind][part].of;
+        if (kind == chosen || !other->count || !(other->rmse < BASELINE_BETTER * errors->of.rmse)) continue;
+        add_part(warning, part);
+        snprintf(warning->words, sizeof warning->words, "%s: RMSE %.3g ms, the model %.3g ms", part_name(part),
+                 other->rmse, errors->of.rmse);
+    }
+}
+void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
+    struct part_warning found[ERROR_KINDS];
+    memset(found, 0, sizeof found);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) find_part_warnings(held_out, chosen, part, found);
+    if (found[ERRORS_BIASED].parts[0])
+        text_list_add(warnings, "held-out configurations: predictions of %s are off on average (%s): measure more "
+                                "configurations and more runs a sample, on a quiet machine",
+                      found[ERRORS_BIASED].parts, found[ERRORS_BIASED].words);
+    if (found[ERRORS_USELESS].parts[0])
+        text_list_add(warnings, "held-out configurations: the mean of all rows predicts %s better than the model (%s): "
+                                "measure more runs a sample on a quiet machine, and configurations that differ more",
+                      found[ERRORS_USELESS].parts, found[ERRORS_USELESS].words);
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
+        if (found[ERRORS_BEATEN + kind].parts[0])
+            text_list_add(warnings, "held-out configurations: the baseline \"%s\" predicts %s better (%s): measure "
+                                    "more configurations and runs; until then fit --features %s",
+                          ESTIMATE_KIND_KEYS[kind], found[ERRORS_BEATEN + kind].parts,
+                          found[ERRORS_BEATEN + kind].words, ESTIMATE_KIND_KEYS[kind]);
 }
 void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation) {
     double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
@@ -297,7 +320,9 @@ static char *provenance_of(const struct results *results, const struct measureme
     put_data_sets(&writer, results);
     PUT(&writer, KEY("configurations", (int64_t)measurements->config_count),
         KEY("image_sizes", (int64_t)measurements->size_count), KEY("rows", (int64_t)measurements->count),
-        KEY("rows_left_out", (int64_t)measurements->incomplete), END_OBJECT);
+        KEY("rows_left_out", (int64_t)measurements->incomplete));
+    if (measurements->pruned) PUT(&writer, KEY("rows_pruned", (int64_t)measurements->pruned));
+    PUT(&writer, END_OBJECT);
     if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
     return out.data;
 }
@@ -317,6 +342,7 @@ int estimator_make(const struct measurements *measurements, const struct results
     ranges_find(&ENGINE_FORM, ESTIMATE_KNOB_COUNT, measurements->requests, measurements->count, estimator->ranges);
     find_correlations(measurements, estimator);
     find_limits(measurements, estimator);
+    estimator->knows_pruning = measurements->pruned > 0;
     estimator->says_location = 1;
     warn_of_fit(estimator, measurements);
     return 0;
@@ -517,6 +543,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     if (reader->code) return;
     estimator->provenance = copy_text(json->text + json->nodes[provenance].start, json->nodes[provenance].bytes);
     estimator->weights = result_text(json, provenance, "weights");
+    estimator->knows_pruning = has_value(json, provenance, "rows_pruned");
     item = warnings + 1;
     for (uint32_t i = 0; i < json->nodes[warnings].count && !reader->code; i++, item = json->nodes[item].end) {
         char *text = node_text(json, item);

@@ -68,7 +68,7 @@ struct estimator {
     int64_t expert_count;
     char *model_name, *device, *architecture; /* architecture: NULL: not known */
     char *weights; /* of all the data, where a file says it; NULL: not known, or several */
-    int is_synthetic;
+    int is_synthetic, knows_pruning; /* the latter: some of the data was pruned */
     char *provenance, *recalibration; /* JSON; the latter NULL: as fitted */
     struct text_list warnings;
 };

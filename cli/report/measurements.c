@@ -63,10 +63,24 @@ void measurements_free(struct measurements *measurements) {
 static int32_t tier_index_of(const struct result_file *file) {
     return knob_tier(&file->knobs) ? (int32_t)knob_size_rank(&file->knobs) : 0;
 }
+/* What pruning leaves out, and how many blocks see it all the same, from the rows of the mean block: exact for one cut,
+ * for several cuts the one that leaves as many rows. Returns 0 or EXIT_INPUT. */
+static int read_pruning(const struct result_file *file, size_t row, vp_latency_request *request) {
+    const double kept = result_at(file, COLUMN_KEPT_TOKENS, row), mean = result_at(file, COLUMN_SEQUENCE, row),
+                 dropped = request->vision_tokens - kept,
+                 share = (mean - (request->sequence - dropped)) / dropped; /* of the blocks */
+    request->dropped_tokens = 0;
+    request->full_blocks = 0;
+    if (!(kept >= 1) || dropped <= 0) return dropped < 0 ? EXIT_INPUT : 0;
+    if (!(share > -0.01 && share < 1.01)) return EXIT_INPUT;
+    request->dropped_tokens = (int32_t)dropped;
+    request->full_blocks = request->active_blocks * fmin(fmax(share, 0), 1);
+    return 0;
+}
 /* The request of a sample. Returns 0, or EXIT_INPUT where the file does not say something about it. */
 static int request_of_row(const struct result_file *file, size_t row, int32_t expert_count,
                             vp_latency_request *request) {
-    static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE,
+    static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_PROMPT,
                                   COLUMN_OUTPUT_TOKENS};
     int32_t counts[5];
     for (int i = 0; i < 5; i++) {
@@ -84,7 +98,7 @@ static int request_of_row(const struct result_file *file, size_t row, int32_t ex
     request->expert_count = expert_count;
     request->active_blocks = (int32_t)knob_number(&file->knobs, KNOB_BLOCKS);
     request->weight_bits = (int32_t)weight_bits(knob_text(&file->knobs, KNOB_WEIGHTS));
-    return 0;
+    return read_pruning(file, row, request);
 }
 double run_noise(const struct result_file *file, size_t row) {
     size_t first = file->run_at ? file->run_at[row] : 0, count = file->run_at ? file->run_at[row + 1] - first : 0;
@@ -124,6 +138,7 @@ static void measure_row(struct measurements *measurements, const struct result_f
         stages[stage] = (double)NAN;
     }
     measure_noise(measurements, file, row);
+    measurements->pruned += request->dropped_tokens > 0;
     measurements->count++;
 }
 /* Finds how many experts the model has: as an option, the files or *experts say. 0 or an exit code. */

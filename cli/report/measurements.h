@@ -61,6 +61,7 @@ struct measurements {
     const char *device, *model;
     const char *weights;          /* of the first file; NULL: it says none */
     int weights_vary;             /* truth: the files have several */
+    size_t pruned;                /* rows of which some image tokens did not go on */
 };
 
 /* The features by which a kind is fitted to these measurements. */

@@ -49,7 +49,7 @@ static void find_controls(const struct tradeoff *tradeoff, const struct results 
         double rows, off;
         if (!is_same_otherwise(&file->knobs, &other->knobs)) continue;
         if (is_method(prune, "none")) row->full = i;
-        if (i == row->config || !is_method(prune, "random")) continue;
+        if (!is_method(prune, "random") || is_method(knob_text(&file->knobs, KNOB_PRUNE), "random")) continue;
         /* the nearest number of tokens; of equal ones those whose blocks work on as many rows */
         off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
         rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));
@@ -77,15 +77,35 @@ static int by_method(const void *left_item, const void *right_item) {
     if (left->kept != right->kept) return left->kept > right->kept ? -1 : 1;
     return left->config < right->config ? -1 : left->config > right->config;
 }
-size_t pruned_rows(const struct tradeoff *tradeoff, const struct results *results, struct pruned_row **rows) {
-    size_t count = 0;
-    *rows = resize(NULL, tradeoff->config_count + 1, sizeof **rows);
+/* A pruning without its counts: what is left is the method. */
+static void method_text(const char *prune, char out[80]) {
+    static const char *const counts[] = {"keep=", "dominant=", "contextual=", "per_pivot=", "layers=", "ratios="};
+    size_t used = strcspn(prune, ":");
+    snprintf(out, 80, "%.*s", (int)used, prune);
+    for (const char *pair = prune + used; *pair; pair += strcspn(pair, ",")) {
+        int is_count = 0;
+        pair++;
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+            is_count |= !strncmp(pair, counts[i], strlen(counts[i]));
+        used = strlen(out);
+        if (!is_count) snprintf(out + used, 80 - used, ",%.*s", (int)strcspn(pair, ","), pair);
+    }
+}
+struct pruned_rows pruned_rows_make(const struct tradeoff *tradeoff, const struct results *results) {
+    struct pruned_rows rows = {NULL, 0};
     for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++) {
         const struct result_file *file = file_of(tradeoff, results, i);
-        struct pruned_row *row = &(*rows)[count];
+        struct pruned_row *row;
         if (!is_pruned(knob_text(&file->knobs, KNOB_PRUNE))) continue;
+        rows.items = resize(rows.items, rows.count + 1, sizeof *rows.items);
+        row = &rows.items[rows.count++];
         memset(row, 0, sizeof *row);
+        setting_text(file, row->name);
+        method_text(knob_text(&file->knobs, KNOB_PRUNE), row->method);
         row->config = i;
+        row->accuracy = point_accuracy(&tradeoff->points[i]);
+        row->cache_bytes = column_mean(file, COLUMN_CACHE_BYTES);
+        row->full_cache_bytes = column_mean(file, COLUMN_FULL_CACHE_BYTES);
         row->kept = column_mean(file, COLUMN_KEPT_TOKENS);
         row->share = row->kept / column_mean(file, COLUMN_VISION_TOKENS);
         find_controls(tradeoff, results, row);
@@ -94,14 +114,29 @@ size_t pruned_rows(const struct tradeoff *tradeoff, const struct results *result
                                  : (double)NAN;
         row->to_full = difference_to(tradeoff, i, row->full);
         row->to_random = difference_to(tradeoff, i, row->random);
-        count++;
     }
-    qsort(*rows, count, sizeof **rows, by_method);
-    return count;
+    if (rows.count) qsort(rows.items, rows.count, sizeof *rows.items, by_method);
+    return rows;
 }
-int is_better_than_random(const struct pruned_row *rows, size_t count, size_t config) {
-    for (size_t i = 0; i < count; i++)
-        if (rows[i].config == config) return rows[i].to_random.low > 0;
+#define DIFFERENCE(member) CELL_RANGE(struct pruned_row, member.mean, member.low, member.high)
+static const struct table_column PRUNED[] = {
+    {CELL(struct pruned_row, name), "configuration", "configuration"},
+    {CELL(struct pruned_row, method), "method", NULL},
+    {CELL(struct pruned_row, kept), "kept_vision_tokens", "kept tokens", .format = "%.1f"},
+    {CELL(struct pruned_row, share), "kept_share", "kept %", .format = "%.1f", .scale = 100},
+    {CELL(struct pruned_row, cache_bytes), "kv_cache_bytes", "KV cache MB", .format = "%.4g", .scale = 1e-6},
+    {CELL(struct pruned_row, full_cache_bytes), "kv_cache_bytes_unpruned", NULL},
+    {CELL(struct pruned_row, prefill_ratio), "prefill_speedup", "prefill", .format = "%.2f"},
+    {CELL_ESTIMATE(struct pruned_row, accuracy), "accuracy", "accuracy", .range_key = "accuracy_interval"},
+    {DIFFERENCE(to_full), "accuracy_to_none", "points to none", .scale = 100, .range_key = "accuracy_to_none_interval"},
+    {DIFFERENCE(to_random), "accuracy_to_random", "points to random", .scale = 100,
+     .range_key = "accuracy_to_random_interval"}};
+struct table pruned_table(const struct pruned_rows *rows) {
+    return (struct table)TABLE(PRUNED, rows->items, rows->count, NULL, 0);
+}
+int is_better_than_random(const struct pruned_rows *rows, size_t config) {
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->items[i].config == config) return rows->items[i].to_random.low > 0;
     return 1;
 }
 static void difference_text(const char *than, const vp_bounded_interval *difference, char out[120]) {

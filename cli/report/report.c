@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "measure/noise.h"
-#include "report/pruning.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
@@ -84,6 +83,7 @@ static void warn_of_files(struct report *report) {
     const struct results *results = report->results;
     int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0,
             served = 0, cached = 0;
+    char differ[64] = "";
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         failed += file->failed_count;
@@ -100,15 +100,19 @@ static void warn_of_files(struct report *report) {
     if (synthetic)
         text_list_add(&report->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not",
                       (long long)synthetic, results->count);
-    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        const size_t used = strlen(differ);
         /* the models of servers are a knob */
         if (differing_files(results, same[i].offset) && !(served && !strcmp(same[i].name, "model")))
-            text_list_add(&report->warnings,
-                          "the files differ in their %s: what lies between them is not the knobs alone", same[i].name);
+            snprintf(differ + used, sizeof differ - used, "%s%s", used ? ", " : "", same[i].name);
+    }
+    if (differ[0])
+        text_list_add(&report->warnings, "the files differ in %s: differences between them are not of the knobs alone",
+                      differ);
     warn_of_cached_runs(&report->warnings, cached, runs);
-    if (failed) text_list_add(&report->warnings, "%lld points failed; they are in no number", (long long)failed);
-    if (missing)
-        text_list_add(&report->warnings, "%lld points are not measured yet; they are in no number", (long long)missing);
+    if (failed || missing)
+        text_list_add(&report->warnings, "%lld points failed and %lld are not measured yet: they are in no number",
+                      (long long)failed, (long long)missing);
     if (throttled)
         text_list_add(&report->warnings,
                       "%lld of %lld runs were measured while the device held its clocks down; they are kept",
@@ -125,7 +129,7 @@ static void warn_of_files(struct report *report) {
         text_list_add(&report->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);
 }
 static void warn_of_samples(struct report *report) {
-    size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0;
+    size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0;
     double worst = 1;
     for (size_t i = 0; i < report->results->count; i++) {
         const struct decomposition *decomposition = &report->items[i];
@@ -133,21 +137,22 @@ static void warn_of_samples(struct report *report) {
         p95 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 95);
         p99 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 99);
         open += decomposition->closure < 0.99;
+        unequal += decomposition->counts[METRIC_TTFT] ? decomposition->file->count - decomposition->counts[METRIC_TOTAL]
+                                                      : 0;
         if (decomposition->closure < worst) worst = decomposition->closure;
     }
     if (least < 500)
         text_list_add(&report->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts",
                       least);
-    if (p95)
-        text_list_add(
-            &report->warnings,
-            "P95 comes from fewer than 60 samples in %zu of %zu configurations: it is close to the largest value", p95,
-            report->results->count);
-    if (p99)
-        text_list_add(
-            &report->warnings,
-            "P99 comes from fewer than 300 samples in %zu of %zu configurations: it is close to the largest value", p99,
-            report->results->count);
+    if (p95 || p99) {
+        char more[64] = "";
+        if (p95) snprintf(more, sizeof more, ", P95 in %zu (below 60)", p95);
+        text_list_add(&report->warnings, "few samples: P99 is close to the largest value in %zu of %zu configurations "
+                                         "(below 300 samples)%s", p99, report->results->count, more);
+    }
+    if (unequal)
+        text_list_add(&report->warnings, "%zu samples have no TTFT: the latencies of their configurations leave them "
+                                         "out", unequal);
     if (open)
         text_list_add(&report->warnings,
                       "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)",
@@ -166,7 +171,17 @@ static double main_share(const struct decomposition *decomposition, int metric) 
     for (int stage = first; stage <= last; stage++)
         if (isfinite(decomposition->stages[stage].share)) share += decomposition->stages[stage].share;
     /* the experiments' files know the sums alone */
-    return share > 0 ? share : decomposition->mean[metric] / decomposition->mean[METRIC_TOTAL];
+    return share > 0 ? share : share_of_total(decomposition, metric);
+}
+/* "12.5 %", "12.5 to 20.1 %"; ratios above 1 are factors: "0.83 to 1.23 times". Returns out. */
+static const char *shares_text(double low, double high, char out[64]) {
+    const char *format = high > 1 ? "%.2f" : "%.1f", *unit = high > 1 ? "times" : "%";
+    const double scale = high > 1 ? 1 : 100;
+    const struct number_text first = number_formatted(format, scale * low),
+                             last = number_formatted(format, scale * high);
+    if (strcmp(first.text, last.text)) snprintf(out, 64, "%.20s to %.20s %s", first.text, last.text, unit);
+    else snprintf(out, 64, "%.20s %s", last.text, unit);
+    return out;
 }
 /* Where a part is the largest; nothing is said of one that never is. */
 static void wins_text(size_t wins, size_t count, char out[96]) {
@@ -187,7 +202,7 @@ static void find_dominant(struct report *report) {
     }
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
         double low = HUGE_VAL, high = -HUGE_VAL;
-        char text[96];
+        char text[96], shares[64];
         for (size_t i = 0; i < report->results->count; i++) {
             double share = main_share(&report->items[i], metric);
             if (share < low) low = share;
@@ -195,11 +210,8 @@ static void find_dominant(struct report *report) {
         }
         if (!(high > 0)) continue;
         wins_text(wins[metric], report->results->count, text);
-        if (report->results->count == 1)
-            text_list_add(&report->findings, "%s takes %.1f %% of a request%s", SHARE_NAMES[metric], 100 * high, text);
-        else
-            text_list_add(&report->findings, "%s takes %.1f to %.1f %% of a request%s", SHARE_NAMES[metric],
-                          100 * low, 100 * high, text);
+        text_list_add(&report->findings, "%s takes %s of a request%s", SHARE_NAMES[metric],
+                      shares_text(low, high, shares), text);
     }
 }
 /* Says which configurations are worth a look: the fastest and the most accurate of the front. */
@@ -254,68 +266,101 @@ static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const doub
     return pairs;
 }
 /* What a knob does to accuracy, as the end of its sentence: the samples' sums at the lowest and the highest level of
- * `pairs` configurations each. There is no effect where the interval holds 0. */
-static void accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const double *low, const double *high,
-                          char out[200]) {
+ * `pairs` configurations each. Returns 1 if the interval excludes 0. */
+static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const double *low, const double *high,
+                         char out[200]) {
     const double points = 100.0 / (double)pairs;
     struct score_range range = tradeoff->range;
     vp_bounded_interval gain;
+    int is_decided;
     range.low *= (double)pairs;
     range.high *= (double)pairs;
     gain = accuracy_interval(range, low, high, tradeoff->sample_count);
+    is_decided = isfinite(gain.low) && isfinite(gain.high) && (gain.low > 0 || gain.high < 0);
     if (!isfinite(gain.low) || !isfinite(gain.high))
-        snprintf(out, 200,
-                 "; too few samples to tell an effect on accuracy: %+.2f points, no spread, and the metric's range is "
-                 "not known",
-                 points * gain.mean);
+        snprintf(out, 200, "; its effect on accuracy has no interval: %+.2f points in every sample, and the metric's "
+                           "range is not known", points * gain.mean);
+    else if (is_decided)
+        snprintf(out, 200, " and scores %s points %s",
+                 number_estimate(points, fabs(gain.mean), fmin(fabs(gain.low), fabs(gain.high)),
+                                 fmax(fabs(gain.low), fabs(gain.high))).text, gain.mean > 0 ? "higher" : "lower");
+    else if (points * gain.low > -1 && points * gain.high < 1)
+        snprintf(out, 200, " and scores the same within 1 point: %s points",
+                 number_change(points, gain.mean, gain.low, gain.high).text);
     else
-        snprintf(out, 200, "%s%+.2f points [%+.2f, %+.2f]",
-                 gain.low <= 0 && gain.high >= 0 ? "; too few samples to tell an effect on accuracy: "
-                                                 : ", accuracy by ",
-                 points * gain.mean, points * gain.low, points * gain.high);
+        snprintf(out, 200, "; too few samples to tell an effect on accuracy: %s points",
+                 number_change(points, gain.mean, gain.low, gain.high).text);
+    return is_decided;
 }
-/* Says what a knob changes from its lowest to its highest level, all others alike, paired over the samples. */
+/* "High resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio from 2 on is a factor, a smaller one a
+ * change in percent. */
+static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob, double base,
+                      const vp_mean_interval *change, char out[520]) {
+    const int kind = tradeoff->knob_of[knob];
+    const double ratio = 1 + change->mean / base;
+    const char *axis = METRIC_KEYS[report->settings.axis], *flat = "";
+    char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], name[KNOB_TEXT_BYTES + 60];
+    report_level_text(tradeoff, report->results, kind, 0, first);
+    report_level_text(tradeoff, report->results, kind, tradeoff->knobs.level_counts[knob] - 1, last);
+    if (kind == KNOB_SIZE && !strchr("0123456789", *last)) { /* a tier */
+        snprintf(name, sizeof name, "%s resolution", last);
+        if (name[0] >= 'a' && name[0] <= 'z') name[0] = (char)(name[0] - 'a' + 'A');
+    } else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
+    if (ratio >= 2) {
+        snprintf(out, 520, "%s costs %s times the mean %s of %s", name,
+                 number_estimate(1, ratio, 1 + change->low / base, 1 + change->high / base).text, axis, first);
+        return;
+    }
+    if (change->low / base > -0.03 && change->high / base < 0.03) flat = " (flat: it buys no time)";
+    if (ratio >= 1)
+        snprintf(out, 520, "%s costs %s %% more mean %s than %s%s", name,
+                 number_estimate(100 / base, change->mean, change->low, change->high).text, axis, first, flat);
+    else
+        snprintf(out, 520, "%s costs %s %% less mean %s than %s%s", name,
+                 number_estimate(-100 / base, change->mean, change->high, change->low).text, axis, first, flat);
+}
+/* Says what a knob costs from its lowest to its highest level and what it buys, all others alike, paired over the
+ * samples. Knobs whose effect on accuracy is known come first. */
 static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
     double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
+    struct text_list decided = {NULL, 0}, open = {NULL, 0};
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name
                                                         : "";
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
-        char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], accuracy[200] = "";
+        char cost[520], accuracy[200] = "";
         vp_mean_interval change;
         size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
-        double base = vp_statistics_mean(low, tradeoff->sample_count) / 100;
+        double base = vp_statistics_mean(low, tradeoff->sample_count);
+        int is_decided = 0;
         if (!pairs || !(base > 0) || vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
+        cost_text(report, tradeoff, k, base, &change, cost);
         if (tradeoff->accuracy) {
             sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
-            accuracy_text(tradeoff, pairs, low, high, accuracy);
+            is_decided = accuracy_text(tradeoff, pairs, low, high, accuracy);
         }
-        text_list_add(&report->findings, "%.240s%s%s from %s to %s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s%s",
-                      task, *task ? ": " : "", KNOBS[tradeoff->knob_of[k]].axis,
-                      report_level_text(tradeoff, report->results, tradeoff->knob_of[k], 0, first),
-                      report_level_text(tradeoff, report->results, tradeoff->knob_of[k],
-                                        tradeoff->knobs.level_counts[k] - 1, last),
-                      METRIC_KEYS[report->settings.axis], change.mean / base, change.low / base, change.high / base,
-                      change.low / base > -3 && change.high / base < 3 ? " (flat: it buys no time)" : "", accuracy);
+        text_list_add(is_decided ? &decided : &open, "%.240s%s%s%s", task, *task ? ": " : "", cost, accuracy);
     }
+    for (size_t i = 0; i < decided.count; i++) text_list_add(&report->findings, "%s", decided.items[i]);
+    for (size_t i = 0; i < open.count; i++) text_list_add(&report->findings, "%s", open.items[i]);
+    text_list_free(&decided);
+    text_list_free(&open);
     free(low);
 }
 /* Says of each pruned configuration what it gains and loses. */
-static void find_pruning(struct report *report, const struct tradeoff *tradeoff) {
-    struct pruned_row *rows;
-    const size_t count = pruned_rows(tradeoff, report->results, &rows);
-    for (size_t i = 0; i < count; i++) {
+static void find_pruning(struct report *report, const struct tradeoff *tradeoff, const struct pruned_rows *rows) {
+    for (size_t i = 0; i < rows->count; i++) {
         char name[160], text[400];
-        pruned_finding(&rows[i], tradeoff, text, sizeof text);
+        pruned_finding(&rows->items[i], tradeoff, text, sizeof text);
         text_list_add(&report->findings, "%s: %s",
                       report_full_name(report->results,
-                                       &report->results->files[tradeoff->group->paired[rows[i].config]], name),
+                                       &report->results->files[tradeoff->group->paired[rows->items[i].config]], name),
                       text);
     }
-    free(rows);
 }
 /* From outside a server only the first token divides the time of a request. */
 static void find_first_token(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL;
+    char shares[64];
     for (size_t i = 0; i < report->results->count; i++) {
         double share = report->items[i].mean[METRIC_TTFT] / report->items[i].mean[METRIC_TOTAL];
         if (share < low) low = share;
@@ -323,11 +368,13 @@ static void find_first_token(struct report *report) {
     }
     text_list_add(&report->findings, "%s", STAGES_UNKNOWN_TEXT);
     if (high > 0)
-        text_list_add(&report->findings, "the first token takes %.1f to %.1f %% of a request", 100 * low, 100 * high);
+        text_list_add(&report->findings, "the time to the first token is %s of a request",
+                      shares_text(low, high, shares));
 }
 static void find_decode(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL, least = HUGE_VAL, most = -HUGE_VAL;
     size_t count = 0;
+    char shares[64];
     for (size_t i = 0; i < report->results->count; i++) {
         const struct stage_cost *cost = &report->items[i].stages[VP_STAGE_DECODE];
         double step = report->items[i].mean[METRIC_PER_TOKEN],
@@ -340,13 +387,14 @@ static void find_decode(struct report *report) {
         if (floor_ms / step > most) most = floor_ms / step;
     }
     if (count)
-        text_list_add(&report->findings,
-                      "a decode step takes %.3g to %.3g ms; its bytes at %.4g GB/s would take %.0f to %.0f %% of that",
-                      low, high, report->peak_gbs, 100 * least, 100 * most);
+        text_list_add(&report->findings, "a decode step takes %.3g to %.3g ms; its bytes at %s GB/s take %s%s",
+                      low, high, number_short(report->peak_gbs).text, shares_text(least, most, shares),
+                      most > 1 ? " as long" : " of that");
 }
 static void find_idle(struct report *report) {
     double least = HUGE_VAL, most = -HUGE_VAL, host = 0;
     size_t known = 0, bound_count = 0, sent = 0;
+    char shares[64];
     for (size_t i = 0; i < report->results->count; i++) {
         const struct decomposition *decomposition = &report->items[i];
         if (decomposition->file->device && !strncmp(decomposition->file->device, "cuda", 4)
@@ -362,15 +410,16 @@ static void find_idle(struct report *report) {
         if (decomposition->idle_share > most) most = decomposition->idle_share;
     }
     if (known)
-        text_list_add(&report->findings, "the device is idle %.1f to %.1f %% of a request%s", 100 * least, 100 * most,
+        text_list_add(&report->findings, "the device is idle %s of a request%s",
+                      shares_text(least, most, shares),
                       bound_count ? ": bound by the host, faster kernels would not help much"
                                   : ": not bound by the host");
     else text_list_add(&report->findings, "how long the device is idle is not known: sweep --kernel_pass measures it");
     if (sent && host > 0.9)
         text_list_add(
             &report->findings,
-            "sending the work of decode takes the host up to %.0f %% of its time on the device: bound by the host",
-            100 * host);
+            "sending the work of decode takes the host up to %s of its time on the device: bound by the host",
+            number_share(host).text);
 }
 
 /* ---- all of it */
@@ -380,6 +429,7 @@ void report_make(struct report *report, const struct results *results, const str
     report->settings = *settings;
     report->items = zeroed(results->count, sizeof *report->items);
     report->tradeoffs = zeroed(results->group_count, sizeof *report->tradeoffs);
+    report->pruned = zeroed(results->group_count, sizeof *report->pruned);
     for (size_t i = 0; i < results->count; i++) decompose(&report->items[i], &results->files[i]);
     find_peaks(report);
     for (size_t i = 0; i < results->count; i++)
@@ -392,10 +442,11 @@ void report_make(struct report *report, const struct results *results, const str
     for (size_t i = 0; i < results->group_count; i++) {
         curves_add(&report->curves, results, i);
         tradeoff_make(&report->tradeoffs[i], results, &results->groups[i], settings);
+        report->pruned[i] = pruned_rows_make(&report->tradeoffs[i], results);
         if (report->tradeoffs[i].reason[0]) continue;
-        find_best(report, &report->tradeoffs[i]);
         find_changes(report, &report->tradeoffs[i]);
-        find_pruning(report, &report->tradeoffs[i]);
+        find_best(report, &report->tradeoffs[i]);
+        find_pruning(report, &report->tradeoffs[i], &report->pruned[i]);
     }
     report->stage_findings = report->findings.count;
     if (are_all_served(results)) {
@@ -406,13 +457,24 @@ void report_make(struct report *report, const struct results *results, const str
     find_decode(report);
     find_idle(report);
 }
+int report_add_categories(struct report *report, const char *field) {
+    report->by = field;
+    return categories_read(report->results, field, report_full_name, &report->categories, &report->totals,
+                           &report->warnings);
+}
 void report_free(struct report *report) {
-    for (size_t i = 0; report->tradeoffs && i < report->results->group_count; i++) tradeoff_free(&report->tradeoffs[i]);
+    for (size_t i = 0; report->tradeoffs && i < report->results->group_count; i++) {
+        tradeoff_free(&report->tradeoffs[i]);
+        free(report->pruned[i].items);
+    }
     text_list_free(&report->warnings);
     text_list_free(&report->findings);
     curves_free(&report->curves);
     free(report->items);
     free(report->tradeoffs);
+    free(report->pruned);
+    category_rows_free(&report->categories);
+    category_rows_free(&report->totals);
 }
 const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]) {
     char name[80];

@@ -93,6 +93,23 @@ static void csv_times(struct csv_line *line, const struct report *report, const 
             csv_value(line, key, "_share", times->stages[PART_STAGES[which]].parts[part]);
         }
 }
+/* Truth: some configuration is pruned. */
+static int has_pruned(const struct report *report) {
+    size_t count = 0;
+    for (size_t i = 0; i < report->results->group_count; i++) count += report->pruned[i].count;
+    return count > 0;
+}
+/* What pruning loses; row NULL: the line's configuration is not pruned. */
+static void csv_pruning(struct csv_line *line, const struct pruned_row *row) {
+    static const vp_bounded_interval unknown = {.mean = NAN, .low = NAN, .high = NAN};
+    const vp_bounded_interval *full = row ? &row->to_full : &unknown, *random = row ? &row->to_random : &unknown;
+    csv_value(line, "kept_vision_tokens", "", row ? row->kept : (double)NAN);
+    csv_value(line, "kept_share", "", row ? row->share : (double)NAN);
+    csv_value(line, "kv_cache_bytes", "", row ? row->cache_bytes : (double)NAN);
+    csv_value(line, "prefill_speedup", "", row ? row->prefill_ratio : (double)NAN);
+    csv_estimate(line, "accuracy_to_none", (vp_estimate){full->mean, full->low, full->high});
+    csv_estimate(line, "accuracy_to_random", (vp_estimate){random->mean, random->low, random->high});
+}
 static void csv_add_line(struct text_buffer *out, const struct report *report, size_t index, int is_head) {
     struct csv_line line = {out, is_head, 0};
     const struct decomposition *times = &report->items[index];
@@ -113,6 +130,12 @@ static void csv_add_line(struct text_buffer *out, const struct report *report, s
     csv_value(&line, "front", "",
               point ? (double)is_listed(tradeoff->front, tradeoff->front_count, config) : (double)NAN);
     csv_value(&line, "membership", "", point ? point->membership : (double)NAN);
+    if (has_pruned(report)) {
+        const struct pruned_rows *pruned = &report->pruned[tradeoff - report->tradeoffs];
+        size_t at = 0;
+        while (at < pruned->count && pruned->items[at].config != config) at++;
+        csv_pruning(&line, at < pruned->count ? &pruned->items[at] : NULL);
+    }
     csv_texts(&line, "path", times->file->path);
     text_add_string(out, "\n");
 }
@@ -330,15 +353,26 @@ static void put_tradeoff(vp_json_writer *writer, const struct report *report, co
         put_effects(writer, report, tradeoff);
         put_knob_fronts(writer, report, tradeoff);
         put_gains(writer, tradeoff);
+        if (report->pruned[tradeoff - report->tradeoffs].count) {
+            const struct table pruned = pruned_table(&report->pruned[tradeoff - report->tradeoffs]);
+            table_put(writer, "pruning", &pruned);
+        }
     }
     vp_json_end_object(writer);
 }
 void report_put_e2(vp_json_writer *writer, const struct report *report) {
+    const struct table categories = category_table(&report->categories, 0), totals = category_table(&report->totals, 1);
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-e2-1"), KEY("version", VLMPROF_VERSION),
         KEY_TEXTS("warnings", &report->warnings), KEY("latency", METRIC_KEYS[report->settings.axis]),
         KEY("percentile", percentile_text(report->settings.percentile)), KEY("resamples", report->settings.resamples),
         KEY("seed", report->settings.seed), KEY("epsilon_accuracy", report->settings.epsilon_accuracy),
         KEY_ARRAY("datasets"));
     for (size_t i = 0; i < report->results->group_count; i++) put_tradeoff(writer, report, &report->tradeoffs[i]);
-    PUT(writer, END_ARRAY, END_OBJECT);
+    vp_json_end_array(writer);
+    if (totals.row_count) table_put(writer, "totals", &totals);
+    if (categories.row_count) {
+        put_text(writer, "by", report->by);
+        table_put(writer, "categories", &categories);
+    }
+    vp_json_end_object(writer);
 }

@@ -6,7 +6,6 @@
 #include "base/table.h"
 #include "report/front_drawing.h"
 #include "report/report_data.h"
-#include "report/pruning.h"
 #include "results/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
@@ -227,9 +226,9 @@ static const char *limits_text(const struct report *report, int stage, char out[
 }
 const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
-               ? "above 100 % of a roof: not all counted bytes came from memory, caches held some; or the roof that "
+               ? "above a roof: not all counted bytes came from memory, caches held some; or the roof that "
                  "was given is lower than the device's"
-               : "above 100 % of a roof: not all counted bytes came from memory, caches held some; and these roofs "
+               : "above a roof: not all counted bytes came from memory, caches held some; and these roofs "
                  "are what larger stages reach, not the device's own";
 }
 static void write_roofline(struct document *document, const struct report *report) {
@@ -242,7 +241,7 @@ static void write_roofline(struct document *document, const struct report *repor
                   report->peaks_are_given ? "as given"
                                           : "the best of stages that take 1 % of a request or more (--peak_tflops, "
                                             "--peak_gbs)");
-    list = document_table(document, "stage|GFLOP|MB|launches|ms|TFLOP/s|% of roof|GB/s|% of roof|idle %|bound");
+    list = document_table(document, "stage|GFLOP|MB|launches|ms|TFLOP/s|of roof|GB/s|of roof|idle %|bound");
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         double flops = 0, bytes = 0, launches = 0, ms = 0, idle = 0, count = 0, idle_count = 0;
         char limits[96];
@@ -259,8 +258,8 @@ static void write_roofline(struct document *document, const struct report *repor
         if (!(count > 0) || !(ms > 0)) continue;
         CELLS(list, vp_stage_name((vp_stage)stage), number_short(flops / count / 1e9).text,
             number_short(bytes / count / 1e6).text, number_short(launches / count).text, number_short(ms / count).text,
-            number_short(flops / ms / 1e9).text, number_percent(flops / ms / 1e9 / report->peak_tflops).text,
-            number_short(bytes / ms / 1e6).text, number_percent(bytes / ms / 1e6 / report->peak_gbs).text,
+            number_short(flops / ms / 1e9).text, number_share(flops / ms / 1e9 / report->peak_tflops).text,
+            number_short(bytes / ms / 1e6).text, number_share(bytes / ms / 1e6 / report->peak_gbs).text,
             number_percent(idle / idle_count).text, limits_text(report, stage, limits));
         is_above |= flops / ms / 1e9 > report->peak_tflops || bytes / ms / 1e6 > report->peak_gbs;
     }
@@ -501,36 +500,29 @@ static void write_gains(struct document *document, const struct report *report, 
         else text_list_add(table, "unbounded"); /* the ms more may be none */
     }
 }
-static struct number_text points_text(const vp_bounded_interval *difference) {
-    return isfinite(difference->low) && isfinite(difference->high)
-               ? number_estimate(100, difference->mean, difference->low, difference->high)
-               : number_formatted("%.0f", (double)NAN);
-}
 /* What pruning image tokens loses, against all of them and against random ones. */
-static void write_pruning(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
-    struct pruned_row *rows;
-    const size_t count = pruned_rows(tradeoff, report->results, &rows);
-    struct text_list *table = NULL;
-    for (size_t i = 0; i < count; i++) {
-        const struct pruned_row *row = &rows[i];
-        char name[80];
-        if (!table) {
-            document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
-                          report->results->files[tradeoff->group->first].dataset_name);
-            document_text(document, BLOCK_LINE,
-                          "points: accuracy less that of no pruning, and of as many random tokens (within 5 %%), "
-                          "paired over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
-                          tradeoff->sample_count);
-            table = document_table(document, "configuration|kept tokens|kept %|prefill|accuracy|points to none|"
-                                             "points to random");
-        }
-        CELLS(table, config_text(report, tradeoff, row->config, name), number_formatted("%.1f", row->kept).text,
-              number_formatted("%.1f", 100 * row->share).text,
-              number_formatted("%.2f", row->prefill_ratio).text,
-              number_of_estimate(point_accuracy(&tradeoff->points[row->config])).text,
-              points_text(&row->to_full).text, points_text(&row->to_random).text);
+static void write_pruning(struct document *document, const struct report *report, size_t group) {
+    const struct tradeoff *tradeoff = &report->tradeoffs[group];
+    const struct table table = pruned_table(&report->pruned[group]);
+    if (!table.row_count) return;
+    document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
+                  report->results->files[tradeoff->group->first].dataset_name);
+    document_text(document, BLOCK_LINE,
+                  "points: accuracy less that of no pruning, and of as many random tokens (within 5 %%), "
+                  "paired over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
+                  tradeoff->sample_count);
+    document_add_table(document, &table);
+}
+static void write_categories(struct document *document, const struct report *report) {
+    const struct table categories = category_table(&report->categories, 0), totals = category_table(&report->totals, 1);
+    if (totals.row_count) {
+        document_text(document, BLOCK_HEADING, "Totals of whole sets");
+        document_text(document, BLOCK_LINE, "95 %% intervals by bootstrap over pictures or questions");
+        document_add_table(document, &totals);
     }
-    free(rows);
+    if (!categories.row_count) return;
+    document_text(document, BLOCK_HEADING, "Accuracy by %s", report->by);
+    document_add_table(document, &categories);
 }
 void report_text_write(struct document *document, const struct report *report) {
     write_summary(document, report);
@@ -552,8 +544,9 @@ void report_text_write(struct document *document, const struct report *report) {
         write_pairs(document, report, tradeoff);
         write_knob_fronts(document, report, tradeoff);
         write_gains(document, report, tradeoff);
-        write_pruning(document, report, tradeoff);
+        write_pruning(document, report, i);
     }
+    write_categories(document, report);
     write_shares(document, report);
     write_parts(document, report);
     for (size_t i = 0; i < report->results->group_count; i++) write_curves(document, report, i);

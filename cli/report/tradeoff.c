@@ -238,9 +238,21 @@ size_t equal_points(const struct tradeoff *tradeoff, size_t config) {
                       || tradeoff->at_accuracy[i] > tradeoff->at_accuracy[config]);
     return count;
 }
+/* The interval of a latency over samples, as everywhere: order statistics of a percentile, Student's of a mean.
+ * Untouched where there are too few samples for the percentile. */
+static void latency_interval(const double *values, size_t count, double percentile, double *sorted,
+                             vp_bootstrap_point *point) {
+    vp_statistics statistics;
+    if (vp_statistics_compute(values, count, sorted, &statistics) != VP_OK) return;
+    if (percentile < 0)
+        vp_statistics_mean_interval(values, count, 0.95, &point->latency_low, &point->latency_high);
+    else
+        vp_statistics_percentile_interval(sorted, count, percentile, 0.95, &point->latency_low, &point->latency_high);
+}
 static void bootstrap_points(struct tradeoff *tradeoff, const struct report_settings *settings) {
     vp_bootstrap_options options = vp_bootstrap_options_default();
     size_t bytes = vp_bootstrap_scratch_bytes(tradeoff->config_count, tradeoff->sample_count, settings->resamples);
+    double *sorted;
     void *scratch;
     options.resamples = settings->resamples;
     options.seed = settings->seed;
@@ -256,6 +268,11 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
         != VP_OK)
         snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to be drawn from");
     free(scratch);
+    sorted = resize(NULL, tradeoff->sample_count, sizeof *sorted);
+    for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++)
+        latency_interval(tradeoff->latency + i * tradeoff->sample_count, tradeoff->sample_count, settings->percentile,
+                         sorted, &tradeoff->points[i]);
+    free(sorted);
     for (size_t i = 0; i < tradeoff->config_count && !tradeoff->range.is_known; i++) { /* Student's, or none */
         vp_bounded_interval accuracy = accuracy_interval(
             tradeoff->range, NULL, tradeoff->accuracy + i * tradeoff->sample_count, tradeoff->sample_count);
@@ -277,12 +294,8 @@ static void corpus_points(struct tradeoff *tradeoff, const struct results *resul
         point->latency = settings->percentile < 0
                              ? stats.mean
                              : vp_statistics_percentile(sorted, tradeoff->sample_count, settings->percentile);
-        if (settings->percentile >= 0)
-            vp_statistics_percentile_interval(sorted, tradeoff->sample_count, settings->percentile, 0.95,
-                                              &point->latency_low, &point->latency_high);
-        else
-            vp_statistics_mean_interval(sorted, tradeoff->sample_count, 0.95, &point->latency_low,
-                                        &point->latency_high);
+        latency_interval(tradeoff->latency + i * tradeoff->sample_count, tradeoff->sample_count, settings->percentile,
+                         sorted, point);
     }
     free(sorted);
 }

@@ -2,7 +2,9 @@
 #include "results/knobs.h"
 
 #include "base/memory.h"
+#include "vlmprof_config.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,12 @@ void knob_set_list(struct knob_values *values, int knob, const int32_t *list, in
     values->of[knob].list = copy;
     values->of[knob].list_count = count;
     knob_set_number(values, knob, count);
+}
+void knob_set_of_model(struct knob_values *values, int knob, const vp_model_config *config) {
+    int32_t number;
+    if (!KNOBS[knob].in_config) return;
+    memcpy(&number, (const char *)config + KNOBS[knob].in_config, sizeof number);
+    knob_set_number(values, knob, number);
 }
 void knob_copy_servers(struct knob_values *values, const struct knob_values *from) {
     for (int knob = 0; knob < KNOB_COUNT; knob++)
@@ -93,6 +101,11 @@ int knob_compare(int axis, const struct knob_values *left, const struct knob_val
     order = order_of(one->is_set, other->is_set);
     if (!order) order = order_of(one->number, other->number);
     return order ? order : compare_texts(one->text, other->text);
+}
+int knobs_of_engine_are_same(const struct knob_values *left, const struct knob_values *right) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (KNOBS[knob].of == KNOB_OF_ENGINE && knob_compare(knob, left, right)) return 0;
+    return 1;
 }
 int knob_values_are_same(const struct knob_values *left, const struct knob_values *right) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {

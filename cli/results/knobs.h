@@ -7,9 +7,11 @@
 #include "base/option_rows.h"
 #include "vlmprof.h"
 
+struct vp_model_config;
+
 /* ROW(ID, key, words, (rows of sweep's options), (rows of run's options), apply function or no_apply, members of struct
  * knob). Key and words are those of JSON and CSV.
- * Those of the grid, whose points --sampling_strategy draws. */
+ * Those of the grid, whose points --sampling_strategy draws: image sizes are one dimension, each other knob is one. */
 #define KNOB_GRID_ROWS(ROW) \
     ROW(TIER, "tier", "resolution tier", \
         ({"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, \
@@ -38,8 +40,7 @@
         .null = "of a server", \
         .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, .axis = "top_k", .axis_key = "top_k", \
         .always = KNOB_IN_ALL, .most_read = 1000000, .in_name = "topk", .in_setting = "k", .in_model = 1, \
-        .list = "top_k_list", \
-        .option = "top_k") \
+        .list = "top_k_list", .option = "top_k", .in_config = offsetof(vp_model_config, top_k)) \
     ROW(BLOCKS, "num_active_blocks", "decoder blocks that run", \
         ({"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, \
           "decoder blocks that run (default: all)", OF_ENGINE},), \
@@ -52,7 +53,8 @@
         .list_key = "active_block_indices", .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, \
         .axis = "blocks", .axis_key = "num_active_blocks", .always = KNOB_IN_ALL, .most_read = 1000000, \
         .in_name = "blocks", .in_setting = "b", .in_model = 1, \
-        .list = "num_active_blocks_list", .option = "num_active_blocks")
+        .list = "num_active_blocks_list", .option = "num_active_blocks", \
+        .in_config = offsetof(vp_model_config, block_count))
 
 /* Those with which each point of the grid is measured: with each value of the list, or as the model has it. */
 #define KNOB_EACH_ROWS(ROW) \
@@ -84,8 +86,8 @@
           "pruning)", OF_ENGINE},), \
         apply_prune, \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "prune", .axis_key = "prune", \
-        .only_varied = 1, .in_name = "prune-", .in_setting = "prune=", .list = "prune_list", .option = "prune", \
-        .usual = "none")
+        .only_varied = 1, .in_name = "prune-", .in_setting = "prune=", .in_model = 1, .list = "prune_list", \
+        .option = "prune", .usual = "none")
 
 /* Those of servers. Their options are a group of their own; data/variants.c reads them. */
 #define KNOB_SERVER_ROWS(ROW) \
@@ -109,7 +111,7 @@
 #define KNOB_RUN_OPTIONS(id, key, words, sweep, run, apply, ...) KNOB_UNPACK run
 enum { KNOB_MEMBERS_MAX = 256 }; /* members of a request that a journal may name */
 enum knob_id { KNOB_ROWS(KNOB_ID) KNOB_COUNT };
-enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS */
+enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS, behind KNOB_GRID_ROWS */
 
 /* A knob of images, of vlmprof's own engine, of all configurations of a sweep at once (its options say it), of
  * servers. */
@@ -139,6 +141,7 @@ struct knob {
     const char *list;       /* sweep's option; NULL: others read it */
     const char *option;     /* run's option; NULL: others write it */
     const char *usual;      /* the value that needs no option; NULL: each needs it */
+    size_t in_config;       /* the number that a model has without an option, in vp_model_config; 0: it has none */
 };
 extern const struct knob KNOBS[KNOB_COUNT];
 
@@ -154,6 +157,8 @@ void knob_values_free(struct knob_values *values);
 void knob_set_number(struct knob_values *values, int knob, int64_t number);
 void knob_set_text(struct knob_values *values, int knob, const char *text); /* NULL: not set */
 void knob_set_list(struct knob_values *values, int knob, const int32_t *list, int32_t count);
+/* Sets it to what the model has without an option, if it has that. */
+void knob_set_of_model(struct knob_values *values, int knob, const struct vp_model_config *config);
 
 void knob_copy_servers(struct knob_values *values, const struct knob_values *from); /* the knobs of servers */
 
@@ -178,6 +183,8 @@ int64_t knob_size_rank(const struct knob_values *values);
 /* Bits of a weight: 4, 8, 16 or 32; 0: NULL, 1: a type that is not known here. */
 int weight_bits(const char *name);
 
+/* Truth: the same values of the engine's knobs: how many blocks run, not which. */
+int knobs_of_engine_are_same(const struct knob_values *left, const struct knob_values *right);
 /* Truth: the same values of all knobs that a journal keeps. A weight that an old journal does not say fits any. */
 int knob_values_are_same(const struct knob_values *left, const struct knob_values *right);
 

@@ -247,6 +247,8 @@ static void finish_row(struct result_file *file, size_t rows) {
     if (file->is_foreign && file->columns[METRIC_PER_TOKEN])
         file->columns[METRIC_PER_TOKEN][file->count] = steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps
                                                                  : (double)NAN;
+    if (!isfinite(result_at(file, COLUMN_SEQUENCE, file->count)))
+        result_put(file, rows, COLUMN_SEQUENCE, file->count, result_at(file, COLUMN_PROMPT, file->count));
     result_put(file, rows, METRIC_CLOSURE, file->count,
                1 - result_at(file, METRIC_UNACCOUNTED, file->count) / result_at(file, METRIC_TOTAL, file->count));
     file->count++;
@@ -847,17 +849,20 @@ static void name_variants(struct results *results) {
 
 /* Chooses the configurations that take part in paired statistics: those with at least half of the most samples. */
 static void choose_paired(struct results *results, struct result_group *group) {
-    size_t most = 0;
+    size_t most = 0, first_out = 0, out_count = 0;
     for (size_t i = group->first; i < group->first + group->count; i++)
         if (results->files[i].count > most) most = results->files[i].count;
     group->paired = zeroed(group->count, sizeof *group->paired);
     for (size_t i = group->first; i < group->first + group->count; i++) {
-        char name[80];
         if (results->files[i].count && results->files[i].count * 2 >= most) group->paired[group->paired_count++] = i;
-        else
-            text_list_add(&results->notes, "%.60s %s: %zu of %zu samples are measured: left out of fronts and effects",
-                          results->files[i].dataset_name, setting_text(&results->files[i], name),
-                          results->files[i].count, most);
+        else if (!out_count++) first_out = i;
+    }
+    if (out_count) {
+        const struct result_file *file = &results->files[first_out];
+        char name[80], more[48] = "";
+        if (out_count > 1) snprintf(more, sizeof more, ", and %zu more configurations", out_count - 1);
+        text_list_add(&results->notes, "%.60s %s has %zu of %zu samples%s: left out of fronts and effects",
+                      file->dataset_name, setting_text(file, name), file->count, most, more);
     }
 }
 /* The ids that some paired configuration has, ascending; malloc'ed. */
@@ -903,17 +908,24 @@ static void pair_group(struct results *results, struct result_group *group) {
     free(seen);
 }
 static void group_results(struct results *results) {
-    size_t kept = 0;
+    struct text_list same = {NULL, 0};
+    size_t kept = 0, same_count = 0;
     tell_apart(results);
     name_variants(results);
     qsort(results->files, results->count, sizeof *results->files, by_setting);
     for (size_t i = 0; i < results->count; i++) {
         if (kept && !compare_settings(&results->files[kept - 1], &results->files[i])) {
-            text_list_add(&results->notes, "%.300s is the same configuration as %.300s: left out",
-                          results->files[i].path, results->files[kept - 1].path);
+            if (!same_count++)
+                text_list_add(&same, "%.300s is the same configuration as %.300s", results->files[i].path,
+                              results->files[kept - 1].path);
             result_file_free(&results->files[i]);
         } else if (kept++ != i) results->files[kept - 1] = results->files[i];
     }
+    if (same_count > 1)
+        text_list_add(&results->notes, "%s, and so are %zu more files of others: left out", same.items[0],
+                      same_count - 1);
+    else if (same_count) text_list_add(&results->notes, "%s: left out", same.items[0]);
+    text_list_free(&same);
     results->count = kept;
     for (size_t i = 0; i < results->count; i++) {
         if (!i || strcmp(results->files[i].dataset_name, results->files[i - 1].dataset_name)) {

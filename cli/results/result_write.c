@@ -544,7 +544,6 @@ void summaries_free(struct summaries *summaries) {
 }
 /* Takes over `path`. */
 static void summarize(struct summaries *all, char *path, int is_served, struct gathered *gathered) {
-    struct number_list *totals = &gathered->lists[LIST_METRICS + METRIC_TOTAL];
     struct summary *summary;
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
     summary = &all->items[all->count++];
@@ -561,9 +560,10 @@ static void summarize(struct summaries *all, char *path, int is_served, struct g
     summary->twins = twins_result(gathered->twins.pairs, gathered->twins.count, gathered->twins.method);
     summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
     summary->output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]);
-    for (int k = 0; k < METRIC_STAGE; k++) summary->p50[k] = list_p50(&gathered->lists[LIST_METRICS + k]);
-    summary->sample_count = (int64_t)totals->count;
-    summary->total = median_range_of(totals->values, totals->count);
+    for (int k = 0; k < METRIC_STAGE; k++)
+        summary->p50[k] = median_range_of(gathered->lists[LIST_METRICS + k].values,
+                                          gathered->lists[LIST_METRICS + k].count);
+    summary->sample_count = (int64_t)gathered->lists[LIST_METRICS + METRIC_TOTAL].count;
 }
 
 /* The whole file of a configuration: head and rows. Returns 0 or an exit code. */
@@ -698,8 +698,8 @@ static void add_range_line(struct document *document, const struct summaries *al
         if (all->items[i].sample_count < least->sample_count) least = &all->items[i];
         if (all->items[i].sample_count > most->sample_count) most = &all->items[i];
     }
-    range_words((size_t)least->sample_count, "samples", least->total.level, words);
-    range_words((size_t)most->sample_count, "samples", most->total.level, more);
+    range_words((size_t)least->sample_count, "samples", least->p50[METRIC_TOTAL].level, words);
+    range_words((size_t)most->sample_count, "samples", most->p50[METRIC_TOTAL].level, more);
     if (!more[0]) document_text(document, BLOCK_LINE, "T_total: fewer than 3 samples have no range in brackets");
     else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total in brackets: %s", more);
     else document_text(document, BLOCK_LINE, "T_total in brackets: %s; %s", words, more);
@@ -709,13 +709,14 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
     const size_t first = summary->is_served ? 2 : 0;
     const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
-    const struct median_range *total = &summary->total;
+    const struct median_range *total = &summary->p50[METRIC_TOTAL];
     const double unknown = (double)NAN; /* a range that is not shown */
     text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
     text_list_add(cells, "%lld", (long long)summary->sample_count);
     text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
     for (size_t k = first; k < sizeof columns / sizeof *columns; k++)
-        text_list_add(cells, "%s", number_measured(summary->p50[columns[k]], unknown, unknown).text);
+        text_list_add(cells, "%s", number_value(summary->p50[columns[k]].median, summary->p50[columns[k]].low,
+                                                summary->p50[columns[k]].high).text);
     text_list_add(cells, "%s", number_measured(summary->output_rate, unknown, unknown).text);
     text_list_add(cells, "%lld", (long long)summary->accuracy_count);
     text_list_add(cells, "%s",
@@ -805,12 +806,12 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         for (int k = 0; k < METRIC_STAGE; k++) {
             char key[64];
             snprintf(key, sizeof key, "%s_p50", METRIC_KEYS[k]);
-            if (!is_left_out(k, summary->p50[k])) put_double(writer, key, summary->p50[k]);
+            if (!is_left_out(k, summary->p50[k].median)) put_double(writer, key, summary->p50[k].median);
         }
         put_int(writer, "T_total_count", summary->sample_count);
-        put_interval(writer, "T_total_p50_range", isfinite(summary->total.level), summary->total.low,
-                     summary->total.high);
-        put_double(writer, "T_total_p50_range_level", summary->total.level);
+        put_interval(writer, "T_total_p50_range", isfinite(summary->p50[METRIC_TOTAL].level),
+                     summary->p50[METRIC_TOTAL].low, summary->p50[METRIC_TOTAL].high);
+        put_double(writer, "T_total_p50_range_level", summary->p50[METRIC_TOTAL].level);
         put_double(writer, "decode_tokens_per_s_p50", summary->decode_rate);
         put_double(writer, "output_tokens_per_s_p50", summary->output_rate);
         put_double(writer, "accuracy", summary->accuracy.value);

@@ -13,8 +13,7 @@
 struct summary {
     char *path;                  /* of the result file */
     int64_t ok, failed, missing; /* points */
-    double p50[METRIC_STAGE];    /* ms, over samples */
-    struct median_range total;   /* of T_total, ms, over samples */
+    struct median_range p50[METRIC_STAGE]; /* ms, over samples */
     int64_t sample_count;        /* samples that T_total is known of */
     double decode_rate, output_rate; /* P50, tokens/s */
     vp_estimate accuracy; int64_t accuracy_count; /* with its 95 % interval */

@@ -185,6 +185,7 @@ struct forecast {
     int64_t failing; /* samples that will be failed rows */
     int64_t count;   /* samples that can run */
     int64_t longest; /* the longest sequence of these */
+    double kept, cache_bytes; /* with --prune_list: sums over these of image tokens that go on and of their KV caches */
     double ns, squares; /* estimate of one run: sums over these of the time and of its square */
     double measured_ns; int64_t runs_measured, points_closed; /* from the journals in output_dir */
 };
@@ -218,6 +219,18 @@ static double pass_cost(struct rates *rates, const struct pass_input *input, str
     known->items[known->count++] = shape;
     return shape.ns;
 }
+/* Truth: the plan says which image tokens go on. */
+static int is_pruned(const struct plan *plan) { return plan->named >> KNOB_PRUNE & 1; }
+/* Adds what pruning makes of a sample. Returns 0 where it cannot be done. */
+static int forecast_pruning(const struct rates *rates, const struct pass_input *input, struct forecast *forecast) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_pruned pruned;
+    if (request_pruned(&rates->counter, input, weights_of(rates->weights), &pruned, &error) != VP_OK) return 0;
+    if (input->prune.how.method != VP_PRUNE_NONE) forecast->kept += pruned.kept_tokens;
+    else if (input->layout) forecast->kept += input->layout->feature_tokens;
+    forecast->cache_bytes += (double)pruned.cache_bytes;
+    return 1;
+}
 /* Adds up a configuration's samples; without rates there is no estimate of times. */
 static void forecast_configuration(const struct plan *plan, const struct model *model,
                                    const struct configuration *configuration, struct rates *rates,
@@ -238,7 +251,8 @@ static void forecast_configuration(const struct plan *plan, const struct model *
             forecast->crops += layout->crops;
             forecast->vision_tokens += layout->feature_tokens;
         }
-        if (reason[0] || positions_of(&input) > model->config.max_positions) {
+        if (reason[0] || positions_of(&input) > model->config.max_positions
+            || (is_pruned(plan) && !forecast_pruning(rates, &input, forecast))) {
             forecast->failing++;
             continue;
         }
@@ -463,14 +477,19 @@ static void put_plan_data(vp_json_writer *writer, const struct plan *plan) {
 static void put_plan_configuration(vp_json_writer *writer, const struct estimate *estimate, size_t index) {
     const struct configuration *configuration = &estimate->plan->configurations[index];
     const struct forecast *forecast = &estimate->configurations[index];
-    double layouts = forecast->layouts ? (double)forecast->layouts : (double)NAN;
+    double layouts = forecast->layouts ? (double)forecast->layouts : (double)NAN,
+           count = forecast->count ? (double)forecast->count : (double)NAN;
     PUT(writer, KEY_OBJECT(NULL), KEY("file_name", configuration->file_name),
         KEY("dataset_name", configuration->set->task));
     knob_put_plan(writer, &configuration->knobs);
     PUT(writer, KEY("num_samples", configuration->set->count), KEY("num_failing", forecast->failing),
         KEY("selected_crops_mean", estimate->model ? (double)forecast->crops / layouts : (double)NAN),
         KEY("actual_vision_tokens_mean", (double)forecast->vision_tokens / layouts),
-        KEY_KNOWN("total_sequence_length_max", estimate->model, forecast->longest),
+        KEY_KNOWN("total_sequence_length_max", estimate->model, forecast->longest));
+    if (is_pruned(estimate->plan))
+        PUT(writer, KEY("kept_vision_tokens_mean", forecast->kept / count),
+            KEY("kv_cache_bytes_mean", forecast->cache_bytes / count));
+    PUT(writer,
         KEY("T_total_estimate", forecast->count && forecast->ns > 0
                                     ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN),
         KEY("T_total_measured", forecast->runs_measured ? configuration_ms(estimate, index) : (double)NAN),
@@ -534,20 +553,25 @@ static void print_plan_grid(const struct estimate *estimate) {
     for (size_t i = 0; i < estimate->plan->configuration_count; i++)
         if ((int)strlen(estimate->plan->configurations[i].file_name) > width)
             width = (int)strlen(estimate->plan->configurations[i].file_name);
-    print_plain("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing\n", width, "configuration");
+    print_plain("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing%s\n", width, "configuration",
+                is_pruned(estimate->plan) ? "  kept_tokens  KV_cache_MB" : "");
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         const struct forecast *forecast = &estimate->configurations[i];
         double layouts = forecast->layouts ? (double)forecast->layouts : is_served ? (double)NAN : 1,
-               ms = configuration_ms(estimate, i);
-        char time[32] = "-", crops[32], tokens[32], longest[32];
+               count = forecast->count ? (double)forecast->count : (double)NAN, ms = configuration_ms(estimate, i);
+        char time[32] = "-", crops[32], tokens[32], longest[32], kept[32], cache[32];
         if (isfinite(ms)) snprintf(time, sizeof time, "%s%.4g", forecast->runs_measured ? "" : "~", ms);
-        print_plain("%-*s  %5s  %13s  %7s  %10s  %9lld  %7lld\n", width,
+        print_plain("%-*s  %5s  %13s  %7s  %10s  %9lld  %7lld", width,
                     estimate->plan->configurations[i].file_name,
                     plan_cell("%.1f", is_served ? (double)NAN : (double)forecast->crops / layouts, crops),
                     plan_cell("%.1f", (double)forecast->vision_tokens / layouts, tokens),
                     plan_cell("%.0f", is_served ? (double)NAN : (double)forecast->longest, longest), time,
                     (long long)configuration_runs_left(estimate, i),
                     (long long)forecast->failing);
+        if (is_pruned(estimate->plan))
+            print_plain("  %11s  %11s", plan_cell("%.1f", forecast->kept / count, kept),
+                        plan_cell("%.4g", forecast->cache_bytes / count / 1e6, cache));
+        print_plain("\n");
     }
 }
 static void print_plan_memory(const struct estimate *estimate) {

@@ -39,13 +39,16 @@ struct open_point {
     double *totals, *scratch; /* [rule.max_runs]; totals: ns of each run */
 };
 
+/* A pass that an engine has run before. */
+struct warm_pass { struct shape shape; const struct knob_values *knobs; };
+
 /* An engine of a sweep: one for each of the plan's weights. Of servers there is one without an engine. */
 struct sweep_engine {
     const char *weights;
     struct session session;
     int was_open;       /* truth: this process has opened it before */
     int64_t session_at; /* place of its line in the journal; -1: not written yet */
-    struct shape *warm; size_t warm_count; /* shapes it has run: sequence in steps of 256 */
+    struct warm_pass *warm; size_t warm_count; /* what it has run */
 };
 
 struct sweep;

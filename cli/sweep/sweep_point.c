@@ -210,6 +210,8 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     if (point->pruned.image_tokens) {
         described.kept_tokens = point->pruned.kept_tokens;
         described.mean_image_tokens = point->pruned.mean_image_tokens;
+        described.cache_bytes = (int64_t)point->pruned.cache_bytes;
+        described.full_cache_bytes = (int64_t)point->pruned.full_cache_bytes;
     }
     if (point->layout) {
         const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);
@@ -442,16 +444,17 @@ static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error)
 /* Runs a short request that is not measured, once for each shape (views, sequence in steps of 256) and each choice of
  * knobs. The first one of a session is its cold request. Returns 0, with *result, or the exit code that ends the
  * sweep. */
-static int warm_up(struct sweep *sweep, const struct pass_input *input, vp_result *result, vp_error *error) {
-    struct shape now = {input->layout ? input->layout->views : 0, sequence_of(input) / 256, input->top_k,
-                        input->block_count};
+static int warm_up(struct sweep *sweep, const struct configuration *configuration, const struct pass_input *input,
+                   vp_result *result, vp_error *error) {
+    const struct warm_pass now = {{input->layout ? input->layout->views : 0, sequence_of(input) / 256},
+                                  &configuration->knobs};
     struct sweep_engine *engine = sweep->engine;
     struct pass_input once = *input;
     int shape_is_warm = 0, knobs_are_warm = 0; /* a GPU records a graph of a decode step for each choice of knobs */
     for (size_t i = 0; i < engine->warm_count; i++) {
-        const struct shape *before = &engine->warm[i];
-        shape_is_warm |= before->views == now.views && before->sequence == now.sequence;
-        knobs_are_warm |= before->top_k == now.top_k && before->block_count == now.block_count;
+        const struct warm_pass *before = &engine->warm[i];
+        shape_is_warm |= before->shape.views == now.shape.views && before->shape.sequence == now.shape.sequence;
+        knobs_are_warm |= knobs_of_engine_are_same(before->knobs, now.knobs);
     }
     if (shape_is_warm && knobs_are_warm) return 0;
     if (once.new_tokens > 2) once.new_tokens = 2;
@@ -500,7 +503,7 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
             snprintf(reason, capacity, "%s", point->configuration->dropped);
             return 0;
         }
-        if (result == VP_OK && (code = warm_up(sweep, input, &result, &error)) != 0) return code;
+        if (result == VP_OK && (code = warm_up(sweep, point->configuration, input, &result, &error)) != 0) return code;
         if (result == VP_OK) result = request_run(&sweep->engine->session, input, sweep->run, &error);
         reason[0] = 0;
         if (result == VP_OK) return 0;

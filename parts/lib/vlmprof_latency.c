@@ -583,7 +583,11 @@ VP_API const char *vp_latency_column_name(vp_latency_features features, vp_laten
 static int vp_impl_latency_good(const vp_latency_request *request) {
     return request->views >= 0 && request->vision_tokens >= 0 && request->text_tokens >= 0 && request->sequence >= 1
            && request->output_tokens >= 1 && request->tier_index >= 0 && request->active_blocks >= 1
-           && request->top_k >= (request->expert_count > 0) && request->top_k <= request->expert_count;
+           && request->top_k >= (request->expert_count > 0) && request->top_k <= request->expert_count
+           && request->dropped_tokens >= 0 && request->dropped_tokens <= request->vision_tokens
+           && request->dropped_tokens < request->sequence
+           && (!request->dropped_tokens
+               || (request->full_blocks >= 0 && request->full_blocks <= (double)request->active_blocks));
 }
 
 static int vp_impl_latency_fits(vp_latency_features features, const vp_latency_request *request) {
@@ -600,34 +604,39 @@ static int vp_impl_latency_runs(vp_latency_stage stage, const vp_latency_request
     return stage == VP_LATENCY_VISION ? request->views > 0 : stage != VP_LATENCY_DECODE || request->output_tokens > 1;
 }
 
+/* adds what `blocks` blocks with n rows each contribute to the columns of prefill or decode that grow with blocks */
+static void vp_impl_latency_blocks(vp_latency_stage stage, const vp_latency_request *request, double blocks, double n,
+                                   double *x) {
+    const double k = (double)request->top_k, steps = (double)request->output_tokens - 1.0;
+    if (stage == VP_LATENCY_DECODE) {
+        x[3] += blocks * (steps * n + 0.5 * steps * (steps - 1.0));
+        return;
+    }
+    x[3] += blocks * n;
+    x[4] += blocks * n * k;
+    x[5] += blocks * n * n;
+    /* E (1 - (1 - k / E)^n), written for many experts and few tokens too */
+    x[6] += blocks * (double)request->expert_count
+            * (request->top_k < request->expert_count ? -expm1(n * log1p(-k / (double)request->expert_count)) : 1.0);
+}
 static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency_request *request, double *x) {
-    const double n = (double)request->sequence, blocks = (double)request->active_blocks, k = (double)request->top_k,
-                 steps = (double)request->output_tokens - 1.0;
-    switch (stage) {
-    case VP_LATENCY_VISION:
-    case VP_LATENCY_OTHER:
+    const double n = (double)request->sequence, blocks = (double)request->active_blocks,
+                 steps = (double)request->output_tokens - 1.0, dropped = (double)request->dropped_tokens,
+                 full = request->dropped_tokens ? request->full_blocks : blocks, first = full > 0 ? n : n - dropped;
+    int32_t i, count = stage == VP_LATENCY_PREFILL ? 7 : 4;
+    if (stage == VP_LATENCY_VISION || stage == VP_LATENCY_OTHER) {
         x[0] = 1.0;
         x[1] = (double)request->views;
-        x[2] = stage == VP_LATENCY_VISION ? (double)request->vision_tokens : n;
+        x[2] = stage == VP_LATENCY_VISION ? (double)request->vision_tokens : first;
         return 3;
-    case VP_LATENCY_PREFILL:
-        x[0] = 1.0;
-        x[1] = n;
-        x[2] = blocks;
-        x[3] = blocks * n;
-        x[4] = blocks * n * k;
-        x[5] = blocks * n * n;
-        /* E (1 - (1 - k / E)^n), written for many experts and few tokens too */
-        x[6] = blocks * (double)request->expert_count
-               * (request->top_k < request->expert_count ? -expm1(n * log1p(-k / (double)request->expert_count)) : 1.0);
-        return 7;
-    default:
-        x[0] = steps;
-        x[1] = steps * blocks;
-        x[2] = steps * blocks * k;
-        x[3] = blocks * (steps * n + 0.5 * steps * (steps - 1.0));
-        return 4;
     }
+    x[0] = stage == VP_LATENCY_PREFILL ? 1.0 : steps;
+    x[1] = stage == VP_LATENCY_PREFILL ? first : steps * blocks;
+    x[2] = stage == VP_LATENCY_PREFILL ? blocks : steps * blocks * (double)request->top_k;
+    for (i = 3; i < count; i++) x[i] = 0.0;
+    vp_impl_latency_blocks(stage, request, full, n, x);
+    if (blocks > full) vp_impl_latency_blocks(stage, request, blocks - full, n - dropped, x);
+    return count;
 }
 
 /* adds what the bytes of weights and their widening cost, behind the physical columns */
@@ -654,7 +663,7 @@ static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stag
         count = vp_impl_latency_physical(stage, request, x);
         if (features == VP_LATENCY_WEIGHTS) count = vp_impl_latency_weights(stage, request, x, count);
     } else if (features == VP_LATENCY_SEED) {
-        x[1] = (double)request->vision_tokens;
+        x[1] = (double)(request->vision_tokens - request->dropped_tokens);
         x[2] = (double)request->text_tokens;
         x[3] = (double)request->tier_index;
         x[4] = (double)request->top_k;

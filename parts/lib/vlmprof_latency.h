@@ -119,6 +119,9 @@ typedef struct vp_latency_request {
     int32_t output_tokens; /* decode steps are one fewer */
     int32_t tier_index, top_k, expert_count, active_blocks;
     int32_t weight_bits;   /* of the language model's linears: 4, 8, 16 or 32; only WEIGHTS reads it */
+    /* of vision_tokens those that pruning leaves out, 0: none; the active blocks that see them all the same */
+    int32_t dropped_tokens;
+    double full_blocks;
 } vp_latency_request;
 /* One row of a stage's model.
  * out:     x        double [VP_LATENCY_COLUMNS_LIMIT], the first *columns
@@ -132,7 +135,9 @@ typedef struct vp_latency_request {
  *          WEIGHTS: prefill also B w, R w, B q, R q, with R its last column above; decode also S B w, S B k w, S B q,
  *          S B k q. w: bytes of a weight, bits / 8, and of integers 1/16 more for the scale of 32 values; q: 1 of
  *          integers, which are widened before they multiply, else 0
- *          n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros */
+ *          n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros.
+ *          With dropped tokens a product with B is the sum over blocks, of full_blocks with n and of the others with
+ *          n - dropped_tokens; n alone is what the first block sees; SEED has the vision tokens that are kept */
 VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
                                 double *x, int32_t *columns);
 /* The name of a column; NULL past the last. */

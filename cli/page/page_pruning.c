@@ -1,0 +1,145 @@
+/* page_pruning.c: the page's section on image tokens that are left out: accuracy against how many are kept. */
+#include "page/page_tradeoff.h"
+
+#include "base/table.h"
+#include "page/page.h"
+#include "page/plot.h"
+#include "report/report_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The place of a row's method among the methods, in the order in which the rows have them first. */
+static int method_at(const struct pruned_rows *rows, size_t row) {
+    int count = 0;
+    for (size_t i = 0;; i++) {
+        size_t first = 0;
+        if (!strcmp(rows->items[i].method, rows->items[row].method)) return count;
+        while (strcmp(rows->items[first].method, rows->items[i].method)) first++;
+        count += first == i;
+    }
+}
+static int is_first(const struct pruned_rows *rows, size_t row) {
+    for (size_t i = 0; i < row; i++) if (!strcmp(rows->items[i].method, rows->items[row].method)) return 0;
+    return 1;
+}
+static int colour_of(int method) { return method % SERIES_COUNT; }
+static const char *points_text(const vp_bounded_interval *difference, char out[80]) {
+    snprintf(out, 80, "%s", isfinite(difference->low) && isfinite(difference->high)
+                                ? number_estimate(100, difference->mean, difference->low, difference->high).text
+                                : "not measured");
+    return out;
+}
+/* The next row of the same method where all other knobs have the same values; rows->count: there is none. */
+static size_t next_of(const struct pruned_rows *rows, size_t row) {
+    for (size_t i = row + 1; i < rows->count; i++)
+        if (!strcmp(rows->items[i].method, rows->items[row].method) && rows->items[i].full == rows->items[row].full)
+            return i;
+    return rows->count;
+}
+static void row_mark(struct plot *plot, const struct pruned_rows *rows, size_t at) {
+    const struct pruned_row *row = &rows->items[at];
+    const size_t next = next_of(rows, at);
+    const vp_estimate across = {100 * row->share, (double)NAN, (double)NAN};
+    const double x = scale_place(&plot->x, across.value), y = scale_place(&plot->y, row->accuracy.value);
+    char title[512], full[80], random[80];
+    if (!isfinite(x) || !isfinite(y)) return;
+    snprintf(title, sizeof title, "%s\n%.1f image tokens kept\naccuracy %s\npoints to none %s\npoints to random %s",
+             row->name, row->kept, number_of_estimate(row->accuracy).text, points_text(&row->to_full, full),
+             points_text(&row->to_random, random));
+    page_add(plot->out, "<g class=\"s%d\">", colour_of(method_at(rows, at)));
+    if (next < rows->count)
+        plot_segment(plot, "l", x, y, scale_place(&plot->x, 100 * rows->items[next].share),
+                     scale_place(&plot->y, rows->items[next].accuracy.value));
+    plot_whiskers(plot, x, y, across, row->accuracy);
+    plot_mark(plot, method_at(rows, at), x, y, 4, 1, title);
+    text_add_string(plot->out, "</g>\n");
+}
+/* The configurations that keep all tokens, as lines across: pruned ones are below them or not. */
+static void full_line(struct plot *plot, const struct tradeoff *tradeoff, const struct pruned_rows *rows, size_t at) {
+    const size_t full = rows->items[at].full;
+    for (size_t i = 0; i < at; i++) if (rows->items[i].full == full) return;
+    if (full < tradeoff->config_count && isfinite(tradeoff->points[full].accuracy)) {
+        const double y = scale_place(&plot->y, tradeoff->points[full].accuracy);
+        plot_segment(plot, "r", plot->x.from, y, plot->x.to, y);
+    }
+}
+static void pruning_draw(struct text_buffer *out, const struct tradeoff *tradeoff, const struct pruned_rows *rows,
+                         const char *caption, int width) {
+    struct span x_span = {0, 100}, y_span = span_none();
+    struct plot plot;
+    for (size_t i = 0; i < rows->count; i++) {
+        span_add_estimate(&y_span, rows->items[i].accuracy);
+        if (rows->items[i].full < tradeoff->config_count)
+            span_add(&y_span, tradeoff->points[rows->items[i].full].accuracy);
+    }
+    plot_open(&plot, out, caption, width, width == PLOT_WIDE ? 420 : 340);
+    plot_frame(&plot, x_span, 0, y_span, 0, "image tokens kept, %", "accuracy");
+    for (size_t i = 0; i < rows->count; i++) full_line(&plot, tradeoff, rows, i);
+    for (size_t i = 0; i < rows->count; i++) row_mark(&plot, rows, i);
+    plot_close(&plot);
+}
+/* A table as its description has it. */
+static void plain_table(struct text_buffer *out, const char *caption, const struct table *table) {
+    struct text_list cells = {NULL, 0};
+    const size_t columns = table_texts(&cells, table);
+    page_table_open(out, caption, 1);
+    for (size_t i = 0; i < columns; i++) page_heads(out, i ? HEAD_NUMBERS : HEAD_TEXTS, cells.items[i]);
+    text_add_string(out, "</thead><tbody>\n");
+    for (size_t i = columns; i < cells.count; i++) {
+        if (i % columns == 0) text_add_string(out, "<tr>");
+        page_element(out, i % columns ? "td" : "th", cells.items[i]);
+        if ((i + 1) % columns == 0) text_add_string(out, "</tr>\n");
+    }
+    text_add_string(out, "</tbody></table></div>\n");
+    text_list_free(&cells);
+}
+static void pruning_show(struct text_buffer *out, const struct report *report, size_t group) {
+    const struct tradeoff *tradeoff = &report->tradeoffs[group];
+    const struct pruned_rows *rows = &report->pruned[group];
+    static const char caption[] = "Accuracy against kept image tokens";
+    const struct table table = pruned_table(rows);
+    char note[300];
+    snprintf(note, sizeof note,
+             "Mark: one configuration, mean accuracy over %zu samples and its 95 %% interval. Lines across: the same "
+             "settings with all tokens. A method is worth its cost where it is above random.",
+             tradeoff->sample_count);
+    figure_open(out, caption, note, 1);
+    legend_open(out);
+    for (size_t i = 0; i < rows->count; i++)
+        if (is_first(rows, i))
+            legend_item(out, COLOUR_SERIES, colour_of(method_at(rows, i)), 0, method_at(rows, i),
+                        rows->items[i].method);
+    legend_close(out);
+    for (int i = 0; i < drawing_count(report->results->count, WIDE_COUNT); i++)
+        pruning_draw(out, tradeoff, rows, caption, WIDE_PX[i]);
+    figure_close(out);
+    text_add_string(out, "<p>Points are differences in accuracy, paired over the samples, to no pruning and to random "
+                         "tokens of the same number (within 5 %), with 95 % intervals; prefill: times faster, the "
+                         "stage prune included.</p>\n");
+    plain_table(out, caption, &table);
+}
+void page_pruning(struct text_buffer *out, const struct report *report) {
+    size_t count = 0;
+    for (size_t group = 0; group < report->results->group_count; group++) count += report->pruned[group].count;
+    if (!count) return;
+    page_section_open(out, "pruning", "Image tokens left out");
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        if (!report->pruned[group].count) continue;
+        page_set_open(out, report->results, group);
+        pruning_show(out, report, group);
+        text_add_string(out, "</div>\n");
+    }
+    page_section_close(out);
+}
+void page_categories(struct text_buffer *out, const struct report *report) {
+    const struct table categories = category_table(&report->categories, 0), totals = category_table(&report->totals, 1);
+    char caption[120];
+    if (!totals.row_count && !categories.row_count) return;
+    page_section_open(out, "categories", "Categories and totals");
+    if (totals.row_count) plain_table(out, "Totals of whole sets, 95 % intervals by bootstrap over groups", &totals);
+    snprintf(caption, sizeof caption, "Accuracy by %.60s", report->by ? report->by : "");
+    if (categories.row_count) plain_table(out, caption, &categories);
+    page_section_close(out);
+}
