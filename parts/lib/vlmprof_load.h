@@ -78,7 +78,7 @@ typedef enum vp_trial { VP_TRIAL_HOLDS, VP_TRIAL_FAILS, VP_TRIAL_UNDECIDED } vp_
 /* Does a share with an interval reach `target`? Undecided where the interval contains the target. */
 VP_API vp_trial vp_trial_of(const vp_series_value *share, double target);
 
-#define VP_RATE_FALL_MOST 1024.0 /* no rate below first / this is tried: a server that holds none there will not */
+#define VP_RATE_FALL_MOST 1024.0 /* no rate below first / this is tried: a server that contains none there will not */
 typedef struct vp_rate_search {
     double least, most, precision; /* rates that may be tried; high / low - 1 at which it ends */
     double low, high;              /* the highest rate that held, 0: none; the lowest above it that failed, infinite:
