@@ -113,7 +113,8 @@ static void warn_of_files(struct report *report) {
                       differ);
     warn_of_cached_runs(&report->warnings, cached, runs);
     if (failed || missing)
-        text_list_add(&report->warnings, "%lld points failed and %lld are not measured yet: they are in no number%s%.400s",
+        text_list_add(&report->warnings,
+                      "%lld points failed and %lld are not measured yet: they are in no number%s%.400s",
                       (long long)failed, (long long)missing, reason ? "; the first: " : "", reason ? reason : "");
     if (throttled)
         text_list_add(&report->warnings,
