@@ -575,6 +575,11 @@ static void test_sweep(void) {
     }
     CHECK_INT(ok, 1);
     CHECK_INT(failed, 2);
+    check_case("report: why a row failed, as text and on the page");
+    CHECK_INT(cli("report %F/swept"), 0);
+    CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 1: it is not JSON: "));
+    CHECK_INT(cli("report --html %F/swept"), 0);
+    CHECK(last.out && strstr(last.out, "row 1: it is not JSON: "));
     unload(&d);
 }
 /* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,

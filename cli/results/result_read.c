@@ -27,6 +27,7 @@ static void result_file_free(struct result_file *file) {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     free(file->ids);
+    free(file->failed_reason);
     free(file->run_total);
     free(file->run_at);
     memset(file, 0, sizeof *file);
@@ -288,7 +289,10 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         snprintf(words, sizeof words, "the row of sample_id %lld", (long long)file->ids[file->count]);
         return result_fail(file, json, object, row, words, "was changed after it was written: its \"sum\" is another");
     }
-    if (failed) { file->failed_count++; return 0; }
+    if (failed) {
+        if (!file->failed_count++) file->failed_reason = result_text(json, object, "reason");
+        return 0;
+    }
     if (!(result_at(file, METRIC_TOTAL, file->count) > 0))
         return result_fail(file, json, object, row, "T_total", "is missing or 0");
     finish_row(file, rows);

@@ -42,6 +42,7 @@ struct result_file {
     int64_t seed, ignore_eos;
     vp_noise_summary noise;          /* what else the machine did; of older files nothing is known */
     int64_t failed_count;
+    char *failed_reason;             /* of the first failed row; NULL: none */
     /* sums over the shapes whose kernels were timed; NaN: none */
     double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT];
     double part_ms[VP_STAGE_COUNT][VP_PART_COUNT]; /* kernel_ms by part; a stage without any: not known */
