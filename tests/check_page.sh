@@ -21,7 +21,7 @@ AXE=${AXE:-$(find "${B:-build}/axe" -name axe.min.js 2>/dev/null | head -n 1)}
 skipped=0
 if [ -z "$AXE" ]; then skipped=1; echo "skipped: axe-core: no axe.min.js in ${B:-build}/axe, and AXE is not set"; fi
 
-# Two data sets of 12 configurations; one of 36, in all of whose figures there is more than fits.
+# One data set of 12 configurations as in the demo, whose page is at most four screens; two of them; one of 36, in all of whose figures there is more than fits.
 python3 - "$work" <<'MADE'
 import json, os, random, sys
 def stage(ms, work):
@@ -44,15 +44,17 @@ def sweep(folder, task, sizes, top_ks, blocks):
                   "top_k": k, "num_active_blocks": b, "accuracy": 0.5, "per_sample_results": [sample(noise, i, tokens, k, b) for i in range(20)]}
         with open(f"{folder}/{task}_imgsizetokens{tokens}_topk{k}_blocks{b}.json", "w") as f:
             json.dump(result, f)
+sweep(sys.argv[1] + "/one", "alpha", 3, 2, 2)
 sweep(sys.argv[1] + "/two", "alpha", 3, 2, 2)
 sweep(sys.argv[1] + "/two", "beta", 3, 2, 2)
 sweep(sys.argv[1] + "/many", "many", 4, 3, 3)
 MADE
-for name in two many; do
-    shots=()
+for name in one two many; do
+    shots=() short=()
+    [ "$name" != one ] || short=(--screens 4)
     if [ -n "$SHOTS" ]; then mkdir -p "$SHOTS/$name" && shots=(--shots "$SHOTS/$name"); fi
     check "the page of \"$name\" is made" "$PROGRAM" report "$work/$name" --resamples 200 --html="$work/$name.html" \
-        && check "the page of \"$name\" in a browser" timeout 300 python3 tests/support/browse.py "$CHROMIUM" "$work/$name.html" ${AXE:+--axe "$AXE"} "${shots[@]}"
+        && check "the page of \"$name\" in a browser" timeout 300 python3 tests/support/browse.py "$CHROMIUM" "$work/$name.html" ${AXE:+--axe "$AXE"} "${short[@]}" "${shots[@]}"
 done
 shots=()
 if [ -n "$SHOTS" ]; then mkdir -p "$SHOTS/flame" && shots=(--shots "$SHOTS/flame"); fi
@@ -60,6 +62,8 @@ check "the page of a profiled request is made" "$PROGRAM" run samples/cat.jpg -p
     --html "$work/flame.html" >/dev/null \
     && check "the page of a profiled request in a browser" timeout 300 python3 tests/support/browse.py "$CHROMIUM" "$work/flame.html" --flame ${AXE:+--axe "$AXE"} "${shots[@]}"
 # the browser's look must be able to fail
+check "a page that is too long is refused" bash -c \
+    "! timeout 100 python3 tests/support/browse.py '$CHROMIUM' '$work/many.html' --probe --screens 1 >'$work/long' && grep -q 'screens of 1280 x 800, more than 1' '$work/long'"
 printf '<!DOCTYPE html><html lang="en"><title>t</title><body><main><p style="font-size:8px">small</p><p style="margin:0">one</p><p style="margin-top:-1em">two</p></main>' >"$work/bad.html"
 check "a page with small letters and a text over another is refused" bash -c \
     "! timeout 100 python3 tests/support/browse.py '$CHROMIUM' '$work/bad.html' --probe >'$work/bad' && grep -q 'letters of 8' '$work/bad' && grep -q 'one over the other' '$work/bad'"

@@ -687,6 +687,10 @@ static void test_interrupt(void) {
     has(out, "verdict: equal: ");
     has(out, "stopped early: ");
     free(out);
+    out = text_of_file(in_folder("err"));
+    has(out, "vlmprof: interrupted: ");
+    has(out, " sizes were counted, and nothing is kept; run the same command again");
+    free(out);
 }
 
 int main(void) {

@@ -557,6 +557,61 @@ static void test_sweep(void) {
     CHECK_INT(failed, 2);
     unload(&d);
 }
+/* ---- categories and totals in a report */
+#define ANSWER(id, right, pred, answer, more) \
+    "{\"sample_id\": " id ", \"T_total\": 5" id ", \"accuracy\": " right ", \"pred\": \"" pred "\", \"metadata\": {\"answer\": \"" answer "\", " more "}}"
+static void put_result(const char *name, const char *metric, const char *rows) {
+    char path[100], text[3000];
+    snprintf(path, sizeof path, "/reported/%s_imgsizetier-low_crops2_topk4_blocks12.json", name);
+    snprintf(text, sizeof text, "{\"dataset_name\": \"%s\", \"accuracy_metric\": \"%s\", \"top_k\": 4, \"num_active_blocks\": 12, "
+             "\"per_sample_results\": [%s]}", name, metric, rows);
+    put_file(path, text);
+}
+static void test_categories(void) {
+    document d;
+    CHECK_INT(mkdir(in_folder("reported"), 0700), 0);
+    put_result("mme", "mme_lmms", ANSWER("1", "1", "yes", "Yes", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") ","
+               ANSWER("2", "1", "No", "No", "\"category\": \"OCR\", \"images_sha256\": [\"a\"]") ","
+               ANSWER("3", "1", "yes", "Yes", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
+               ANSWER("4", "0", "yes", "No", "\"category\": \"scene\", \"images_sha256\": [\"b\"]") ","
+               ANSWER("5", "1", "no", "No", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]") ","
+               ANSWER("6", "1", "yes", "Yes", "\"category\": \"text_translation\", \"images_sha256\": [\"c\"]"));
+    put_result("pope", "pope_official", ANSWER("1", "1", "Yes.", "yes", "\"category\": \"random\"") "," ANSWER("2", "0", "Yes.", "no", "\"category\": \"random\"") ","
+               ANSWER("3", "1", "No, it is", "no", "\"category\": \"popular\""));
+    put_result("MMBench_DEV_EN", "mcq_circular_vlmevalkit", ANSWER("1", "1", "A", "A", "\"id\": 1, \"category\": \"x\"") ","
+               ANSWER("2", "0", "A", "B", "\"id\": 1000001, \"category\": \"x\"") "," ANSWER("3", "1", "A", "A", "\"g_index\": \"2\", \"id\": 9, \"category\": \"y\""));
+    check_case("report --by category: rows of categories, and totals of MME, POPE and circular rows");
+    CHECK_INT(cli("report --by category %F/reported"), 0);
+    CHECK(last.out && strstr(last.out, "questions with all rows right") && strstr(last.out, "Accuracy by category"));
+    CHECK_INT(cli("report --by category --json %F/reported"), 0);
+    if (CHECK(last.out && parse(&d, last.out, strlen(last.out)))) {
+        const uint32_t e2 = member(&d, 0, "e2_pareto_coupling");
+        static const struct { const char *list, *name; int place; double value, low, high; } wanted[] = {
+            {"totals", "questions with all rows right", 0, 0.5, 0, 1},
+            {"totals", "perception", 1, 250, 250, 250}, /* 100 + 100 of OCR, 50 + 0 of scene */
+            {"totals", "cognition", 2, 200, 200, 200}, {"totals", "total", 3, 450, 450, 450},
+            {"totals", "accuracy", 4, 2.0 / 3, 0, 1}, {"totals", "f1", 7, 2.0 / 3, NAN, NAN}, {"totals", "yes_ratio", 8, 2.0 / 3, 0, 1},
+            {"categories", "scene", 3, 0.5, 0.0945312057342307, 0.9054687942657693}};
+        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+            const int is_total = wanted[i].list[0] == 't';
+            const uint32_t row = vp_json_at(&d.json, member(&d, e2, wanted[i].list), (uint32_t)wanted[i].place),
+                           ends = member(&d, row, is_total ? "interval" : "accuracy_interval");
+            double low = NAN, high = NAN;
+            vp_json_to_double(&d.json, vp_json_at(&d.json, ends, 0), &low);
+            vp_json_to_double(&d.json, vp_json_at(&d.json, ends, 1), &high);
+            check_note(is(&d, member(&d, row, is_total ? "total" : "category"), wanted[i].name) &&
+                       fabs(number(&d, row, is_total ? "value" : "accuracy") - wanted[i].value) < 1e-12 &&
+                       (isnan(wanted[i].low) ? isnan(low) : fabs(low - wanted[i].low) < 1e-9 && fabs(high - wanted[i].high) < 1e-9),
+                       __FILE__, __LINE__, "%s %s: %g [%g, %g]", wanted[i].list, wanted[i].name, number(&d, row, is_total ? "value" : "accuracy"), low, high);
+        }
+        free(d.nodes);
+    }
+    CHECK_INT(cli("report --by category --html %F/reported"), 0);
+    CHECK(last.out && strstr(last.out, "<section id=\"categories\">") && strstr(last.out, "questions with all rows right"));
+    check_case("report --by: a field that no record has");
+    CHECK_INT(cli("report --by nothing %F/reported"), 2);
+    CHECK(last.err && strstr(last.err, "no scored sample has this field"));
+}
 int main(void) {
     int shared;
     if (!command_begin("data")) return 1;
@@ -577,5 +632,6 @@ int main(void) {
     test_small();
     test_pictures();
     test_sweep();
+    test_categories();
     return command_end("test_data");
 }

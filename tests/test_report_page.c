@@ -53,8 +53,8 @@ static void write_sweep(const sweep *s) {
 }
 
 /* a reader's questions in their order */
-static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "id=\"warnings\"", "blocks 4 costs", "most accurate: ",
-    "id=\"front\"", "id=\"knobs\"", "id=\"stages\"", "id=\"scaling\"", "id=\"roofs\"", "id=\"predicted\"", "id=\"table\"", "id=\"words\"", "id=\"source\""};
+static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "blocks 4 costs", "most accurate: ", "id=\"warnings\"",
+    "id=\"front\"", "id=\"knobs\"", "id=\"stages\"", "id=\"table\"", "id=\"scaling\"", "id=\"roofs\"", "id=\"predicted\"", "id=\"words\"", "id=\"source\""};
 static int parts_in_order(const char *text) {
     int found = 0;
     for (; found < (int)(sizeof PARTS / sizeof PARTS[0]) && (text = strstr(text, PARTS[found])) != NULL; text++) found++;

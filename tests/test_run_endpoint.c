@@ -48,7 +48,10 @@ static const hostile_step busy[] = {SAY(HOSTILE_NO("503 Busy", "Retry-After: 0\r
 /* the headers come back, the key among them */
 static const hostile_step locked[] = {SAY("HTTP/1.1 401 Locked\r\nConnection: close\r\n"), {HOSTILE_ECHO, NULL, 0}, {HOSTILE_CLOSE, NULL, 0}};
 static const hostile_step models[] = JSON("200 OK", "{\"object\":\"list\",\"data\":[{\"id\":\"good\"},{\"id\":\"cached\"}]}");
+static const hostile_step only[] = JSON("200 OK", "{\"object\":\"list\",\"data\":[{\"id\":\"good\"}]}");
 static const hostile_step version[] = JSON("200 OK", "{\"version\":\"0.99\"}");
+
+static int has_one_model;
 
 static hostile_reply choose(hostile_server *asked) {
     const char *headers = asked->request, *posted = asked->request_body;
@@ -57,7 +60,7 @@ static hostile_reply choose(hostile_server *asked) {
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";
     int turn;
-    if (!strncmp(headers, "GET /v1/models ", 15)) return models;
+    if (!strncmp(headers, "GET /v1/models ", 15)) return has_one_model ? only : models;
     if (!strncmp(headers, "GET /version ", 13)) return version;
     if (strncmp(headers, "POST /v1/chat/completions ", 26)) return none;
     turn = asked_before++;
@@ -334,6 +337,68 @@ static void test_ask(void) {
     CHECK_INT(run("ask -p Hi"), 2);
     said("ask needs --endpoint URL");
 }
+/* A scheme that is missing or the wrong one, and a model that need not be named. */
+static void test_address(void) {
+    const int port = server.port;
+    int64_t begin;
+    check_case("https to a port of plain HTTP: said at once");
+    begin = vp_clock_ns();
+    CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d/v1 --endpoint_model good", port), 2);
+    said("this port speaks plain HTTP, not TLS; did you mean http://127.0.0.1:");
+    CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
+    check_case("a URL without a scheme: proposed");
+    CHECK_INT(run("ask -p Hi --endpoint 127.0.0.1:%d --endpoint_model good", port), 2);
+    said("a URL begins with http:// or https://; did you mean http://127.0.0.1:");
+    CHECK_INT(run("ask -p Hi --endpoint api.example.org/v1 --endpoint_model good"), 2);
+    said("did you mean https://api.example.org/v1?");
+    CHECK_INT(run("ask -p Hi --endpoint me:secret@api.example.org --endpoint_model good"), 2);
+    CHECK(last.err && !strstr(last.err, "secret"));
+    check_case("the only model of a server need not be named");
+    has_one_model = 1;
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0);
+    said("--endpoint_model good: the server has no other model");
+    has_one_model = 0;
+}
+/* http to a port of TLS, by the tool of OpenSSL. */
+static void test_tls_port(void) {
+    const struct timespec tick = {0, 50000000};
+    struct sockaddr_in address = {0};
+    socklen_t bytes = sizeof address;
+    const int listening = socket(AF_INET, SOCK_STREAM, 0);
+    char place[40];
+    pid_t child;
+    int port, code = 0;
+    check_case("http to a port of TLS");
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!CHECK(!bind(listening, (struct sockaddr *)&address, sizeof address)
+               && !getsockname(listening, (struct sockaddr *)&address, &bytes))) return;
+    close(listening); /* that port is free */
+    port = ntohs(address.sin_port);
+    snprintf(place, sizeof place, "127.0.0.1:%d", port);
+    if (system("cd \"$TEST_FOLDER\" && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=localhost >log 2>&1")) {
+        check_skip("a port of TLS", "no openssl command that makes a certificate");
+        return;
+    }
+    if ((child = fork()) == 0) {
+        if (chdir(folder) == 0 && freopen("log", "w", stdout) && freopen("log", "w", stderr))
+            execlp("openssl", "openssl", "s_server", "-accept", place, "-cert", "cert", "-key", "key", "-www", (char *)NULL);
+        _exit(99);
+    }
+    for (int wait = 0; wait < 100; wait++) { /* until it listens */
+        code = run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", port);
+        if (!last.err || !strstr(last.err, "is the server up")) break;
+        nanosleep(&tick, NULL);
+    }
+    CHECK_INT(code, 4);
+    said("this port speaks TLS: --endpoint https://127.0.0.1:");
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 2);
+    said("this port speaks TLS: --endpoint https://127.0.0.1:");
+    CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d --endpoint_model good", port), 4);
+    said("--ca_file FILE names certificates to trust");
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
 /* Ctrl-C while a run waits for the server: the runs that are whole are printed. */
 static void test_interrupt(void) {
     const struct timespec tick = {0, 50000000};
@@ -341,6 +406,7 @@ static void test_interrupt(void) {
     const int before = hostile_count(&server, &server.request_count);
     int status = 0;
     pid_t child;
+    char *words;
     check_case("Ctrl-C ends a wait");
     snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
     if ((child = fork()) == 0) {
@@ -352,6 +418,9 @@ static void test_interrupt(void) {
     kill(child, SIGINT);
     CHECK_INT(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 130);
+    words = text_of_file(in_folder("err"));
+    CHECK(words && strstr(words, "vlmprof: interrupted before a run was complete: nothing is kept; run the same command again\n"));
+    free(words);
 }
 
 /* On a terminal, here a pseudoterminal, nothing that the server sends may steer it. */
@@ -394,6 +463,8 @@ int main(void) {
     test_key();
     test_failures();
     test_ask();
+    test_address();
+    test_tls_port();
     test_interrupt();
     test_terminal();
     hostile_stop(&server);

@@ -56,6 +56,7 @@ static void test_ends(void) {
     server("interrupt_ms=700");
     run(LOAD "i --duration_s 1 --request_rate 50");
     kept("interrupt", 130);
+    CHECK(last.err && strstr(last.err, "vlmprof: interrupted: 0 complete trials are in ") && strstr(last.err, "the one that ran is kept as partial"));
     text = text_of_file(in_folder("i/questions_load_rate50.json"));
     CHECK(text && strstr(text, "\"status\": \"partial\""));
     free(text);

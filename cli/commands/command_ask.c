@@ -128,7 +128,7 @@ static int served_prepare(const struct options *options, struct served_run *stat
     if ((code = served_load_image(options, state)) != 0 || (code = served_count(options, state)) != 0
         || (code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
                                  &state->endpoint)) != 0
-        || (code = endpoint_needs_model(&state->endpoint)) != 0)
+        || (code = endpoint_choose_model(&state->endpoint)) != 0)
         return code;
     if (state->image_path) question->picture = &state->picture;
     if (is_given(options, "unique_image")) question->unique = &state->image;
@@ -409,7 +409,10 @@ int ask_command(const struct options *options) {
         served_warn(options, &state);
         (is_given(options, "json") ? print_served_json : print_served)(options, &state);
     }
-    if (!code && interrupted) code = EXIT_INTERRUPTED;
+    if (!code && interrupted) {
+        runs_print_interrupted(&state.timed);
+        code = EXIT_INTERRUPTED;
+    }
     runs_close(&state.timed);
     twins_free(&state.twins);
     picture_free(&state.picture);

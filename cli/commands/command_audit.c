@@ -171,7 +171,7 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
     if ((code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
                               &audit->endpoint)) != 0)
         return code;
-    return endpoint_needs_model(&audit->endpoint);
+    return endpoint_choose_model(&audit->endpoint);
 }
 
 /* ---- requests */
@@ -580,6 +580,9 @@ static int run_command(const struct options *options) {
             if (is_given(options, "json")) print_audit_json(options, &audit); else code = print_audit(&audit);
             if (!code) code = stopped ? stopped : audit.verdict.is_equal && !audit.refused ? 0 : EXIT_WORK;
         }
+        if (interrupted)
+            print_note("vlmprof: interrupted: %zu of %zu sizes were counted, and nothing is kept; run the same command "
+                       "again for all of them\n", audit.done, audit.count);
     }
     audit_free(&audit);
     return code;

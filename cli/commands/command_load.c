@@ -257,7 +257,7 @@ static int load_prepare(struct load *load) {
                != 0)
         return code;
     for (size_t i = 0; i < load->endpoint.warnings.count; i++) complain(0, "%s", load->endpoint.warnings.items[i]);
-    if ((code = endpoint_needs_model(&load->endpoint)) != 0) return code;
+    if ((code = endpoint_choose_model(&load->endpoint)) != 0) return code;
     load->dataset.path = text_of(options, "data");
     if ((code = dataset_load(options, NULL, &load->dataset)) != 0
         || (code = load_bodies_make(options, &load->dataset, &load->endpoint, &load->knobs, &load->bodies)) != 0)
@@ -294,26 +294,40 @@ static char *level_path(const struct load *load, const struct load_level *level)
     snprintf(name, sizeof name, "%s_load_%s.json", load->dataset.task, load_level_name(level, text));
     return join_path(text_of(load->options, "output_dir"), name);
 }
+/* A trial as its file says it. */
+static struct load_level line_of(const struct load *load, const struct load_level *level) {
+    struct load_level line = *level;
+    line.schema = LOAD_SCHEMA;
+    line.plan = load->plan;
+    line.task = load->dataset.task;
+    line.metric = vp_score_metric_of(load->dataset.metric)->name;
+    line.endpoint = load->endpoint.url;
+    line.model = load->endpoint.model;
+    line.api = text_of(load->options, "endpoint_api");
+    line.server = load->words;
+    line.arrivals = level->concurrency ? NULL : text_of(load->options, "arrivals");
+    line.ramp_s = load->ramp_s;
+    line.cool_down_s = load->cool_down_s;
+    line.new_tokens = load->dataset.new_tokens;
+    line.sample_count = (int64_t)load->bodies.count;
+    line.slo = text_of(load->options, "slo");
+    line.slo_share = is_given(load->options, "find_rate") ? opt(load->options, "slo_share")->real / 100 : (double)NAN;
+    return line;
+}
 static int write_level(const struct load *load, const struct load_level *level, const struct load_records *records,
                        const vp_noise_summary *noise) {
     struct text_buffer out = {NULL, 0, 0};
     vp_chat_knob *knobs = zeroed(load->knobs.count, sizeof *knobs);
+    const struct load_level line = line_of(load, level);
     vp_json_writer writer;
     int code;
     vp_json_writer_init_sink(&writer, text_sink, &out, 1);
-    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", LOAD_SCHEMA), KEY("plan", load->plan),
-        KEY("dataset_name", load->dataset.task), KEY("metric", vp_score_metric_of(load->dataset.metric)->name),
-        KEY("endpoint", load->endpoint.url), KEY("endpoint_model", load->endpoint.model),
-        KEY("endpoint_api", text_of(load->options, "endpoint_api")), KEY("server", load->words));
+    vp_json_begin_object(&writer);
+    put_load_server(&writer, &line);
     knobs_combination(&load->knobs, 0, knobs);
     put_knobs(&writer, knobs, load->knobs.count);
     put_load_level(&writer, level);
-    PUT(&writer, KEY("arrivals", level->concurrency ? NULL : text_of(load->options, "arrivals")),
-        KEY("duration_s", level->duration_s), KEY("ramp_s", load->ramp_s), KEY("cool_down_s", load->cool_down_s),
-        KEY("max_new_tokens", load->dataset.new_tokens), KEY("num_samples", load->bodies.count),
-        KEY("slo", text_of(load->options, "slo")),
-        KEY("slo_share",
-            is_given(load->options, "find_rate") ? opt(load->options, "slo_share")->real / 100 : (double)NAN));
+    put_load_way(&writer, &line);
     put_load_summary(&writer, &level->summary);
     put_load_requests(&writer, records, load->bodies.ids);
     put_noise(&writer, noise);
@@ -521,6 +535,17 @@ static void load_free(struct load *load) {
     free(load->words);
     if (load->lock >= 0) close(load->lock);
 }
+/* After Ctrl-C: what is kept, and how to go on. */
+static void print_interrupted(const struct load *load) {
+    size_t complete = 0, partial = 0;
+    for (size_t i = 0; i < load->level_count; i++) {
+        complete += (size_t)load->levels[i].is_complete;
+        partial += !load->levels[i].is_complete && vp_path_kind(load->levels[i].path) != VP_PATH_NONE;
+    }
+    print_note("vlmprof: interrupted: %zu complete trial%s in %s%s; run the same command again to go on\n", complete,
+               complete == 1 ? " is" : "s are", text_of(load->options, "output_dir"),
+               partial ? ", and the one that ran is kept as partial, to be measured again" : "");
+}
 static int run_command(const struct options *options) {
     struct load load;
     int code, reported;
@@ -534,6 +559,7 @@ static int run_command(const struct options *options) {
         reported = !code || (code == EXIT_INTERRUPTED && load.level_count) ? load_report(&load) : 0;
         if (!code) code = reported;
     }
+    if (code == EXIT_INTERRUPTED) print_interrupted(&load);
     load_free(&load);
     return code;
 }

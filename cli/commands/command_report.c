@@ -34,6 +34,8 @@ static const struct option_spec REPORT_OPTIONS[] = {
      "the device's TFLOP/s (default: the best that any stage here reaches)"},
     {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL,
      "the device's GB/s (default: the best that any stage here reaches)"},
+    {"by", TEXT, "FIELD", NULL, 0, 0, NULL,
+     "add the accuracy of each value of a field of the records: category, split, question_type"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "write report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
@@ -144,6 +146,11 @@ static int run_command(const struct options *options) {
     }
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     report_make(&report, &results, &settings);
+    if ((code = report_add_categories(&report, text_of(options, "by"))) != 0) {
+        report_free(&report);
+        results_free(&results);
+        return code;
+    }
     for (size_t i = 0; i < report.warnings.count && form == FORM_CSV; i++)
         print_note("vlmprof: %s\n", report.warnings.items[i]);
     if (text_of(options, "output_dir")) code = write_report_files(&report, text_of(options, "output_dir"));

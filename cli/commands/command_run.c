@@ -509,15 +509,13 @@ static int run_command(const struct options *options) {
     if (!code && shows) print_prompt(&state.request);
     else if (!code && !profiles && state.timed.count)
         (is_given(options, "json") ? print_run_json : print_run)(options, &state);
-    if (!code && interrupted) code = EXIT_INTERRUPTED;
+    if (!code && interrupted) {
+        if (!profiles) runs_print_interrupted(&state.timed);
+        code = EXIT_INTERRUPTED;
+    }
     runs_close(&state.timed);
     request_close(&state.request);
-    free(state.dump.image_features);
-    free(state.dump.deepstack_features);
-    free(state.dump.block_last);
-    free(state.dump.logits);
-    free(state.dump.kept);
-    free(state.dump.kept_features);
+    dump_free(&state.dump);
     return code;
 }
 

@@ -185,15 +185,6 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
     return result;
 }
 
-static double relative_error(const float *tested, const float *reference, size_t count) {
-    double mean = 0, difference = 0, spread = 0;
-    for (size_t i = 0; i < count; i++) mean += (double)reference[i] / (double)count;
-    for (size_t i = 0; i < count; i++) {
-        difference += ((double)tested[i] - (double)reference[i]) * ((double)tested[i] - (double)reference[i]);
-        spread += ((double)reference[i] - mean) * ((double)reference[i] - mean);
-    }
-    return sqrt(difference / spread);
-}
 /* The larger error; NaN is larger than any. */
 static double worse_of(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; }
 
@@ -370,12 +361,8 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
 
 static void selftest_free(struct selftest *selftest) {
     for (int i = 0; i < TRIALS; i++) {
-        vp_dump *dumps[2] = {&selftest->reference.dumps[i], &selftest->tested.dumps[i]};
-        for (int k = 0; k < 2; k++) {
-            free(dumps[k]->image_features);
-            free(dumps[k]->block_last);
-            free(dumps[k]->logits);
-        }
+        dump_free(&selftest->reference.dumps[i]);
+        dump_free(&selftest->tested.dumps[i]);
         sample_free(&selftest->trials[i].sample);
         free(selftest->trials[i].image.rgb);
         free(selftest->trials[i].blocks);

@@ -88,6 +88,7 @@ static void put_record(vp_json_writer *writer, const struct table *table, const 
     if (example->answer) put_text(writer, "answer", example->answer);
     if (example->has_answers) put_list(writer, "answers", &example->answers);
     if (example->metric) put_text(writer, "metric", example->metric);
+    if (example->group) put_text(writer, "g_index", example->group);
     put_text(writer, "prompt_origin", origins[table->origin]);
     for (size_t i = 0; i < example->member_count; i++) {
         const struct member *member = &example->members[i];

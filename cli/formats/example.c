@@ -17,7 +17,7 @@ void example_clear(struct example *example) {
     struct picture *pictures = example->pictures;
     struct part *parts = example->parts;
     char **texts[] = {&example->question, &example->prompt,      &example->hint,  &example->unit,
-                      &example->question_type, &example->answer_type, &example->answer};
+                      &example->question_type, &example->answer_type, &example->answer, &example->group};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(*texts[i]);
     for (size_t i = 0; i < OPTIONS_MAX; i++) free(example->options[i]);
     for (size_t i = 0; i < example->picture_count; i++) {

@@ -29,6 +29,7 @@ struct example {
     char *question;                    /* as the data have it */
     char *prompt;                      /* what is sent behind the pictures; NULL: the parts say it */
     char *hint, *unit, *question_type, *answer_type, *answer;
+    char *group;                       /* of circular rows (g_index); NULL: its index says it */
     char *options[OPTIONS_MAX];        /* by letter; NULL: there is no such option */
     struct text_list answers;
     int has_answers;                   /* 1: answers is a list, perhaps an empty one */

@@ -95,6 +95,7 @@ void read_tsv_row(const struct table *table, const struct row *row, size_t index
     example->question = member_text(json, 0, "question");
     example->hint = member_text(json, 0, "hint");
     example->answer = member_text(json, 0, "answer");
+    example->group = member_text(json, 0, "g_index");
     read_pictures(json, example);
     for (int i = 0; i < OPTIONS_MAX; i++) {
         char letter[2] = {(char)('A' + i), 0};

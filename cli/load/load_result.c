@@ -5,7 +5,6 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "load/load_check.h"
-#include "results/fields.h"
 #include "vlmprof_file.h"
 
 #include <math.h>
@@ -14,17 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void load_level_free(struct load_level *level) {
-    free(level->path);
-    free(level->task);
-    free(level->endpoint);
-    free(level->model);
-    free(level->arrivals);
-    free(level->slo);
-    free(level->plan);
-    free(level->date);
-    memset(level, 0, sizeof *level);
-}
 const char *load_level_text(const struct load_level *level, char out[48]) {
     if (level->concurrency) snprintf(out, 48, "concurrency %d", level->concurrency);
     else snprintf(out, 48, "rate %.6g", level->rate);
@@ -36,12 +24,49 @@ const char *load_level_name(const struct load_level *level, char out[48]) {
     return out;
 }
 
+/* ---- what a file says: a trial, the size of its load, each request */
+#define LEVEL struct load_level
+FIELD_TABLE(LOAD_SERVER, LEVEL, LOAD_SERVER_ROWS(FIELD_AT, LEVEL))
+FIELD_TABLE(LOAD_SIZE, LEVEL, LOAD_SIZE_ROWS(FIELD_AT, LEVEL))
+FIELD_TABLE(LOAD_WAY, LEVEL, LOAD_WAY_ROWS(FIELD_AT, LEVEL))
+FIELD_TABLE(LOAD_LEVEL, LEVEL,
+            LOAD_SERVER_ROWS(FIELD_AT, LEVEL) LOAD_SIZE_ROWS(FIELD_AT, LEVEL) LOAD_WAY_ROWS(FIELD_AT, LEVEL))
+FIELD_TABLE(LOAD_REQUEST, struct load_request, LOAD_REQUEST_ROWS(FIELD_AT, struct load_request))
+
+void load_level_free(struct load_level *level) {
+    free(level->path);
+    free(level->date);
+    fields_free(&LOAD_LEVEL, level);
+}
+void put_load_server(vp_json_writer *writer, const struct load_level *level) {
+    fields_put(writer, &LOAD_SERVER, level);
+}
+void put_load_way(vp_json_writer *writer, const struct load_level *level) { fields_put(writer, &LOAD_WAY, level); }
+void put_load_level(vp_json_writer *writer, const struct load_level *level) {
+    struct load_level line = *level;
+    line.status = level->is_complete ? "complete" : "partial";
+    if (level->concurrency) line.rate = (double)NAN;
+    fields_put(writer, &LOAD_SIZE, &line);
+}
+void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids) {
+    vp_json_key(writer, "requests");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < records->count; i++) {
+        struct load_request line = {sample_ids[records->items[i].body], records->items[i], {0}};
+        for (int which = 0; which < LOAD_LATENCY_COUNT; which++)
+            line.latency[which] = load_latency(&line.record, which);
+        if (line.record.reason) line.record.answer = NULL;
+        if (line.record.piece_count < 2) line.record.longest_gap_ns = -1;
+        vp_json_begin_object(writer);
+        fields_put(writer, &LOAD_REQUEST, &line);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_array(writer);
+}
+
 /* ---- the numbers of a summary; good_share and the percentiles: "value", "interval", "correlation_time" */
-static const struct field SERIES_ROW[] = {LOAD_SERIES_ROWS(FIELD_AT, vp_series_value)};
-static const struct fields LOAD_SERIES = {SERIES_ROW, sizeof SERIES_ROW / sizeof *SERIES_ROW, sizeof(vp_series_value)};
-static const struct field SUMMARY_ROW[] = {LOAD_SUMMARY_ROWS(FIELD_AT, struct load_summary)};
-static const struct fields LOAD_SUMMARY = {SUMMARY_ROW, sizeof SUMMARY_ROW / sizeof *SUMMARY_ROW,
-                                           sizeof(struct load_summary)};
+FIELD_TABLE(LOAD_SERIES, vp_series_value, LOAD_SERIES_ROWS(FIELD_AT, vp_series_value))
+FIELD_TABLE(LOAD_SUMMARY, struct load_summary, LOAD_SUMMARY_ROWS(FIELD_AT, struct load_summary))
 
 static void put_load_members(vp_json_writer *writer, const struct load_summary *summary) {
     vp_json_begin_object(writer);
@@ -64,48 +89,6 @@ void put_load_summary(vp_json_writer *writer, const struct load_summary *summary
     vp_json_key(writer, "summary");
     put_load_members(writer, summary);
 }
-void put_load_level(vp_json_writer *writer, const struct load_level *level) {
-    put_text(writer, "status", level->is_complete ? "complete" : "partial");
-    if (level->concurrency) put_null(writer, "request_rate"); else put_double(writer, "request_rate", level->rate);
-    if (level->concurrency) put_int(writer, "concurrency", level->concurrency); else put_null(writer, "concurrency");
-}
-/* A stamp in ms since the trial began; null: it did not come to that. */
-static void put_stamp(vp_json_writer *writer, const char *key, int64_t stamp_ns) {
-    put_double(writer, key, stamp_ns < 0 ? (double)NAN : (double)stamp_ns / 1e6);
-}
-void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids) {
-    vp_json_key(writer, "requests");
-    vp_json_begin_array(writer);
-    for (size_t i = 0; i < records->count; i++) {
-        const struct load_record *record = &records->items[i];
-        vp_json_begin_object(writer);
-        put_int(writer, "sample_id", sample_ids[record->body]);
-        put_stamp(writer, "due_ms", record->due_ns);
-        put_stamp(writer, "start_ms", record->start_ns);
-        put_stamp(writer, "sent_ms", record->sent_ns);
-        put_stamp(writer, "headers_ms", record->headers_ns);
-        put_stamp(writer, "first_ms", record->first_ns);
-        put_stamp(writer, "last_ms", record->last_ns);
-        put_stamp(writer, "end_ms", record->end_ns);
-        for (int which = 0; which < LOAD_LATENCY_COUNT; which++)
-            put_double(writer, LOAD_KEYS[which], load_latency(record, which));
-        put_int(writer, "pieces", (int64_t)record->piece_count);
-        put_double(writer, "longest_gap_ms",
-                   record->piece_count > 1 ? (double)record->longest_gap_ns / 1e6 : (double)NAN);
-        put_int(writer, "prompt_tokens", record->usage.prompt_tokens);
-        put_int(writer, "completion_tokens", record->usage.completion_tokens);
-        put_int(writer, "cached_tokens", record->usage.cached_tokens);
-        put_int(writer, "attempts", record->attempts);
-        put_bool(writer, "new_connection", record->is_new_connection);
-        vp_json_key(writer, "pred");
-        if (record->reason) vp_json_null(writer);
-        else vp_json_string_bytes(writer, record->answer, record->answer_bytes);
-        put_double(writer, "accuracy", record->accuracy);
-        put_text(writer, "failed", record->reason);
-        vp_json_end_object(writer);
-    }
-    vp_json_end_array(writer);
-}
 
 /* ---- reading */
 static void read_summary(const vp_json *json, uint32_t object, struct load_summary *summary) {
@@ -127,11 +110,6 @@ static int is_level(const struct load_level *level) {
     if ((level->rate > 0) == (level->concurrency > 0) || !(level->rate < 1e9)) return 0;
     return summary->due >= 0 && summary->from_s >= 0 && summary->to_s > summary->from_s && summary->to_s < 1e9;
 }
-/* A stamp of put_stamp in ns; -1: there is none. */
-static int64_t stamp_ns(const vp_json *json, uint32_t object, const char *key) {
-    const double ms = node_number(json, vp_json_get(json, object, key));
-    return ms >= 0 && ms < 1e12 ? (int64_t)llround(ms * 1e6) : -1;
-}
 /* Returns 1 if every request was due and its counts are possible; then the array is filled. */
 static int can_read_requests(const vp_json *json, uint32_t list, struct load_request **requests, size_t *count) {
     static char failed[] = "failed";
@@ -141,19 +119,11 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
     for (*count = 0; *count < json->nodes[list].count; item = json->nodes[item].end) {
         struct load_request *request = &(*requests)[(*count)++];
         struct load_record *record = &request->record;
-        request->sample_id = node_int(json, item, "sample_id", -1);
-        record->due_ns = stamp_ns(json, item, "due_ms");
-        record->start_ns = stamp_ns(json, item, "start_ms");
-        record->first_ns = stamp_ns(json, item, "first_ms");
-        record->last_ns = stamp_ns(json, item, "last_ms");
-        record->end_ns = stamp_ns(json, item, "end_ms");
-        record->usage.prompt_tokens = node_int(json, item, "prompt_tokens", -1);
-        record->usage.completion_tokens = node_int(json, item, "completion_tokens", -1);
-        record->usage.cached_tokens = node_int(json, item, "cached_tokens", -1);
-        record->attempts = (int32_t)node_int(json, item, "attempts", 1);
-        record->is_new_connection = node_is(json, vp_json_get(json, item, "new_connection"), VP_JSON_TRUE);
-        record->reason = has_value(json, item, "failed") ? failed : NULL;
-        record->accuracy = node_number(json, vp_json_get(json, item, "accuracy"));
+        fields_read(json, item, &LOAD_REQUEST, request);
+        free(record->answer);
+        record->answer = NULL;
+        if (record->reason) free(record->reason), record->reason = failed;
+        if (!record->attempts) record->attempts = 1; /* older files do not say it */
         if (record->due_ns < 0 || record->usage.prompt_tokens > INT32_MAX || record->usage.completion_tokens > INT32_MAX
             || record->usage.cached_tokens > INT32_MAX) return 0;
     }
@@ -211,7 +181,7 @@ int load_level_read(const char *path, struct load_level *level) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     const vp_json *json = &parsed.json;
     vp_error error = {VP_OK, -1, "", ""};
-    char *text = NULL, *status = NULL;
+    char *text = NULL;
     size_t bytes = 0;
     int code = 0;
     vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
@@ -221,27 +191,16 @@ int load_level_read(const char *path, struct load_level *level) {
     else if (!node_is(json, 0, VP_JSON_OBJECT) || !vp_json_equals(json, vp_json_get(json, 0, "schema"), LOAD_SCHEMA))
         code = NO_TRIAL;
     else {
-        const double rate = node_number(json, vp_json_get(json, 0, "request_rate"));
-        const int64_t concurrency = node_int(json, 0, "concurrency", 0);
-        level->rate = isfinite(rate) ? rate : 0;
-        level->concurrency = concurrency > 0 && concurrency <= INT32_MAX ? (int32_t)concurrency : 0;
+        fields_read(json, 0, &LOAD_LEVEL, level);
+        if (!isfinite(level->rate)) level->rate = 0;
+        if (level->concurrency < 0) level->concurrency = 0;
+        level->is_complete = level->status && !strcmp(level->status, "complete");
         level->path = copy_text(path, strlen(path));
-        level->task = node_text(json, vp_json_get(json, 0, "dataset_name"));
-        level->endpoint = node_text(json, vp_json_get(json, 0, "endpoint"));
-        level->model = node_text(json, vp_json_get(json, 0, "endpoint_model"));
-        level->arrivals = node_text(json, vp_json_get(json, 0, "arrivals"));
-        level->slo = node_text(json, vp_json_get(json, 0, "slo"));
-        level->plan = node_text(json, vp_json_get(json, 0, "plan"));
         level->date = node_text(json, vp_json_get(json, vp_json_get(json, 0, "provenance"), "date"));
-        level->duration_s = node_number(json, vp_json_get(json, 0, "duration_s"));
-        level->slo_share = node_number(json, vp_json_get(json, 0, "slo_share"));
-        status = node_text(json, vp_json_get(json, 0, "status"));
-        level->is_complete = status && !strcmp(status, "complete");
         read_summary(json, vp_json_get(json, 0, "summary"), &level->summary);
         if (!is_level(level)) code = complain(EXIT_INPUT, "%s: request_rate, concurrency or the window is wrong", path);
         else code = check_level(level, json);
     }
-    free(status);
     free(text);
     free(parsed.nodes);
     if (code) load_level_free(level);

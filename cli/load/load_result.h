@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "load/load_run.h"
 #include "load/load_stats.h"
+#include "results/fields.h"
 
 #define LOAD_SCHEMA "vlmprof-load-1"
 
@@ -17,9 +18,12 @@ struct load_level {
     double duration_s;   /* while requests were sent; NaN: not known */
     int is_complete;     /* truth: no signal ended it */
     struct load_summary summary;
-    /* of a file that was read; NULL where it does not say */
-    char *path, *task, *endpoint, *model, *arrivals, *slo, *plan, *date;
+    /* of a file that is written or was read; NULL where it does not say */
+    const char *schema, *plan, *task, *metric, *endpoint, *model, *api, *server, *status, *arrivals, *slo;
+    double ramp_s, cool_down_s;
+    int64_t new_tokens, sample_count;
     double slo_share;    /* share of good requests that --find_rate asks for; NaN: none */
+    char *path, *date;   /* of a file that was read */
 };
 void load_level_free(struct load_level *level);
 
@@ -27,13 +31,17 @@ void load_level_free(struct load_level *level);
 const char *load_level_text(const struct load_level *level, char out[48]);
 const char *load_level_name(const struct load_level *level, char out[48]);
 
-/* Members of the open object: the level, "summary", "requests". names: [bodies] the ids of the samples. */
+/* Members of the open object: server and data; the size of the load; how it was sent; "summary"; "requests", whose
+ * sample_ids are those of their bodies. */
+void put_load_server(vp_json_writer *writer, const struct load_level *level);
 void put_load_level(vp_json_writer *writer, const struct load_level *level);
+void put_load_way(vp_json_writer *writer, const struct load_level *level);
 void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
 
 /* The requests of a file, as far as their latencies and tokens go. */
-struct load_request { int64_t sample_id; struct load_record record; };
+extern const struct fields LOAD_LEVEL, LOAD_SUMMARY, LOAD_SERIES, LOAD_REQUEST;
+struct load_request { int64_t sample_id; struct load_record record; double latency[LOAD_LATENCY_COUNT]; };
 /* *requests is malloc'ed on success; its texts belong to nobody. Returns 0 or an exit code after a message. */
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
 

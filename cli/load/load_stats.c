@@ -2,14 +2,15 @@
 #include "load/load_stats.h"
 
 #include "base/memory.h"
+#include "results/fields.h"
 #include "vlmprof_analysis.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const LOAD_KEYS[LOAD_LATENCY_COUNT] = {"TTFT", "T_total", "TTFT_from_send", "T_total_from_send",
-                                                   "T_decode_per_token"};
+#define LATENCY_KEY(S, AT, key, index, words) [index] = key,
+const char *const LOAD_KEYS[LOAD_LATENCY_COUNT] = {LOAD_LATENCY_ROWS(LATENCY_KEY, 0, 0)};
 const double LOAD_PERCENTILE[LOAD_PERCENTILES] = {50, 90, 95, 99};
 
 static double ms_between(int64_t from_ns, int64_t to_ns) {

@@ -7,6 +7,7 @@
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,36 +72,69 @@ static float *frames_of(const vp_geometry *geometry, int64_t patches, const floa
         frames[i] = pixels[(i / (6 * area) * area + i % area) * 3 + i % (6 * area) / (2 * area)];
     return frames;
 }
-static int write_pixels(const char *folder, const struct session *session, const struct pass_input *input,
-                        int64_t views) {
+float *dump_pixels(const struct session *session, const struct pass_input *input, int *dimensions, int64_t shape[4]) {
     const vp_geometry *geometry = &session->model->config.geometry;
-    const int64_t side = vp_geometry_patches_per_side(geometry), crop = geometry->crop_px;
-    const int64_t patches[3] = {views, side * side, (int64_t)geometry->patch_px * geometry->patch_px * 3},
-                  planes[4] = {views, 3, crop, crop};
+    const float *pixels = (const float *)session->inputs.pixels.data;
+    const int64_t side = vp_geometry_patches_per_side(geometry), views = input->layout ? input->layout->views : 0,
+                  values = (int64_t)geometry->patch_px * geometry->patch_px * 3;
+    const int is_stitched = session->model->config.connector == VP_CONNECTOR_STITCHED;
     float *own;
-    int code;
-    /* as their processors have them */
-    if (session->model->rules->is_tiled || !input->layout
-        || session->model->config.connector == VP_CONNECTOR_STITCHED)
-        return write_npy(folder, "pixels", "<f4", 3, patches, session->inputs.pixels.data, sizeof(float));
-    if (session->model->config.vit_native) {
-        const int64_t frames[2] = {views * patches[1], 2 * patches[2]};
-        own = frames_of(geometry, frames[0], (const float *)session->inputs.pixels.data);
-        code = write_npy(folder, "pixels", "<f4", 2, frames, own, sizeof *own);
-        free(own);
-        return code;
+    shape[0] = views;
+    if (session->model->rules->is_tiled || !input->layout || is_stitched) {
+        *dimensions = 3;
+        shape[1] = side * side;
+        shape[2] = values;
+        own = resize(NULL, (size_t)(views * side * side * values) + 1, sizeof *own);
+        if (views) memcpy(own, pixels, (size_t)(views * side * side * values) * sizeof *own);
+        return own;
     }
-    own = planes_of(geometry, views, (const float *)session->inputs.pixels.data);
-    code = write_npy(folder, "pixels", "<f4", 4, planes, own, sizeof *own);
-    free(own);
-    return code;
+    if (session->model->config.vit_native) {
+        *dimensions = 2;
+        shape[0] = views * side * side;
+        shape[1] = 2 * values;
+        return frames_of(geometry, shape[0], pixels);
+    }
+    *dimensions = 4;
+    shape[1] = 3;
+    shape[2] = shape[3] = geometry->crop_px;
+    return planes_of(geometry, views, pixels);
 }
 
+double relative_error(const float *tested, const float *reference, size_t count) {
+    double mean = 0, difference = 0, spread = 0;
+    for (size_t i = 0; i < count; i++) mean += (double)reference[i] / (double)count;
+    for (size_t i = 0; i < count; i++) {
+        difference += ((double)tested[i] - (double)reference[i]) * ((double)tested[i] - (double)reference[i]);
+        spread += ((double)reference[i] - mean) * ((double)reference[i] - mean);
+    }
+    return difference == 0 ? 0 : sqrt(difference / spread);
+}
+
+/* What the tower hands to the connector: a row for each patch, of all layers that it reads. */
+static int64_t tower_width(const vp_model_config *config) {
+    return (int64_t)config->vit_layer_count * config->vit_width;
+}
+static int64_t tower_patches(const vp_model_config *config) { return config->vit_positions - config->vit_class_token; }
+static size_t tower_values(const struct model *model, int32_t views) {
+    return (size_t)views * (size_t)(tower_patches(&model->config) * tower_width(&model->config));
+}
+void dump_free(vp_dump *dump) {
+    free(dump->image_features);
+    free(dump->vit_features);
+    free(dump->deepstack_features);
+    free(dump->block_last);
+    free(dump->logits);
+    free(dump->kept);
+    free(dump->kept_features);
+    memset(dump, 0, sizeof *dump);
+}
 void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input) {
     size_t rows = input->layout
                       ? (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry)
                       : 0;
     memset(dump, 0, sizeof *dump);
+    if (rows)
+        dump->vit_features = zeroed(tower_values(model, input->layout->views), sizeof(float));
     if (rows) dump->image_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
     if (rows && model->config.deepstack_count)
         dump->deepstack_features = zeroed((size_t)model->config.deepstack_count * rows * (size_t)model->config.d_model,
@@ -134,7 +168,17 @@ int dump_write(const char *folder, const struct session *session, const struct p
     if (!code)
         code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->inputs.index.data, sizeof(int32_t));
     if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->inputs.masks.data, sizeof(float));
-    if (!code) code = write_pixels(folder, session, input, views);
+    if (!code) {
+        int64_t pixels_shape[4];
+        int pixels_dimensions;
+        float *pixels = dump_pixels(session, input, &pixels_dimensions, pixels_shape);
+        code = write_npy(folder, "pixels", "<f4", pixels_dimensions, pixels_shape, pixels, sizeof *pixels);
+        free(pixels);
+    }
+    if (!code && dump->vit_features) {
+        const int64_t tower[3] = {views, tower_patches(&session->model->config), tower_width(&session->model->config)};
+        code = write_npy(folder, "tower", "<f4", 3, tower, dump->vit_features, sizeof(float));
+    }
     if (!code && !run->skips_features)
         code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
     if (!code && session->model->config.deepstack_count)

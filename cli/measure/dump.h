@@ -6,8 +6,9 @@
 #include "measure/engine.h"
 #include "vlmprof_engine.h"
 
-/* Makes room for what the engine copies out; *dump is overwritten. The caller frees its arrays. */
+/* Makes room for what the engine copies out; *dump is overwritten. dump_free frees its arrays. */
 void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input);
+void dump_free(vp_dump *dump);
 
 /* Writes the files of --dump into a folder that is there. pixels: f32 [views, patches, patch_values], of models other
  * than Molmo as their processor has them, [views, 3, height, width], Qwen's [patches, 3 * 2 * patch_px * patch_px],
@@ -15,5 +16,11 @@ void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_in
  * have no crops, so that nothing of an earlier dump stays. Returns 0 or an exit code, after a message on stderr. */
 int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
                const struct pass_result *run, const vp_dump *dump);
+
+/* The pixels of a request that ran, as dump_write has them: malloc'ed, with their shape. */
+float *dump_pixels(const struct session *session, const struct pass_input *input, int *dimensions, int64_t shape[4]);
+
+/* How far values are from a reference: ||tested - reference|| / ||reference - its mean||. NaN is never equal. */
+double relative_error(const float *tested, const float *reference, size_t count);
 
 #endif

@@ -45,6 +45,13 @@ int runs_measure(const struct options *options, const struct way *way, int32_t n
     close_progress();
     return code == EXIT_INTERRUPTED ? 0 : code;
 }
+void runs_print_interrupted(const struct timed_runs *timed) {
+    if (timed->count)
+        print_note("vlmprof: interrupted: the numbers are of %d of %d runs, and nothing else is kept; run the same "
+                   "command again for all of them\n", timed->count, timed->capacity);
+    else
+        print_note("vlmprof: interrupted before a run was complete: nothing is kept; run the same command again\n");
+}
 void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise) {
     noise_warn(&timed->warnings, noise, NULL, 1, NOISE_ADVICE_RUN);
     for (size_t i = 0; i < timed->warnings.count; i++) complain(0, "%s", timed->warnings.items[i]);

@@ -30,6 +30,9 @@ void runs_close(struct timed_runs *timed);
  * that runs is the last one. Returns 0 or the exit code of a pass. */
 int runs_measure(const struct options *options, const struct way *way, int32_t new_tokens, struct timed_runs *timed);
 
+/* After Ctrl-C: a line that says what is shown and how to go on. */
+void runs_print_interrupted(const struct timed_runs *timed);
+
 /* Adds a warning when the machine was not quiet, by what *noise says of it, and prints all warnings. */
 void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise);
 

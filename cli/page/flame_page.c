@@ -295,7 +295,7 @@ static const char *const WORDS[][2] = {
     {"% of ceiling", "of the lower roof, the memory's or the arithmetic's, as measured on this device. Above 100: "
                      "operands stayed in a cache"}};
 static void page_provenance(struct text_buffer *out, const struct flame *flame) {
-    page_list_open(out, "source", "Provenance");
+    page_list_open(out, "source", "Provenance", "Model, machine and settings.");
     for (size_t i = 0; i + 1 < flame->facts.count; i += 2)
         page_list_item(out, flame->facts.items[i], flame->facts.items[i + 1]);
     page_list_close(out);

@@ -199,7 +199,7 @@ static const char *const WORDS[][2] = {
                  "for one another"},
     {"window", "requests that were due in the ramp or in the cool-down are not counted"}};
 static void page_provenance(struct text_buffer *out, const struct load_levels *levels) {
-    page_list_open(out, "source", "Provenance");
+    page_list_open(out, "source", "Provenance", "Dates, arrivals, limits and windows of the trials.");
     for (size_t i = 0; i < levels->count; i++) {
         const struct load_level *level = &levels->items[i];
         char text[48], line[300];

@@ -48,6 +48,10 @@ void page_day(struct text_buffer *out, const char *date) {
     text_add_string(out, "</span>");
 }
 void page_set_open(struct text_buffer *out, const struct results *results, size_t group) {
+    if (results->group_count == 1) {
+        text_add_string(out, "<div>");
+        return;
+    }
     page_add(out, "<div data-set=\"%zu\">", group);
     page_element(out, "h3", results->files[results->groups[group].first].dataset_name);
 }
@@ -72,8 +76,17 @@ void page_section_open(struct text_buffer *out, const char *id, const char *head
     page_add(out, "<section id=\"%s\"><h2>%s</h2>\n", id, heading);
 }
 void page_section_close(struct text_buffer *out) { text_add_string(out, "</section>\n"); }
-void page_list_open(struct text_buffer *out, const char *id, const char *heading) {
-    page_section_open(out, id, heading);
+void page_folded_open(struct text_buffer *out, const char *id, const char *heading, const char *what, int is_open) {
+    page_add(out, "<section id=\"%s\"><details%s><summary><h2>%s</h2> <span>%s</span></summary>\n", id,
+             is_open ? " open" : "", heading, what);
+}
+void page_folded_close(struct text_buffer *out) { text_add_string(out, "</details></section>\n"); }
+void page_more_open(struct text_buffer *out, const char *what) {
+    page_add(out, "<details><summary>%s</summary><div class=\"grid\">", what);
+}
+void page_more_close(struct text_buffer *out) { text_add_string(out, "</div></details>"); }
+void page_list_open(struct text_buffer *out, const char *id, const char *heading, const char *what) {
+    page_folded_open(out, id, heading, what, 0);
     text_add_string(out, "<dl>\n");
 }
 void page_list_item(struct text_buffer *out, const char *name, const char *text) {
@@ -81,9 +94,12 @@ void page_list_item(struct text_buffer *out, const char *name, const char *text)
     page_element(out, "dd", text);
     text_add_string(out, "\n");
 }
-void page_list_close(struct text_buffer *out) { text_add_string(out, "</dl></section>\n"); }
+void page_list_close(struct text_buffer *out) {
+    text_add_string(out, "</dl>");
+    page_folded_close(out);
+}
 void page_words(struct text_buffer *out, const char *const words[][2], size_t count) {
-    page_list_open(out, "words", "Words");
+    page_list_open(out, "words", "Words", "What the names on this page mean.");
     for (size_t i = 0; i < count; i++) page_list_item(out, words[i][0], words[i][1]);
     page_list_close(out);
 }

@@ -23,15 +23,25 @@ void page_items(struct text_buffer *out, const struct text_list *items, size_t f
 /* Adds the box of warnings; nothing where there are none. */
 void page_warnings(struct text_buffer *out, const struct text_list *warnings);
 
-/* Opens the part of a section that shows one data set, under its name; the reader can hide it. Ends with </div>. */
+/* Opens the part of a section that shows one data set, under its name where there are several; the reader can hide it
+ * then. Ends with </div>. */
 void page_set_open(struct text_buffer *out, const struct results *results, size_t group);
 
 /* A section; its id is where links of the page's head lead. */
 void page_section_open(struct text_buffer *out, const char *id, const char *heading);
 void page_section_close(struct text_buffer *out);
 
-/* A section that is one list of names and what they mean or are, and an item of it. */
-void page_list_open(struct text_buffer *out, const char *id, const char *heading);
+/* A section that is folded until the reader opens it: its heading, and in a line what is in it. is_open: it begins
+ * open. Prints show all folded parts. */
+void page_folded_open(struct text_buffer *out, const char *id, const char *heading, const char *what, int is_open);
+void page_folded_close(struct text_buffer *out);
+
+/* A folded part of a section, with a grid of figures: what is in it. */
+void page_more_open(struct text_buffer *out, const char *what);
+void page_more_close(struct text_buffer *out);
+
+/* A folded section that is one list of names and what they mean or are, and an item of it. */
+void page_list_open(struct text_buffer *out, const char *id, const char *heading, const char *what);
 void page_list_item(struct text_buffer *out, const char *name, const char *text);
 void page_list_close(struct text_buffer *out);
 

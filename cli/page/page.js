@@ -62,6 +62,17 @@ document.addEventListener('scroll', () => show(document.activeElement.dataset?.t
   {passive: true})
 document.addEventListener('keydown', e => { if (e.key == 'Escape') show(null) })
 
+/* Folded parts: a link opens the section to which it leads, and a print shows all. */
+const unfold = hash => { for (const e of all(':target > details')) if ('#' + e.parentNode.id == hash) e.open = true }
+for (const link of all('a[href^="#"]')) link.onclick = () => setTimeout(() => unfold(link.hash))
+unfold(location.hash)
+let folded = []
+addEventListener('beforeprint', () => {
+  folded = all('details:not([open])')
+  for (const e of folded) e.open = true
+})
+addEventListener('afterprint', () => { for (const e of folded) e.open = false })
+
 /* A legend's item hides its series. */
 for (const item of all('.legend [data-k]')) {
   const figure = item.closest('figure'), twins = all(`.legend [data-k=${item.dataset.k}]`, figure)

@@ -247,7 +247,9 @@ static void page_stack(struct text_buffer *out, const struct report *report, con
         part.count = shown;
         stack_rows(&part, has_front ? "Where the time of a request goes: configurations on a Pareto front"
                                     : "Where the time of a request goes: the fastest and the slowest dozen");
+        page_more_open(out, "All configurations");
         stack_all(&all);
+        page_more_close(out);
     }
     free(rows);
     free(few);
@@ -620,18 +622,19 @@ void page_stages(struct text_buffer *out, const struct report *report) {
 }
 void page_scaling(struct text_buffer *out, const struct report *report) {
     static const char *const kinds[] = {"vision", "image", "prefill", "decode", "decode context"};
-    page_section_open(out, "scaling", "How the time grows");
+    page_folded_open(out, "scaling", "How the time grows",
+                     "Stage times against image tokens, the prompt's length and decode steps.", 0);
     for (size_t group = 0; group < report->results->group_count; group++) {
         page_set_open(out, report->results, group);
         text_add_string(out, "<div class=\"grid\">");
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves(out, report, group, kinds[i]);
         text_add_string(out, "</div></div>\n");
     }
-    page_section_close(out);
+    page_folded_close(out);
 }
 void page_rooflines(struct text_buffer *out, const struct report *report) {
     if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
-    page_section_open(out, "roofs", "Rooflines");
+    page_folded_open(out, "roofs", "Rooflines", "Each stage's work against the compute and memory roofs.", 0);
     page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.", number_short(report->peak_tflops).text,
              number_short(report->peak_gbs).text,
              report->peaks_are_given
@@ -642,5 +645,5 @@ void page_rooflines(struct text_buffer *out, const struct report *report) {
     page_work(out, report, 0);
     page_work(out, report, 1);
     text_add_string(out, "</div>");
-    page_section_close(out);
+    page_folded_close(out);
 }

@@ -202,8 +202,9 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     free(predicted);
 }
 void page_predictions(struct text_buffer *out, const struct report *report) {
-    page_section_open(out, "predicted", "Predicted against measured");
+    page_folded_open(out, "predicted", "Predicted against measured",
+                     "Each configuration predicted from all others, and the errors.", 0);
     if (are_all_served(report->results)) page_add(out, "<p>Nothing is predicted: %s.</p>", STAGES_UNKNOWN_TEXT);
     else page_fitted(out, report);
-    page_section_close(out);
+    page_folded_close(out);
 }

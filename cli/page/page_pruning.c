@@ -80,11 +80,11 @@ static void pruning_draw(struct text_buffer *out, const struct tradeoff *tradeof
     for (size_t i = 0; i < rows->count; i++) row_mark(&plot, rows, i);
     plot_close(&plot);
 }
-static void pruning_table(struct text_buffer *out, const struct pruned_rows *rows) {
-    const struct table table = pruned_table(rows);
+/* A table as its description has it. */
+static void plain_table(struct text_buffer *out, const char *caption, const struct table *table) {
     struct text_list cells = {NULL, 0};
-    const size_t columns = table_texts(&cells, &table);
-    page_table_open(out, "Accuracy against kept image tokens", 1);
+    const size_t columns = table_texts(&cells, table);
+    page_table_open(out, caption, 1);
     for (size_t i = 0; i < columns; i++) page_heads(out, i ? HEAD_NUMBERS : HEAD_TEXTS, cells.items[i]);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t i = columns; i < cells.count; i++) {
@@ -99,6 +99,7 @@ static void pruning_show(struct text_buffer *out, const struct report *report, s
     const struct tradeoff *tradeoff = &report->tradeoffs[group];
     const struct pruned_rows *rows = &report->pruned[group];
     static const char caption[] = "Accuracy against kept image tokens";
+    const struct table table = pruned_table(rows);
     char note[300];
     snprintf(note, sizeof note,
              "Mark: one configuration, mean accuracy over %zu samples and its 95 %% interval. Lines across: the same "
@@ -117,7 +118,7 @@ static void pruning_show(struct text_buffer *out, const struct report *report, s
     text_add_string(out, "<p>Points are differences in accuracy, paired over the samples, to no pruning and to random "
                          "tokens of the same number (within 5 %), with 95 % intervals; prefill: times faster, the "
                          "stage prune included.</p>\n");
-    pruning_table(out, rows);
+    plain_table(out, caption, &table);
 }
 void page_pruning(struct text_buffer *out, const struct report *report) {
     size_t count = 0;
@@ -130,5 +131,15 @@ void page_pruning(struct text_buffer *out, const struct report *report) {
         pruning_show(out, report, group);
         text_add_string(out, "</div>\n");
     }
+    page_section_close(out);
+}
+void page_categories(struct text_buffer *out, const struct report *report) {
+    const struct table categories = category_table(&report->categories, 0), totals = category_table(&report->totals, 1);
+    char caption[120];
+    if (!totals.row_count && !categories.row_count) return;
+    page_section_open(out, "categories", "Categories and totals");
+    if (totals.row_count) plain_table(out, "Totals of whole sets, 95 % intervals by bootstrap over groups", &totals);
+    snprintf(caption, sizeof caption, "Accuracy by %.60s", report->by ? report->by : "");
+    if (categories.row_count) plain_table(out, caption, &categories);
     page_section_close(out);
 }

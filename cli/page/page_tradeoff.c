@@ -121,7 +121,7 @@ static void front_draw(struct text_buffer *out, const struct report *report, con
         span_add_estimate(&y_span, point_accuracy(&tradeoff->points[i]));
     }
     span_room(&y_span, 1);
-    plot_open(&plot, out, caption, width, width == PLOT_WIDE ? 460 : width == PLOT_MIDDLE ? 400 : 340);
+    plot_open(&plot, out, caption, width, width == PLOT_NARROW ? 340 : 380);
     snprintf(label, sizeof label, "%s of %s, %s", percentile_text(report->settings.percentile),
              METRIC_KEYS[report->settings.axis], TERMS[report->settings.axis].unit);
     plot_frame(&plot, x_span, span_is_wide(x_span), y_span, 0, label, "accuracy");
@@ -145,7 +145,7 @@ static void page_front(struct text_buffer *out, const struct report *report, con
     figure_open(out, caption, note, 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
-    legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; the fuller the colour, the likelier a member in a resample");
+    legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; darker: more often on the front when resampled");
     legend_close(out);
     for (int i = 0; i < drawing_count(report->results->count, WIDE_COUNT); i++)
         front_draw(out, report, tradeoff, caption, WIDE_PX[i]);
@@ -409,7 +409,10 @@ static void page_coupling(struct text_buffer *out, const struct report *report, 
                                                 : "No knob varies.");
         return;
     }
-    if (tradeoff->shares[0]) page_shares(out, tradeoff);
+    if (tradeoff->shares[0]) {
+        page_shares(out, tradeoff);
+        page_more_open(out, "Latency and accuracy by each knob, and by two together");
+    }
     for (int32_t first = 0; first < tradeoff->knobs.knob_count; first++)
         for (int which = 0; which < 2; which++)
             if (tradeoff->effects[which]) page_main_effect(out, report, tradeoff, first, which);
@@ -419,6 +422,7 @@ static void page_coupling(struct text_buffer *out, const struct report *report, 
                 const struct knob_pair pair = {first, second, which};
                 if (tradeoff->effects[which]) page_interaction(out, report, tradeoff, &pair);
             }
+    if (tradeoff->shares[0]) page_more_close(out);
 }
 
 /* ---- the sections */

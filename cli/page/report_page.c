@@ -74,14 +74,16 @@ static void table_row(struct text_buffer *out, const struct report *report, size
     table_cell(out, number_percent(point ? point->membership : (double)NAN));
     text_add_string(out, "\n");
 }
+enum { TABLE_ROWS_OPEN = 24 }; /* a longer table is folded */
 static void page_table(struct text_buffer *out, const struct report *report) {
     static const struct { const char *name; int is_of_stages; } heads[] = {
         {"configuration", 0}, {"samples", 0}, {"accuracy", 0}, {"T_total P50, ms", 0}, {"P95, ms", 0},
         {"TTFT, ms", 0}, {"vision, ms", 1}, {"prefill, ms", 1}, {"decode, ms", 0}, {"TPOT, ms", 0},
         {"closure, %", 1}, {"run spread, %", 0}, {"idle, %", 1}, {"front", 0}, {"member, %", 0}};
-    page_section_open(out, "table", "All configurations");
-    text_add_string(out, "<p>Times are medians over samples, P95 aside; accuracy is the mean; in brackets 95 % "
-                         "intervals; a click on a head sorts.</p>\n");
+    page_folded_open(out, "table", "All configurations", "One row each. A click on a head sorts.",
+                     report->results->count <= TABLE_ROWS_OPEN);
+    text_add_string(out, "<p class=\"soft\">Times are medians over the samples, except P95. Accuracy is the mean. "
+                         "Brackets: 95 % intervals.</p>\n");
     page_table_open(out, "All configurations", 1);
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         if (!heads[i].is_of_stages || !are_all_served(report->results)) page_heads(out, HEAD_NUMBERS, heads[i].name);
@@ -90,7 +92,7 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         for (size_t i = 0; i < report->results->groups[group].count; i++)
             table_row(out, report, group, report->results->groups[group].first + i);
     text_add_string(out, "</tbody></table></div>");
-    page_section_close(out);
+    page_folded_close(out);
 }
 /* The text that the files have at an offset of struct result_file; where they differ, the first three. */
 static void provenance_text(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
@@ -161,7 +163,7 @@ static void page_provenance(struct text_buffer *out, const struct report *report
                    {"decoder blocks", offsetof(struct result_file, total_blocks)}};
     const struct result_file *file = &report->results->files[0];
     char text[200];
-    page_list_open(out, "source", "Provenance");
+    page_list_open(out, "source", "Provenance", "Data, model, machine and settings.");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         provenance_text(out, report->results, texts[i].name, texts[i].offset);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -222,15 +224,15 @@ static void page_example(struct text_buffer *out, const struct result_file *file
         text_add_string(out, knob_is_set(&file->knobs, KNOB_TIER) ? "image tier " : "images ");
         page_text(out, knob_size_text(&file->knobs, size)[0] ? size : "as they are");
     }
-    page_add(out, ", %lld expert%s per token (top_k), %lld decoder block%s. Brackets hold 95 %% intervals. All words "
-             "stand <a href=\"#words\">below</a>.</p>\n", (long long)top_k, top_k == 1 ? "" : "s",
+    page_add(out, ", %lld expert%s per token (top_k), %lld decoder block%s. Brackets: 95 %% intervals. All "
+             "<a href=\"#words\">words</a> are explained below.</p>\n", (long long)top_k, top_k == 1 ? "" : "s",
              (long long)blocks, blocks == 1 ? "" : "s");
 }
 static void page_findings(struct text_buffer *out, const struct report *report) {
     page_section_open(out, "findings", "In short");
+    page_items(out, &report->findings, 0, report->stage_findings);
     page_example(out, &report->results->files[0]);
     page_warnings(out, &report->warnings);
-    page_items(out, &report->findings, 0, report->stage_findings);
     page_section_close(out);
 }
 static void page_terms(struct text_buffer *out, const struct report *report) {
@@ -247,7 +249,7 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
         {"Pareto front", "the configurations that no other one beats in both latency and accuracy"},
         {"member", "share of the resamples in which a configuration is on the front"},
         {"run spread", "standard deviation / mean over the runs of a sample; the median over the samples"}};
-    page_list_open(out, "words", "Words");
+    page_list_open(out, "words", "Words", "What the names on this page mean.");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         const int is_of_engine = strchr(words[i][0], ',') && words[i][0][1] == ',';
         if (is_served ? is_of_engine : !strcmp(words[i][0], "variant")) continue;
@@ -268,9 +270,9 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
 }
 void report_page_write(const struct report *report, struct text_buffer *out) {
     static const struct page_link links[] = {{"findings", "In short"}, {"front", "Pareto front"},
-        {"pruning", "Pruning"}, {"knobs", "Knobs"}, {"stages", "Stages"}, {"scaling", "Scaling"},
-        {"roofs", "Rooflines"}, {"predicted", "Predictions"}, {"table", "Table"}, {"words", "Words"},
-        {"source", "Provenance"}, {NULL, NULL}};
+        {"pruning", "Pruning"}, {"categories", "Categories"}, {"knobs", "Knobs"}, {"stages", "Stages"},
+        {"table", "Table"}, {"scaling", "Scaling"}, {"roofs", "Rooflines"}, {"predicted", "Predictions"},
+        {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
     struct page page = {0};
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
@@ -282,12 +284,13 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     page_findings(&page.body, report);
     page_fronts(&page.body, report);
     page_pruning(&page.body, report);
+    page_categories(&page.body, report);
     page_knobs(&page.body, report);
     page_stages(&page.body, report);
+    page_table(&page.body, report);
     page_scaling(&page.body, report);
     page_rooflines(&page.body, report);
     page_predictions(&page.body, report);
-    page_table(&page.body, report);
     page_terms(&page.body, report);
     page_provenance(&page.body, report);
     page_write(&page, links, out);

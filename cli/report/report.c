@@ -457,6 +457,11 @@ void report_make(struct report *report, const struct results *results, const str
     find_decode(report);
     find_idle(report);
 }
+int report_add_categories(struct report *report, const char *field) {
+    report->by = field;
+    return categories_read(report->results, field, report_full_name, &report->categories, &report->totals,
+                           &report->warnings);
+}
 void report_free(struct report *report) {
     for (size_t i = 0; report->tradeoffs && i < report->results->group_count; i++) {
         tradeoff_free(&report->tradeoffs[i]);
@@ -468,6 +473,8 @@ void report_free(struct report *report) {
     free(report->items);
     free(report->tradeoffs);
     free(report->pruned);
+    category_rows_free(&report->categories);
+    category_rows_free(&report->totals);
 }
 const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]) {
     char name[80];

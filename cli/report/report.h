@@ -2,6 +2,7 @@
 #ifndef VLMPROF_CLI_REPORT_H
 #define VLMPROF_CLI_REPORT_H
 #include "base/memory.h"
+#include "report/categories.h"
 #include "report/decomposition.h"
 #include "report/pruning.h"
 #include "report/tradeoff.h"
@@ -19,13 +20,17 @@ struct report {
     struct curve_list curves;           /* by data set, in the order of results->groups */
     struct tradeoff *tradeoffs;         /* [results->group_count] */
     struct pruned_rows *pruned;         /* [results->group_count] */
+    const char *by;                     /* --by: the field of `categories`; NULL: none */
+    struct category_rows categories, totals;
 };
 
 /* Stands where stages would, in reports of servers alone. */
 extern const char STAGES_UNKNOWN_TEXT[];
 
-/* results must live as long as the report. */
+/* results must live as long as the report. report_add_categories reads the result files again for --by FIELD, which may
+ * be NULL, and for totals of sets; it returns 0 or an exit code. */
 void report_make(struct report *report, const struct results *results, const struct report_settings *settings);
+int report_add_categories(struct report *report, const char *field);
 void report_free(struct report *report);
 
 /* "low k4 b12"; with the data set's name in front where there are several. Returns out. */

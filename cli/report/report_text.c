@@ -513,6 +513,17 @@ static void write_pruning(struct document *document, const struct report *report
                   tradeoff->sample_count);
     document_add_table(document, &table);
 }
+static void write_categories(struct document *document, const struct report *report) {
+    const struct table categories = category_table(&report->categories, 0), totals = category_table(&report->totals, 1);
+    if (totals.row_count) {
+        document_text(document, BLOCK_HEADING, "Totals of whole sets");
+        document_text(document, BLOCK_LINE, "95 %% intervals by bootstrap over pictures or questions");
+        document_add_table(document, &totals);
+    }
+    if (!categories.row_count) return;
+    document_text(document, BLOCK_HEADING, "Accuracy by %s", report->by);
+    document_add_table(document, &categories);
+}
 void report_text_write(struct document *document, const struct report *report) {
     write_summary(document, report);
     for (size_t i = 0; i < report->results->group_count; i++) {
@@ -535,6 +546,7 @@ void report_text_write(struct document *document, const struct report *report) {
         write_gains(document, report, tradeoff);
         write_pruning(document, report, i);
     }
+    write_categories(document, report);
     write_shares(document, report);
     write_parts(document, report);
     for (size_t i = 0; i < report->results->group_count; i++) write_curves(document, report, i);

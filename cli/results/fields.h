@@ -13,6 +13,7 @@
 enum field_type {
     FIELD_INT,    /* an integer; any signed integer. Null: out of range */
     FIELD_NUMBER, /* a number; double. Null: not finite */
+    FIELD_MS,     /* a number of ms; ns in memory, int64_t. Null: below 0 */
     FIELD_TEXT,   /* a string without a NUL; char *. Null: NULL */
     FIELD_BYTES,  /* any string; char * and, at `count`, its length */
     FIELD_TRUTH,  /* true or false; int. Null: below 0 */
@@ -803,6 +804,61 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
     AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
     AT(S, OBJECT, "good_share", good_share, "share of the requests that met the objective", .of = &LOAD_SERIES)
+/* What a trial was, in three parts of its file; request_knobs and the size of the load are between them. */
+#define LOAD_SERVER_ROWS(AT, S) \
+    AT(S, TEXT, "schema", schema, "name and version of this layout") \
+    AT(S, TEXT, "plan", plan, "fingerprint of the server, the data and the options") \
+    AT(S, TEXT, "dataset_name", task, "of the data set") \
+    AT(S, TEXT, "metric", metric, "scoring rule of the answers") \
+    AT(S, TEXT, "endpoint", endpoint, "base URL of the server") \
+    AT(S, TEXT, "endpoint_model", model, "its name of the model") \
+    AT(S, TEXT, "endpoint_api", api, "how it is asked") \
+    AT(S, TEXT, "server", server, "what it says that it is", .null = "nothing")
+#define LOAD_SIZE_ROWS(AT, S) \
+    AT(S, TEXT, "status", status, "partial: a signal ended the trial", .choices = "complete|partial") \
+    AT(S, NUMBER, "request_rate", rate, "requests per second", .null = "by concurrency") \
+    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "by rate")
+#define LOAD_WAY_ROWS(AT, S) \
+    AT(S, TEXT, "arrivals", arrivals, "process of the arrivals", .null = "by concurrency") \
+    AT(S, NUMBER, "duration_s", duration_s, "while requests were sent", .unit = "s") \
+    AT(S, NUMBER, "ramp_s", ramp_s, "at the begin, outside of the window", .unit = "s") \
+    AT(S, NUMBER, "cool_down_s", cool_down_s, "at the end, outside of the window", .unit = "s") \
+    AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
+    AT(S, INT, "num_samples", sample_count, "different requests, sent again and again", .most = INT32_MAX) \
+    AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
+    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", .null = "not asked for")
+/* A request of it, in the order in which they were due. */
+#define LOAD_STAMP(S, AT, key, member, words) \
+    AT(S, MS, key, member, words, .unit = "ms", .null = "it did not come to that")
+#define LOAD_LATENCY(S, AT, key, index, words) \
+    AT(S, NUMBER, key, latency[index], words, .unit = "ms", .null = "it does not have it")
+#define LOAD_LATENCY_ROWS(ROW, AT, S) \
+    ROW(S, AT, "TTFT", LOAD_TTFT, "from due to first") \
+    ROW(S, AT, "T_total", LOAD_E2E, "from due to last") \
+    ROW(S, AT, "TTFT_from_send", LOAD_TTFT_SENT, "from start to first") \
+    ROW(S, AT, "T_total_from_send", LOAD_E2E_SENT, "from start to last") \
+    ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "from first to last, for each token behind the first")
+#define LOAD_TOKENS(S, AT, key, member, words) AT(S, INT, key, member, words, .least = -1, .most = INT64_MAX)
+#define LOAD_REQUEST_ROWS(AT, S) \
+    AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .least = -1, .most = INT64_MAX) \
+    LOAD_STAMP(S, AT, "due_ms", record.due_ns, "when it was due, since the trial began") \
+    LOAD_STAMP(S, AT, "start_ms", record.start_ns, "when its sending began") \
+    LOAD_STAMP(S, AT, "sent_ms", record.sent_ns, "when its last byte was sent") \
+    LOAD_STAMP(S, AT, "headers_ms", record.headers_ns, "when the reply's headers were there") \
+    LOAD_STAMP(S, AT, "first_ms", record.first_ns, "when the first piece of the answer came") \
+    LOAD_STAMP(S, AT, "last_ms", record.last_ns, "when the last piece came") \
+    LOAD_STAMP(S, AT, "end_ms", record.end_ns, "when the reply ended") \
+    LOAD_LATENCY_ROWS(LOAD_LATENCY, AT, S) \
+    AT(S, INT, "pieces", record.piece_count, "of the answer", .most = INT64_MAX) \
+    AT(S, MS, "longest_gap_ms", record.longest_gap_ns, "between two pieces", .unit = "ms", .null = "fewer than two") \
+    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them; -1: not known") \
+    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer; -1: not known") \
+    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache; -1: not known") \
+    AT(S, INT, "attempts", record.attempts, "times it was sent", .most = INT32_MAX) \
+    AT(S, TRUTH, "new_connection", record.is_new_connection, "it opened one") \
+    AT(S, BYTES, "pred", record.answer, "the answer", FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed") \
+    AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
+    AT(S, TEXT, "failed", record.reason, "why it failed", .null = "it did not")
 #define LOAD_SERIES_ROWS(AT, S) \
     LOAD_NUMBER(S, AT, "value", value, "of the requests") \
     AT(S, RANGE, "interval", low, "95 % interval that allows for requests that wait for one another", \

@@ -34,11 +34,21 @@ const char *score_circular(struct scoring *scoring, const vp_json *json, uint32_
     *undecided = !wrong && missing;
     return NULL;
 }
-void circles_add(struct circles *circles, const vp_json *json, double score) {
+/* A whole number, as a number or as a text. */
+static int whole_member(const vp_json *json, uint32_t node, const char *key, int64_t *value) {
+    uint32_t member = vp_json_get(json, node, key);
+    char *text, *end = NULL;
+    if (vp_json_to_int(json, member, value) == VP_OK) return 1;
+    if ((text = node_text(json, member)) != NULL) *value = strtoll(text, &end, 10);
+    member = end && end > text && (!*end || !strcmp(end, ".0")); /* a column of numbers with a gap says 7.0 */
+    free(text);
+    return (int)member;
+}
+void circles_add(struct circles *circles, const vp_json *json, uint32_t node, double score) {
     static const char *const keys[] = {"g_index", "index", "id"};
     int64_t key = (int64_t)circles->count;
     size_t i = 0;
-    while (i < 3 && vp_json_to_int(json, vp_json_get(json, 0, keys[i]), &key) != VP_OK) i++;
+    while (i < 3 && !whole_member(json, node, keys[i], &key)) i++;
     if (i == 1 || i == 2) key %= 1000000;
     if (circles->count == circles->capacity) {
         circles->capacity = circles->capacity * 2 + 256;
@@ -51,8 +61,7 @@ static int by_key(const void *left_item, const void *right_item) {
     const struct circle *left = (const struct circle *)left_item, *right = (const struct circle *)right_item;
     return (left->key > right->key) - (left->key < right->key);
 }
-/* Makes one entry of each question and draws the interval of their mean. */
-static double circles_mean(struct circles *circles, double *low, double *high) {
+double circles_mean(struct circles *circles, double *low, double *high) {
     double *draws = resize(NULL, CIRCLE_DRAWS, sizeof *draws), sum = 0;
     size_t kept = 0;
     vp_random random;

@@ -12,7 +12,9 @@ const char *score_circular(struct scoring *scoring, const vp_json *json, uint32_
  * row; the mean over questions and its interval come out. */
 struct circle { int64_t key; int is_right; };
 struct circles { struct circle *items; size_t count, capacity; };
-void circles_add(struct circles *circles, const vp_json *json, double score);
+void circles_add(struct circles *circles, const vp_json *json, uint32_t node, double score);
+/* The mean over questions and its interval. One entry a question stays. */
+double circles_mean(struct circles *circles, double *low, double *high);
 void circles_put(vp_json_writer *writer, struct circles *circles);
 void circles_print(struct circles *circles);
 void circles_free(struct circles *circles);

@@ -40,15 +40,19 @@ static int reading(struct scoring *scoring, vp_score_metric metric) {
     if (scoring_run(scoring, metric, VP_SCORE_CLEAN_NONE, &outcome) != VP_OK || !outcome.parsed) return -1;
     return is_yes(outcome.parsed) ? 1 : is_no(outcome.parsed) ? 0 : -1;
 }
-/* Adds a row of a set. Returns NULL or what is wrong with it. */
-static const char *add_row(struct judged_set *set, struct scoring *scoring, const vp_json *json, uint32_t node) {
+struct judged_set *judged_new(void) { return zeroed(1, sizeof(struct judged_set)); }
+void judged_free(struct judged_set *set) {
+    if (set) set_free(set);
+    free(set);
+}
+const char *judged_add(struct judged_set *set, struct scoring *scoring, const vp_json *json, uint32_t node,
+                       char *prediction) {
     struct judged *row;
     const char *trouble, *answer;
-    char *category, *group, *prediction;
-    if (!node_is(json, node, VP_JSON_OBJECT)) return "a row must be an object";
+    char *category, *group;
     scoring_clear(scoring);
-    if ((prediction = node_text(json, vp_json_get(json, node, "prediction"))) == NULL) return "a row has no prediction";
     scoring->sample.prediction = scoring_own(scoring, prediction);
+    if (!prediction) return "a row has no prediction";
     if ((trouble = scoring_read(scoring, VP_SCORE_YES_NO_VK, json, node)) != NULL) return trouble;
     answer = scoring->sample.reference_count ? scoring->sample.references[0] : "";
     if (!is_yes(answer) && !is_no(answer)) return "the answer of a row is neither yes nor no";
@@ -67,12 +71,19 @@ static const char *add_row(struct judged_set *set, struct scoring *scoring, cons
     group = node_text(json, vp_json_get(json, node, "question_id"));
     if (!group) group = node_text(json, vp_json_get(json, node, "image"));
     if (!group) group = node_text(json, vp_json_get(json, node, "image_path"));
+    if (!group) group = node_text(json, vp_json_at(json, vp_json_get(json, node, "images_sha256"), 0));
     row->group = group ? index_in(&set->groups, group) : -1;
     free(category);
     free(group);
     if (set->categories.count > CATEGORIES_MAX) return "there are more than 64 categories";
     set->count++;
     return NULL;
+}
+
+/* Adds a row of a file of sets. */
+static const char *add_row(struct judged_set *set, struct scoring *scoring, const vp_json *json, uint32_t node) {
+    if (!node_is(json, node, VP_JSON_OBJECT)) return "a row must be an object";
+    return judged_add(set, scoring, json, node, node_text(json, vp_json_get(json, node, "prediction")));
 }
 
 /* ---- named numbers */
@@ -132,14 +143,19 @@ static void mme_numbers(const struct judged_set *set, const struct judged *rows,
              end++) {}
         add_picture(&sums[rows[i].category], rows + i, end - i);
     }
-    add_number(out, "vlmevalkit", NULL, "perception", sum_of(set, sums, PERCEPTION, 10, 0));
-    add_number(out, "vlmevalkit", NULL, "reasoning", sum_of(set, sums, COGNITION, 4, 0));
+    for (int is_lmms = 0; is_lmms < 2; is_lmms++) {
+        const char *tool = is_lmms ? "lmms_eval" : "vlmevalkit";
+        const double seen = sum_of(set, sums, PERCEPTION, 10, is_lmms),
+                     thought = sum_of(set, sums, COGNITION, 4, is_lmms);
+        add_number(out, tool, NULL, "perception", seen);
+        add_number(out, tool, NULL, is_lmms ? "cognition" : "reasoning", thought);
+        /* no tool prints it: a section of its own */
+        add_number(out, is_lmms ? "lmms_eval total" : "vlmevalkit total", NULL, "total", seen + thought);
+    }
     for (size_t k = 0; k < set->categories.count; k++) {
         const char *name = set->categories.items[k];
         add_number(out, "vlmevalkit", NULL, name, sum_of(set, sums, &name, 1, 0));
     }
-    add_number(out, "lmms_eval", NULL, "perception", sum_of(set, sums, PERCEPTION, 10, 1));
-    add_number(out, "lmms_eval", NULL, "cognition", sum_of(set, sums, COGNITION, 4, 1));
 }
 
 /* ---- POPE */
@@ -308,13 +324,24 @@ static void resample(int metric, const struct judged_set *set, const struct text
     free(rows);
     free(out);
 }
+/* The interval of a number among those draws that have it; returns 1 when all have. */
+static int drawn_interval(const double *draws, const struct numbers *numbers, size_t which, double *low, double *high) {
+    double *column = resize(NULL, RESAMPLES, sizeof *column);
+    size_t finite = 0;
+    for (size_t k = 0; k < RESAMPLES; k++)
+        if (isfinite(draws[k * numbers->count + which])) column[finite++] = draws[k * numbers->count + which];
+    vp_sort_double(column, finite);
+    *low = finite ? vp_statistics_percentile(column, finite, 2.5) : 0;
+    *high = finite ? vp_statistics_percentile(column, finite, 97.5) : 0;
+    free(column);
+    return finite == RESAMPLES;
+}
 static void put_section(vp_json_writer *writer, const struct numbers *numbers, const char *section,
                         const double *draws) {
-    double *column = resize(NULL, RESAMPLES, sizeof *column);
     const char *group = NULL;
     for (size_t i = 0; i < numbers->count; i++) {
         const struct number *number = &numbers->items[i];
-        size_t finite = 0;
+        double low, high;
         if (strcmp(number->section, section)) continue;
         if (number->group && (!group || strcmp(group, number->group))) {
             if (group) vp_json_end_object(writer);
@@ -323,17 +350,45 @@ static void put_section(vp_json_writer *writer, const struct numbers *numbers, c
             vp_json_begin_object(writer);
         }
         if (!draws) put_double(writer, number->name, number->value);
-        for (size_t k = 0; draws && k < RESAMPLES; k++)
-            if (isfinite(draws[k * numbers->count + i])) column[finite++] = draws[k * numbers->count + i];
         if (draws) {
-            vp_sort_double(column, finite);
-            put_interval(writer, number->name, finite == RESAMPLES,
-                         finite ? vp_statistics_percentile(column, finite, 2.5) : 0,
-                         finite ? vp_statistics_percentile(column, finite, 97.5) : 0);
+            const int is_known = drawn_interval(draws, numbers, i, &low, &high);
+            put_interval(writer, number->name, is_known, low, high);
         }
     }
     if (group) vp_json_end_object(writer);
-    free(column);
+}
+/* The numbers of a set, and of draws of it: double [RESAMPLES][numbers->count], malloc'ed. Rows get into order. */
+static double *numbers_and_draws(struct judged_set *set, int metric, struct text_list *singles,
+                                 struct numbers *numbers) {
+    double *draws;
+    if (metric == RULE_MME_SETS) sort_rows(set);
+    single_categories(set, singles);
+    numbers_of(metric, set, singles, set->rows, set->count, numbers);
+    draws = resize(NULL, RESAMPLES * numbers->count, sizeof *draws);
+    resample(metric, set, singles, numbers->count, draws);
+    return draws;
+}
+void judged_totals(struct judged_set *set, int metric, const char *tool, total_visitor *visit, void *user) {
+    static const char totals[] =
+        " perception reasoning cognition total accuracy precision recall f1 yes_ratio Overall acc ";
+    struct numbers *numbers = resize(NULL, 1, sizeof *numbers);
+    struct text_list singles = {NULL, 0};
+    double *draws = numbers_and_draws(set, metric, &singles, numbers);
+    for (size_t i = 0; i < numbers->count; i++) {
+        const struct number *number = &numbers->items[i];
+        /* the share of yes in the answers: the official one alone */
+        const char *section = !strcmp(number->name, "yes_ratio") ? "official" : tool;
+        char name[64];
+        double low, high;
+        snprintf(name, sizeof name, " %s ", number->name);
+        if ((number->group && strcmp(number->group, "Overall") != 0) || !strstr(totals, name)) continue;
+        if (strncmp(number->section, section, strlen(section)) != 0) continue;
+        if (!drawn_interval(draws, numbers, i, &low, &high)) low = high = (double)NAN;
+        visit(user, section, !strcmp(number->name, "Overall") ? "f1" : number->name, number->value, low, high);
+    }
+    text_list_free(&singles);
+    free(draws);
+    free(numbers);
 }
 /* Prints the line of a set. Returns 0 or an exit code. */
 static int print_set(struct score_job *job, struct judged_set *set, const char *name, int metric) {
@@ -344,11 +399,7 @@ static int print_set(struct score_job *job, struct judged_set *set, const char *
     vp_json_writer writer;
     double *draws;
     int code;
-    if (metric == RULE_MME_SETS) sort_rows(set);
-    single_categories(set, &singles);
-    numbers_of(metric, set, &singles, set->rows, set->count, numbers);
-    draws = resize(NULL, RESAMPLES * numbers->count, sizeof *draws);
-    resample(metric, set, &singles, numbers->count, draws);
+    draws = numbers_and_draws(set, metric, &singles, numbers);
     vp_json_writer_init_sink(&writer, text_sink, &line, 0);
     vp_json_begin_object(&writer);
     put_text(&writer, "name", name);

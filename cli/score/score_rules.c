@@ -350,7 +350,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
                outcome.is_unparsed);
     if (job->pairs && parsed->json.node_count)
         pairs_add(job->pairs, &parsed->json, outcome.is_unparsed ? 0 : outcome.score);
-    if (job->circles && isfinite(outcome.score)) circles_add(job->circles, &parsed->json, outcome.score);
+    if (job->circles && isfinite(outcome.score)) circles_add(job->circles, &parsed->json, 0, outcome.score);
     tally_add(&job->tally, outcome.score, outcome.is_unparsed,
               scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0]);
 }

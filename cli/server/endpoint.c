@@ -65,6 +65,67 @@ int endpoint_is_local(const struct endpoint *endpoint) {
     return 0;
 }
 
+/* The same address by the other scheme: http for https, and back. A malloc'ed text. */
+static char *other_url(const char *url) {
+    const int is_https = !strncmp(url, "https", 5);
+    struct text_buffer other = {NULL, 0, 0};
+    text_add_string(&other, is_https ? "http" : "https");
+    text_add_string(&other, url + strcspn(url, ":"));
+    return other.data;
+}
+/* Returns 1 if the server at this address speaks the other scheme; *other then is that URL. It is asked for its models,
+ * without the key. A port of TLS answers plain HTTP with status 400, or not at all; one whose certificate is not
+ * trusted speaks TLS all the same. */
+static int speaks_other_scheme(const char *url, char **other) {
+    enum { WAIT_MS = 3000 };
+    vp_server_options options = vp_server_options_default();
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_server *server = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    int status = 0;
+    *other = other_url(url);
+    options.url = *other;
+    options.connect_timeout_ms = options.idle_timeout_ms = options.total_timeout_ms = WAIT_MS;
+    options.max_retries = 0;
+    if (vp_server_open(&options, &server, &error) == VP_OK)
+        vp_server_get(server, "/v1/models", &status, &text, &bytes, &error);
+    vp_server_close(server);
+    free(text);
+    if ((status && status != 400) || strstr(error.text, "certificate")) return 1;
+    free(*other);
+    *other = NULL;
+    return 0;
+}
+/* Adds that an http endpoint speaks TLS. Returns 0 if it does not. */
+static int add_scheme_advice(const struct endpoint *endpoint, struct text_buffer *line) {
+    char *other;
+    if (strncmp(endpoint->url, "http:", 5) != 0 || !speaks_other_scheme(endpoint->url, &other)) return 0;
+    text_add_string(line, "; this port speaks TLS: --endpoint ");
+    text_add_string(line, other);
+    free(other);
+    return 1;
+}
+/* A server of plain HTTP can let a TLS handshake wait until it times out. Asks such a server first, where the URL has a
+ * port of its own. Returns 0 or EXIT_USAGE. */
+static int check_scheme(const char *url) {
+    const char *host = url + strlen("https://"), *port = *host == '[' ? strchr(host, ']') : host;
+    char *other;
+    int code;
+    if (strncmp(url, "https://", 8) || !port || !strchr(port, ':') || !speaks_other_scheme(url, &other)) return 0;
+    code = complain(EXIT_USAGE, "--endpoint %s: this port speaks plain HTTP, not TLS; did you mean %s?", url, other);
+    free(other);
+    return code;
+}
+/* Complains about a URL that the server's library refuses, with one that has a scheme. Returns EXIT_USAGE. */
+static int bad_url(const char *url, const char *reason) {
+    const char *end = url + strcspn(url, "/");
+    const struct endpoint named = {.url = (char *)url};
+    if (strstr(url, "://") || strchr(url, '@') || url == end) return complain(EXIT_USAGE, "--endpoint: %s", reason);
+    return complain(EXIT_USAGE, "--endpoint %.300s: %s; did you mean %s://%.300s?", url, reason,
+                    endpoint_is_local(&named) || memchr(url, ':', (size_t)(end - url)) ? "http" : "https", url);
+}
+
 int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint) {
     vp_server_options server = vp_server_options_default();
     vp_error error = {VP_OK, -1, "", ""};
@@ -84,14 +145,14 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
     if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");
     result = vp_server_open(&server, &endpoint->server, &error);
-    if (result == VP_ERR_FORMAT) return complain(EXIT_USAGE, "--endpoint: %s", error.text);
+    if (result == VP_ERR_FORMAT) return bad_url(url, error.text);
     if (result != VP_OK) return complain_result(EXIT_DEVICE, NULL, result, &error);
     endpoint->url = copy_text(vp_server_url(endpoint->server), strlen(vp_server_url(endpoint->server)));
     if (model) endpoint->model = copy_text(model, strlen(model));
     if (endpoint->key && !strncmp(endpoint->url, "http://", 7) && !endpoint_is_local(endpoint))
         text_list_add(&endpoint->warnings, "%s: the API key of %s goes there unencrypted: use https", endpoint->url,
                       endpoint->key_place);
-    return 0;
+    return check_scheme(endpoint->url);
 }
 void endpoint_close(struct endpoint *endpoint) {
     vp_server_close(endpoint->server);
@@ -119,6 +180,12 @@ static int endpoint_get(struct endpoint *endpoint, const char *path, struct pars
     if (result == VP_OK) result = parse_json(parsed, *text, bytes, &error);
     if (result == VP_OK) return 0;
     error_line(reason, capacity, result, &error);
+    if (result == VP_ERR_DEVICE && !status) {
+        struct text_buffer advice = {NULL, 0, 0};
+        if (add_scheme_advice(endpoint, &advice))
+            snprintf(reason + strlen(reason), capacity - strlen(reason), "%s", advice.data);
+        free(advice.data);
+    }
     return exit_code_of(result);
 }
 static void models_add(const struct parsed *parsed, const char *list, const char *key, struct text_list *names) {
@@ -154,7 +221,7 @@ static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     }
     text_list_free(&names);
 }
-int endpoint_needs_model(struct endpoint *endpoint) {
+int endpoint_choose_model(struct endpoint *endpoint) {
     struct text_list names = {NULL, 0};
     struct text_buffer text = {NULL, 0, 0};
     char reason[LINE_BYTES];
@@ -165,15 +232,18 @@ int endpoint_needs_model(struct endpoint *endpoint) {
         text_add_string(&text, i ? ", " : "");
         text_add_string(&text, names.items[i]);
     }
-    if (code && code != EXIT_INTERRUPTED)
-        complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; the server does not list its models (%.600s)",
-                 reason);
+    if (!code && names.count == 1) {
+        endpoint->model = copy_text(names.items[0], strlen(names.items[0]));
+        print_note("vlmprof: --endpoint_model %.200s: the server has no other model\n", names.items[0]);
+    } else if (code && code != EXIT_INTERRUPTED)
+        code = complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; the server does not list its models "
+                                    "(%.600s)", reason);
     else if (!code)
-        complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; %.200s has: %.500s%s", endpoint->url,
-                 text.bytes ? text.data : "none", names.count > NAMES_SHOWN ? " ..." : "");
+        code = complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; %.200s has: %.500s%s", endpoint->url,
+                        text.bytes ? text.data : "none", names.count > NAMES_SHOWN ? " ..." : "");
     text_list_free(&names);
     free(text.data);
-    return code == EXIT_INTERRUPTED ? code : EXIT_USAGE;
+    return code;
 }
 char *endpoint_words(struct endpoint *endpoint) {
     /* who answers there, the member that says its version, and how the words begin */
@@ -207,8 +277,12 @@ char *endpoint_words(struct endpoint *endpoint) {
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
     switch (exchange->http_status) {
-    case 0:
-        if (exchange->result == VP_ERR_DEVICE) snprintf(text, sizeof text, "; is the server up at this address?");
+    case 0: case 400:
+        if (exchange->result == VP_ERR_MEMORY || add_scheme_advice(endpoint, line) || exchange->http_status) break;
+        if (strstr(exchange->error.text, "certificate"))
+            snprintf(text, sizeof text, "; --ca_file FILE names certificates to trust");
+        else if (exchange->result == VP_ERR_DEVICE)
+            snprintf(text, sizeof text, "; is the server up at this address?");
         break;
     case 401: case 403:
         if (endpoint->key) snprintf(text, sizeof text, "; the API key was read from %.300s", endpoint->key_place);

@@ -14,7 +14,7 @@
      "a server to ask, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one", \
      .is_required = must}
 #define OPTION_ENDPOINT_MODEL \
-    {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name of the model"}
+    {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name of the model (default: its only one)"}
 /* How the server is talked to; endpoint_open reads these. */
 #define OPTIONS_OF_CLIENT \
     {"endpoint_api", CHOICE, "API", "chat", 0, 0, "chat responses ollama", \
@@ -35,7 +35,8 @@ struct endpoint {
     struct text_list warnings;
 };
 
-/* Opens libcurl and reads the key; connects to nothing. model may be NULL. Returns 0 or an exit code; the caller calls
+/* Opens libcurl and reads the key. An https URL with a port is asked, without the key, whether it speaks plain HTTP;
+ * nothing else connects. model may be NULL. Returns 0 or an exit code; the caller calls
  * endpoint_close in both cases, which wipes the key. */
 int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint);
 void endpoint_close(struct endpoint *endpoint);
@@ -51,9 +52,9 @@ int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange);
 /* The names of the server's models. Returns 0 or an exit code with a line in `reason`. */
 int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity);
 
-/* Checks that --endpoint_model was given. If not, complains with the names that the server has. Returns 0 or an exit
- * code. */
-int endpoint_needs_model(struct endpoint *endpoint);
+/* Without --endpoint_model takes the server's only model and says so, or complains with the names of all. Returns 0 or
+ * an exit code. */
+int endpoint_choose_model(struct endpoint *endpoint);
 
 /* What the server says that it is, a malloc'ed line like "vLLM 0.32.0"; NULL: it does not say. */
 char *endpoint_words(struct endpoint *endpoint);

@@ -742,17 +742,20 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
 }
-static vp_result vp_impl_chat_set_timings(vp_chat_reply *reply, const char *text, size_t bytes) {
-    char *copy;
-    if (bytes > VP_IMPL_CHAT_TIMINGS_MAX)
-        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "timings", "the server's times are longer than 64 KiB");
-    copy = (char *)VP_MALLOC(bytes + 1);
+/* Keeps a part of the body as it is, in the place of what was kept there. */
+static vp_result vp_impl_chat_keep_json(vp_chat_reply *reply, char **kept, const char *text, size_t bytes) {
+    char *copy = (char *)VP_MALLOC(bytes + 1);
     if (!copy) return vp_impl_chat_no_memory(reply);
     memcpy(copy, text, bytes);
     copy[bytes] = 0;
-    VP_FREE(reply->timings);
-    reply->timings = copy;
+    VP_FREE(*kept);
+    *kept = copy;
     return VP_OK;
+}
+static vp_result vp_impl_chat_set_timings(vp_chat_reply *reply, const char *text, size_t bytes) {
+    if (bytes > VP_IMPL_CHAT_TIMINGS_MAX)
+        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "timings", "the server's times are longer than 64 KiB");
+    return vp_impl_chat_keep_json(reply, &reply->timings, text, bytes);
 }
 static vp_result vp_impl_chat_timings_of(vp_chat_reply *reply, const vp_json *json, uint32_t root) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
@@ -770,9 +773,15 @@ static vp_result vp_impl_chat_timings_of(vp_chat_reply *reply, const vp_json *js
 
 /* ---- answers: chat completions */
 static vp_result vp_impl_chat_choice(vp_chat_reply *reply, const vp_json *json, uint32_t choice) {
+    const uint32_t logprobs = vp_json_get(json, choice, "logprobs");
     uint32_t delta = vp_json_get(json, choice, "delta"), thought;
     size_t text_bytes = 0, reasoning_bytes = 0;
     vp_result result;
+    if (!reply->logprobs && logprobs != VP_JSON_NONE && json->nodes[logprobs].type == VP_JSON_OBJECT) {
+        result = vp_impl_chat_keep_json(reply, &reply->logprobs, json->text + json->nodes[logprobs].start,
+                                        (size_t)json->nodes[logprobs].bytes);
+        if (result != VP_OK) return result;
+    }
     if (!vp_impl_chat_is_set(json, delta)) delta = vp_json_get(json, choice, "message");
     if (vp_impl_chat_is_set(json, delta)) {
         if (json->nodes[delta].type != VP_JSON_OBJECT)
@@ -1097,6 +1106,7 @@ VP_API void vp_chat_reply_free(vp_chat_reply *reply) {
     VP_FREE(reply->finish_reason);
     VP_FREE(reply->model);
     VP_FREE(reply->timings);
+    VP_FREE(reply->logprobs);
     VP_FREE(reply->failure);
     VP_FREE(reply->pieces);
     memset(reply, 0, sizeof *reply);

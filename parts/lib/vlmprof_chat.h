@@ -112,6 +112,8 @@ typedef struct vp_chat_reply {
     char *finish_reason, *model;             /* as the server says them; NULL: it does not */
     char *timings;                           /* the server's own times as JSON, an object; NULL: it gives none.
                                               * llama.cpp: "timings"; Ollama: its durations; vLLM: "metrics" */
+    char *logprobs;                          /* chat completions: choices[0].logprobs as JSON, of the first part that
+                                              * has some; NULL: none */
     vp_chat_piece *pieces; size_t piece_count;
     int64_t first_ns, first_output_ns, last_ns; /* first piece, first piece that is no reasoning, last piece; 0: none */
     int is_streamed;                         /* truth: it came as a stream of events or lines */

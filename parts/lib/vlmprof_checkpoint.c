@@ -895,9 +895,21 @@ VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const 
     return VP_OK;
 }
 
+static vp_result vp_impl_checkpoint_tensor(const vp_checkpoint *checkpoint, const vp_impl_entry *entry,
+                                           vp_tensor *tensor) {
+    uint32_t i;
+    if (entry->type > VP_DTYPE_F16 || entry->dimensions > VP_TENSOR_DIMENSIONS_MAX) return VP_ERR_UNSUPPORTED;
+    memset(tensor, 0, sizeof *tensor);
+    tensor->dtype = (vp_dtype)entry->type;
+    tensor->dimensions = (int32_t)entry->dimensions;
+    for (i = 0; i < entry->dimensions; i++) tensor->shape[i] = entry->shape[i];
+    tensor->data = checkpoint->shards[entry->shard].map + entry->begin;
+    tensor->bytes = entry->end - entry->begin;
+    tensor->shard = entry->shard;
+    return VP_OK;
+}
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor) {
     const vp_impl_entry *entry;
-    uint32_t i;
     if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
     if (checkpoint->given) {
         vp_named_tensor wanted;
@@ -910,15 +922,13 @@ VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char 
         return VP_OK;
     }
     entry = vp_impl_checkpoint_entry(checkpoint, name);
-    if (!entry) return VP_ERR_NOT_FOUND;
-    if (entry->type > VP_DTYPE_F16 || entry->dimensions > VP_TENSOR_DIMENSIONS_MAX) return VP_ERR_UNSUPPORTED;
-    memset(tensor, 0, sizeof *tensor);
-    tensor->dtype = (vp_dtype)entry->type;
-    tensor->dimensions = (int32_t)entry->dimensions;
-    for (i = 0; i < entry->dimensions; i++) tensor->shape[i] = entry->shape[i];
-    tensor->data = checkpoint->shards[entry->shard].map + entry->begin;
-    tensor->bytes = entry->end - entry->begin;
-    tensor->shard = entry->shard;
+    return entry ? vp_impl_checkpoint_tensor(checkpoint, entry, tensor) : VP_ERR_NOT_FOUND;
+}
+VP_API vp_result vp_checkpoint_at(const vp_checkpoint *checkpoint, size_t index, vp_tensor *tensor) {
+    if (!checkpoint || !tensor) return VP_ERR_RANGE;
+    if (index >= (checkpoint->given ? checkpoint->given_count : checkpoint->entry_count)) return VP_ERR_NOT_FOUND;
+    if (!checkpoint->given) return vp_impl_checkpoint_tensor(checkpoint, &checkpoint->entries[index], tensor);
+    *tensor = checkpoint->given[index].tensor;
     return VP_OK;
 }
 

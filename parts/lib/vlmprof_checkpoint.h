@@ -77,6 +77,8 @@ VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const 
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
+/* The same by its place among all tensors, counted from 0; VP_ERR_NOT_FOUND past the last one. */
+VP_API vp_result vp_checkpoint_at(const vp_checkpoint *checkpoint, size_t index, vp_tensor *tensor);
 VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
 /* Call it before reading a tensor (needed 1: the system fetches it ahead) and after (needed 0: its pages leave this
  * process's memory and would be read from the file again). So a checkpoint larger than the memory can be read tensor

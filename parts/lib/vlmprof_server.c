@@ -690,6 +690,7 @@ static void vp_impl_server_finish(vp_impl_flight *flight) {
     vp_impl_server_scrub_words(server, reply->model);
     vp_impl_server_scrub_words(server, reply->finish_reason);
     if (reply->timings) vp_impl_server_scrub(server, reply->timings, strlen(reply->timings));
+    if (reply->logprobs) vp_impl_server_scrub(server, reply->logprobs, strlen(reply->logprobs));
     reply->text_bytes = vp_impl_server_scrub(server, reply->text, reply->text_bytes);
     reply->reasoning_bytes = vp_impl_server_scrub(server, reply->reasoning, reply->reasoning_bytes);
     server->active_count--;

@@ -4,6 +4,7 @@
 The browser is driven through a pipe (--remote-debugging-pipe): no port, no library.
   --shots DIR      keeps a picture of each
   --axe FILE       runs axe.min.js, too: a serious or critical finding fails
+  --screens N      fails where the page, as it opens at 1280 x 800, is longer than N screens
   --flame          the page is the one of run --profile, not a report
   --probe          only looks at texts: the page is neither
   --picture FILE WIDTH HEIGHT  only writes a picture of the page's top
@@ -91,6 +92,26 @@ USE = r"""(() => {
   }
   return faults
 })()"""
+
+# The page of a report is short: findings and a plot each; links, clicks and prints show the rest.
+FOLD = r"""(() => {
+  const faults = [], want = (good, what) => { if (!good) faults.push(what) }
+  const roofs = document.querySelector('#scaling > details'), figure = roofs.querySelector('figure')
+  const warnings = document.querySelector('#warnings')?.getBoundingClientRect().top ?? Infinity
+  want(document.querySelector('#findings ul').getBoundingClientRect().top < warnings, 'warnings come before findings')
+  want(!roofs.open && !figure.checkVisibility(), 'nothing is folded')
+  dispatchEvent(new Event('beforeprint'))
+  want(!document.querySelector('details:not([open])'), 'a print hides something')
+  dispatchEvent(new Event('afterprint'))
+  want(!roofs.open, 'a part stays open after a print')
+  document.querySelector('nav a[href="#scaling"]').click()
+  return new Promise(done => setTimeout(() => {
+    want(figure.checkVisibility(), 'a link does not open the folded section that it leads to')
+    roofs.open = false
+    done(faults)
+  }, 100))
+})()"""
+UNFOLD = "for (const e of document.querySelectorAll('details')) e.open = true"
 
 # What the flame chart's script does: boxes have names, keys and clicks zoom and come back, touch names a box, kinds are hidden, the table is filtered.
 FLAME = r"""(() => {
@@ -238,8 +259,14 @@ AXE = """axe.run(document, {resultTypes: ['violations']}).then(r => r.violations
     .map(v => `axe: ${v.impact}: ${v.id}: ${v.help} (${v.nodes.length}): ${v.nodes[0].html.slice(0, 160)}`))"""
 
 
-def check(browser, shots, axe, use):
+def check(browser, shots, axe, use, screens):
     faults = []
+    browser.look(1280, 800, "light")
+    height = browser.value("document.documentElement.scrollHeight")
+    if screens and not height <= screens * 800:
+        faults.append(f"{height / 800:.1f} screens of 1280 x 800, more than {screens}")
+    faults += browser.value(FOLD) if use == USE else []
+    browser.value(UNFOLD)
     for width in WIDTHS:
         for scheme in ("light", "dark"):
             browser.look(width, 900, scheme)
@@ -273,7 +300,8 @@ def main():
                 browser.picture(path, False)
                 return 0
             axe = Path(options["--axe"][0]).read_text() if "--axe" in options else None
-            faults = check(browser, options.get("--shots", [None])[0], axe, None if "--probe" in options else FLAME if "--flame" in options else USE)
+            screens = int(options.get("--screens", ["0"])[0])
+            faults = check(browser, options.get("--shots", [None])[0], axe, None if "--probe" in options else FLAME if "--flame" in options else USE, screens)
         finally:
             browser.close()
     print(*faults, sep="\n", end="\n" if faults else "")

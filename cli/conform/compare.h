@@ -1,0 +1,35 @@
+/* compare.h: two stacks' values of one request to a verdict for each stage. Pure: nothing is read or printed. */
+#ifndef VLMPROF_CLI_CONFORM_COMPARE_H
+#define VLMPROF_CLI_CONFORM_COMPARE_H
+#include "conform/stack.h"
+
+/* UNSEEN: one of the stacks does not show the stage, or the request has none. EQUAL: no value differs. ROUNDING: what
+ * the precision explains. PARTED: more. */
+enum verdict { VERDICT_UNSEEN, VERDICT_EQUAL, VERDICT_ROUNDING, VERDICT_PARTED, VERDICTS };
+extern const char *const VERDICT_NAMES[VERDICTS];
+
+struct stage_verdict {
+    enum verdict verdict;
+    /* Whole numbers: how many differ, at most 0. Reals: relative_error. Of a server's logits: the largest difference of
+     * a token's log probability, in nats. tokens: the margin, in nats, by which our logits prefer our token where the
+     * answers part, 0 where they do not. NaN: not known. */
+    double distance, bound;
+    char note[160];
+};
+struct conformity { struct stage_verdict stages[CONFORM_STAGES]; };
+
+/* What is compared. ours is our engine in fp32; rounded is the same in the other stack's precision, or NULL: fp32. */
+struct conform_pair {
+    const struct model *model;
+    const struct stack *ours, *rounded, *theirs;
+    enum precision precision;
+};
+void conform_compare(const struct conform_pair *pair, struct conformity *out);
+
+/* The first stage that parted; CONFORM_STAGES: none. */
+int conform_first(const struct conformity *conformity);
+
+/* Takes another case into account: of each stage the worse verdict stays. */
+void conform_merge(struct conformity *all, const struct conformity *one);
+
+#endif

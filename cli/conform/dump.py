@@ -1,0 +1,101 @@
+"""Runs one request in transformers and writes what each stage computes, for `vlmprof conform --against dump:DIR`.
+
+    python3 dump.py --model DIR --image cat.jpg -p "What is this?" --output DIR [--dtype float32] [--max_new_tokens 8]
+
+Needs torch and transformers. A stage whose module is not known is left out, and a line says so; --tower and --connector
+name it (see the names with --modules)."""
+import argparse
+import os
+import sys
+
+import numpy
+import torch
+import transformers
+
+# the last tower block that is read, and the connector, by the class of the model; {n}: the tower's blocks
+MODULES = {
+    "LlavaForConditionalGeneration": ("vision_tower{.vision_model}.encoder.layers.-2", "multi_modal_projector"),
+    "SmolVLMForConditionalGeneration": ("vision_model.encoder.layers.-1", "connector"),
+    "Idefics3ForConditionalGeneration": ("vision_model.encoder.layers.-1", "connector"),
+    "InternVLForConditionalGeneration": ("vision_tower.encoder.layer.-1", "multi_modal_projector"),
+    "Gemma3ForConditionalGeneration": ("vision_tower{.vision_model}.encoder.layers.-1", "multi_modal_projector"),
+    "Qwen2_5_VLForConditionalGeneration": ("visual.blocks.-1", "visual.merger"),
+    "Qwen3VLForConditionalGeneration": ("visual.blocks.-1", "visual.merger"),
+    "Qwen3VLMoeForConditionalGeneration": ("visual.blocks.-1", "visual.merger"),
+}
+
+
+def find(model, path):
+    """the module of a path; None: there is none. A step -N counts from the end, a part in {} may be missing"""
+    for start in (getattr(model, "model", model), model):
+        for way in (path.replace("{", "").replace("}", ""), path.split("{")[0] + path.split("}")[-1] if "{" in path else path):
+            module = start
+            for step in way.split("."):
+                if step.lstrip("-").isdigit():
+                    module = module[int(step)] if module is not None and len(module) >= abs(int(step)) else None
+                else:
+                    module = getattr(module, step, None)
+            if module is not None:
+                return module
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--image")
+    parser.add_argument("-p", "--prompt", required=True)
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
+    parser.add_argument("--max_new_tokens", type=int, default=8)
+    parser.add_argument("--tower")
+    parser.add_argument("--connector")
+    parser.add_argument("--modules", action="store_true", help="print the model's modules and end")
+    a = parser.parse_args()
+    processor = transformers.AutoProcessor.from_pretrained(a.model)
+    model = transformers.AutoModelForImageTextToText.from_pretrained(a.model, dtype=getattr(torch, a.dtype), attn_implementation="eager").eval()
+    if a.modules:
+        print("\n".join(name for name, _ in model.named_modules()))
+        return
+    os.makedirs(a.output, exist_ok=True)
+    content = [{"type": "image", "path": a.image}] if a.image else []
+    inputs = processor.apply_chat_template([{"role": "user", "content": content + [{"type": "text", "text": a.prompt}]}],
+                                           add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt")
+    inputs = {key: value.to(model.dtype) if value.is_floating_point() else value for key, value in inputs.items()}
+    seen = {}
+
+    def keep(name):
+        def hook(_module, _inputs, output):
+            seen.setdefault(name, (output[0] if isinstance(output, tuple) else output).detach())
+        return hook
+
+    tower, connector = MODULES.get(type(model).__name__, (None, None))
+    for name, path in (("tower", a.tower or tower), ("connector", a.connector or connector)):
+        module = path and find(model, path)
+        if a.image and module is not None:
+            module.register_forward_hook(keep(name))
+        elif a.image:
+            print(f"{type(model).__name__}: the module of the {name} is not known; --{name} PATH names it", file=sys.stderr)
+    with torch.no_grad():
+        done = model.generate(**inputs, max_new_tokens=a.max_new_tokens, min_new_tokens=a.max_new_tokens, do_sample=False,
+                              output_logits=True, return_dict_in_generate=True)
+    ids = inputs["input_ids"][0]
+    values = {"prompt_ids": ids, "prefill": done.logits[0][0], "tokens": done.sequences[0, len(ids):]}
+    if "pixel_values" in inputs:
+        pixels = inputs["pixel_values"]
+        values["pixels"] = pixels.reshape(-1, *pixels.shape[-3:]) if pixels.dim() > 3 else pixels
+    if "tower" in seen:  # the class token goes: the tower's rows are patches
+        rows = seen["tower"]
+        config = model.config.vision_config
+        patches = (config.image_size if isinstance(config.image_size, int) else config.image_size[0]) // config.patch_size if hasattr(config, "image_size") else 0
+        values["tower"] = rows[:, 1:] if rows.dim() == 3 and rows.shape[1] == patches**2 + 1 else rows
+    if "connector" in seen:
+        values["connector"] = seen["connector"].reshape(-1, seen["connector"].shape[-1])
+    for name, value in values.items():
+        value = value.float() if value.is_floating_point() else value
+        numpy.save(os.path.join(a.output, f"{name}.npy"), value.contiguous().cpu().numpy())
+        print(f"{name}: {tuple(value.shape)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

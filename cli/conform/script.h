@@ -1,0 +1,7 @@
+/* script.h: dump.py, which makes what stack_of_dump reads. */
+#ifndef VLMPROF_CLI_CONFORM_SCRIPT_H
+#define VLMPROF_CLI_CONFORM_SCRIPT_H
+
+extern const char *const DUMP_PY[]; /* lines with their ends, then NULL */
+
+#endif

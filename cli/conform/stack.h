@@ -1,0 +1,76 @@
+/* stack.h: what a stack of software computes of one request, stage by stage.
+ * Our own engine, another stack's .npy files, or a server come in; values by stage go out, ready to be compared.
+ * Functions return 0 or an exit code after a message on stderr. */
+#ifndef VLMPROF_CLI_CONFORM_STACK_H
+#define VLMPROF_CLI_CONFORM_STACK_H
+#include "base/options.h"
+#include "measure/input.h"
+#include "server/endpoint.h"
+
+/* ROW(ID, name): the stages in the order in which a request passes them. The name is that of the JSON and of the file
+ * NAME.npy of another stack's dump. */
+#define CONFORM_STAGE_ROWS(ROW) \
+    ROW(PROMPT_IDS, "prompt_ids") ROW(IMAGE, "image") ROW(PIXELS, "pixels") ROW(TOWER, "tower") \
+    ROW(CONNECTOR, "connector") ROW(PREFILL, "prefill") ROW(TOKENS, "tokens")
+#define CONFORM_STAGE_ID(id, name) CONFORM_##id,
+enum conform_stage { CONFORM_STAGE_ROWS(CONFORM_STAGE_ID) CONFORM_STAGES };
+extern const char *const CONFORM_STAGE_NAMES[CONFORM_STAGES];
+
+/* What a stack rounds its values to, the finest first. */
+enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_BF16, PRECISION_INT8, PRECISION_INT4, PRECISIONS_KNOWN };
+extern const char *const PRECISION_NAMES[PRECISIONS_KNOWN];
+
+/* The values of a stage: whole numbers or reals. What the stages hold:
+ * prompt_ids  the prompt's token ids without those of the image
+ * image       image tokens, views (crops or tiles), width and height in pixels after resizing; less where less is known
+ * pixels      what the tower reads, as the model's processor has it
+ * tower       the output of the last tower block that is used, before a final norm, a row for each patch
+ * connector   the features that meet the image tokens, in their order
+ * prefill     the logits behind the prompt
+ * tokens      the greedy answer */
+struct stage_values { int is_known; size_t count; int32_t *whole; float *real; };
+
+/* A token of a server's list and its logarithm of the probability. */
+struct likely_token { char *text; size_t bytes; double logprob; };
+enum { LIKELY_MOST = 20 };
+
+struct stack {
+    const char *kind;        /* "engine", "dump" or "server"; static */
+    enum precision precision;
+    struct stage_values stages[CONFORM_STAGES];
+    const float *steps; size_t step_count; /* of the engine: the logits of all steps; in `dump` */
+    vp_dump dump;
+    /* of a server; -1: it does not say */
+    int64_t prompt_tokens, image_tokens;
+    char *answer; size_t answer_bytes; /* NULL: none */
+    struct likely_token likely[LIKELY_MOST]; size_t likely_count; /* of the first token */
+};
+void stack_free(struct stack *stack);
+
+/* One request, the same for all stacks. */
+struct probe { const char *image_path, *prompt; int is_raw; int32_t new_tokens; };
+
+/* Loads a model and makes it the request's: prompt, image, tokens. *request is zeroed before; request_close ends it,
+ * after a failure too. */
+int probe_open(const struct options *options, const char *name, const char *projector, const struct probe *probe,
+               struct request *request);
+
+/* Runs the request on our own engine with such weights ("fp32") and takes its values. *stack is zeroed before. */
+int stack_run(const struct options *options, struct request *request, const char *weights, struct stack *stack);
+
+/* The precision in which the weights of the open request are stored, or could be without a loss. */
+enum precision stored_precision(const struct model *model);
+
+/* Reads what another stack left in a folder. `ours` has the same request's values, whose sizes the files must have. */
+int stack_of_dump(const char *folder, const struct request *request, const struct stack *ours, struct stack *stack);
+
+/* Asks a server. */
+int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct stack *stack);
+
+/* Ids of a sequence without those of its image. Returns how many are left. */
+size_t strip_image_ids(const struct model *model, int has_image, const int32_t *ids, size_t count, int32_t *out);
+
+/* Features of the connector that meet an image token, in their order: Molmo's crops have others as well. */
+size_t used_features(const struct request *request, const float *features, float *out);
+
+#endif
