@@ -282,7 +282,8 @@ static void test_few(void) {
     }
     check_case("a folder against itself is IDENTICAL, also where nothing may be unsure; another noise is not");
     CHECK_INT(run("compare %%F/a %%F/a --fail_on_unsure"), 0);
-    CHECK(!strncmp(last.out, "verdict: IDENTICAL\n", 19) && strstr(last.out, "the same numbers in all samples of 1 configuration\n") && !strstr(last.out, "INCONCLUSIVE"));
+    CHECK(!strncmp(last.out, "verdict: IDENTICAL\n", 19)
+          && strstr(last.out, "the same numbers in all samples of 1 configuration\n") && !strstr(last.out, "INCONCLUSIVE"));
     CHECK_INT(run("compare %%F/a %%F/a --json --fail_on_unsure"), 0);
     if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), "IDENTICAL"));
     CHECK_INT(run("compare %%F/a %%F/b"), 0);
