@@ -680,8 +680,9 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
  * [heads, lds] is scratch. out, q
  * in-type, heads side by side; key, value in-type [positions, d], each head of which serves `sharing` heads of q */
 KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void *value, float *scores,
-       const int32_t *position, int lds, int d, int head_dim, int sharing, int window, float scale, int wide) {
-    int gone = window && *position + 1 > window ? *position + 1 - window : 0, keys = *position + 1 - gone;
+       const int32_t *position, int lds, int d, int head_dim, int sharing, const int32_t *left, int window, float scale,
+       int wide) {
+    int gone = VK_GONE(left, window, *position), keys = *position + 1 - gone;
     size_t h = BLK * (size_t)head_dim, kv = BLK / (size_t)sharing * (size_t)head_dim;
     float *p = scores + BLK * (size_t)lds, m = -INFINITY, s = 0.0f;
     EACH_WARP(j, keys) {
@@ -951,7 +952,7 @@ static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, con
 }
 /* what of it is counted */
 static int vk_seen_keys(int keys, const vk_heads *heads) {
-    return heads->window && keys > heads->window ? heads->window : keys;
+    return keys - VK_GONE(heads->gone_counted, heads->window, keys - 1);
 }
 static int64_t vk_attention_decode_flops(int keys, const vk_heads *heads) {
     return (int64_t)vk_seen_keys(keys, heads) * heads->heads * (4 * (int64_t)heads->head_dim + 5);
@@ -975,8 +976,8 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
     vk_shape(queue, 1, 1, keys, (int64_t)heads->heads * head_dim);
     LAUNCH(k_attention_decode, heads->heads, 1024, vk_attention_decode_flops(keys, heads),
            vk_attention_decode_bytes(keys, heads, wide), out, q, key, value, scores, position, lds,
-           heads->kv_heads * head_dim, head_dim, heads->heads / heads->kv_heads, heads->window,
-           1.0f / sqrtf((float)head_dim), wide);
+           heads->kv_heads * head_dim, head_dim, heads->heads / heads->kv_heads, heads->gone,
+           heads->window, 1.0f / sqrtf((float)head_dim), wide);
 }
 #else
 /* >>attention */
@@ -1980,8 +1981,8 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     vk_shape(queue, (int64_t)job->heads * rows, keys, 0, 0);
     LAUNCH(k_softmax_rows, (job->heads * rows + VK_BLOCK_MAX / 32 - 1) / (VK_BLOCK_MAX / 32), VK_BLOCK_MAX, 5 * scores,
            scores * (4 + (int64_t)element), cuda->weights, (const float *)cuda->scores, job->heads * rows, rows,
-           job->causal ? first + 1 : keys, keys, ld, job->causal, job->reach, job->window, 1.0f / sqrtf((float)hd),
-           cuda->wide);
+           job->causal ? first + 1 : keys, keys, ld, job->causal, job->reach, job->gone, job->window,
+           1.0f / sqrtf((float)hd), cuda->wide);
     product.b_as = CUBLAS_OP_N;
     product.columns = hd;
     product.depth = keys;
@@ -2011,8 +2012,8 @@ static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
                   (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, \
                   job->heads, group, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale __VA_ARGS__)
     if (job->reach || job->window) {
-        if (job->head_dim == 64) VK_ATTEND_LAUNCH(k_attention_masked64, 64, , job->reach, job->window);
-        else VK_ATTEND_LAUNCH(k_attention_masked128, 128, , job->reach, job->window);
+        if (job->head_dim == 64) VK_ATTEND_LAUNCH(k_attention_masked64, 64, , job->reach, job->gone, job->window);
+        else VK_ATTEND_LAUNCH(k_attention_masked128, 128, , job->reach, job->gone, job->window);
     } else if (job->head_dim == 64) VK_ATTEND_LAUNCH(k_attention_head64, 64, );
     else VK_ATTEND_LAUNCH(k_attention_head128, 128, );
 #undef VK_ATTEND_LAUNCH
@@ -2643,7 +2644,7 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
     const vk_heads shape = *of;
     int heads = shape.heads, head_dim = shape.head_dim, head = item % heads, split = item / heads,
         last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
-    int cached = *position, gone = shape.window && cached >= shape.window ? cached + 1 - shape.window : 0,
+    int cached = *position, gone = VK_GONE(shape.gone, shape.window, cached),
         share = (cached - gone + VK_SPLITS - 1) / VK_SPLITS, from = gone + split * share,
         to = from + share < cached ? from + share : cached;
     int lane = TID & (group - 1), team = TID / group, teams = NTID / group, columns = wide ? 4 : 8,

@@ -1528,6 +1528,56 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
     }
     release_all();
 }
+/* A window: of a fixed number of keys, or where the keys that have left it are listed because positions have gaps; decode over the last row the same. */
+static void test_attention_window(int tokens, int heads, int group, int head_dim, int window, int listed, int wide) {
+    const size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), kv = d / (size_t)group, element = wide ? 4 : 2, ldq = padded(d) + VK_PAD;
+    expected e, last;
+    char *q, *k, *v, *y;
+    void *decoded;
+    int32_t *gone, *position;
+    float *scores;
+    vk_heads shape = heads_of(heads, heads / group, head_dim, VK_NORM_NONE);
+    vk_attention_job job;
+    check_case("attention tokens %d heads %d of %d, %d share keys, window %d listed %d wide %d", tokens, heads, head_dim, group, window, listed, wide);
+    use_mode(wide);
+    e = expect_new(t, d);
+    q = (char *)matrix(t, VK_ROWS_MAX, d, ldq, head_dim % VK_PAD ? 0.0f : NAN, wide);
+    k = (char *)matrix(t, 0, kv, kv, 0.0f, wide);
+    v = (char *)matrix(t, 0, kv, kv, 0.0f, wide);
+    y = (char *)take(t * d * element);
+    gone = (int32_t *)take(t * sizeof *gone);
+    for (int r = 0; r < tokens; r++) gone[r] = listed ? (r ? gone[r - 1] + below(3) : 0) : r + 1 > window ? r + 1 - window : 0;
+    for (int r = 0; r < tokens; r++) if (gone[r] > r) gone[r] = r;
+    for (size_t r = 0; r < t; r++)
+        for (size_t c = 0; c < kv; c++) put(k, r * kv + c, 3.0f * (float)get(k, r * kv + c, wide), wide);
+    for (size_t r = 0; r < t; r++)
+        for (size_t h = 0; h < (size_t)heads; h++) {
+            const size_t from = (size_t)gone[r] * kv * element, column = h * (size_t)head_dim;
+            expect_attention(&e, r * d + column, q, r * ldq + column, k + from, v + from, kv, h / (size_t)group * (size_t)head_dim, (int)r + 1 - gone[r],
+                             head_dim, !wide, wide);
+        }
+    memset(&job, 0, sizeof job);
+    job.y = y; job.ldy = (int)d; job.q = q; job.ldq = (int)ldq; job.k = k; job.v = v; job.ldk = (int)kv;
+    job.batch = 1; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = 1;
+    job.window = shape.window = window;
+    job.gone = shape.gone = shape.gone_counted = listed ? gone : NULL;
+    backend->attention(queue, &job);
+    settle();
+    verdict(y, d, wide, &e);
+    last = expect_rows(&e, t - 1, 1);
+    decoded = take(d * element);
+    scores = (float *)take((size_t)heads * t * sizeof *scores);
+    position = (int32_t *)take(sizeof *position);
+    *position = tokens - 1;
+    kernels->attention_decode(queue, decoded, q + (t - 1) * ldq * element, k, v, scores, position, tokens, tokens, &shape, wide);
+    settle();
+    for (size_t c = 0; c < d; c++) {
+        last.want[c] = get(y, (t - 1) * d + c, wide);
+        last.tolerance[c] *= 2.0; /* both have their own rounding */
+    }
+    verdict(decoded, d, wide, &last);
+    release_all();
+}
 static void test_attentions(void) {
     static const int widths[5] = { 16, 32, 64, 128, 40 }, counts[3] = { 1, 5, 33 };
     for (int mode_of = 0; mode_of < 4; mode_of++) {
@@ -1551,6 +1601,11 @@ static void test_attentions(void) {
             test_attention(1, 140, 4, 2, widths[w], causal, 0, wide);
         }
         test_attention(1, CHUNK + 1, 4, 4, 16, causal, 0, wide);
+        for (int w = 0; w < 5 && causal; w++)
+            for (int listed = 0; listed < 2; listed++) {
+                test_attention_window(33, 4, 2, widths[w], 7, listed, wide);
+                test_attention_window(300, 2, 1, widths[w], 70, listed, wide);
+            }
     }
 }
 

@@ -49,7 +49,7 @@ static void find_controls(const struct tradeoff *tradeoff, const struct results 
         double rows, off;
         if (!is_same_otherwise(&file->knobs, &other->knobs)) continue;
         if (is_method(prune, "none")) row->full = i;
-        if (i == row->config || !is_method(prune, "random")) continue;
+        if (!is_method(prune, "random") || is_method(knob_text(&file->knobs, KNOB_PRUNE), "random")) continue;
         /* the nearest number of tokens; of equal ones those whose blocks work on as many rows */
         off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
         rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));

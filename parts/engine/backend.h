@@ -67,7 +67,13 @@ typedef struct vk_heads {
     const float *q_norm, *k_norm;   /* f32 [width] for the whole, [head_dim] for a head alone */
     const float *cs;                /* f32 [positions, head_dim]: cos, then sin */
     int window;                     /* keys that a token sees, its own among them; 0: all up to it */
+    /* of rows whose positions have gaps, which the window counts: int32 [rows], the keys before each row that have left
+     * its window, the device's and the host's; NULL: no gaps */
+    const int32_t *gone, *gone_counted;
 } vk_heads;
+/* the keys before row `row` that have left its window */
+#define VK_GONE(gone, window, row) \
+    ((gone) ? (gone)[row] : (window) && (row) + 1 > (window) ? (row) + 1 - (window) : 0)
 
 /* Where embeddings lie, in-type: rows of `ld` elements or, of a tied head that is held once, the panels of a vk_linear
  * whose k_padded is ld. `scale` multiplies them, and in bf16 mode the product rounds; 0: they stay as they are. */
@@ -201,12 +207,12 @@ typedef struct vk_gemm_job {
 
 /* softmax(q k^T / sqrt(head_dim)) v of `batch` sequences of `tokens` rows that follow each other; in-type rows, heads
  * side by side in a row. kv_heads divides heads. Row r sees all keys; if causal, those before r + 1, or before reach[r]
- * where there is a reach (int32 [tokens], at least r + 1); and with a window none before r + 1 - window. */
+ * where there is a reach (int32 [tokens], at least r + 1); and with a window none before r + 1 - window, or gone[r]. */
 typedef struct vk_attention_job {
     void *y;
     const void *q, *k, *v;
     int batch, tokens, heads, kv_heads, head_dim, ldy, ldq, ldk, causal, window; /* the last two: batch 1 */
-    const int32_t *reach;
+    const int32_t *reach, *gone; /* gone: as in vk_heads */
     int64_t scores; /* of a head, to be counted; 0: what batch, tokens and causal say */
 } vk_attention_job;
 

@@ -233,8 +233,9 @@ void vk_send_windows(vp_engine *engine, const vp_request *request);
 void vk_send_request(vp_engine *engine, const vp_request *request);
 
 /* ---- prune.c */
-/* scores that attention over `rows` rows needs, which see those before reach[row], or before row + 1 without a reach */
-void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach);
+/* scores that attention over `rows` rows needs, which see those before reach[row], or before row + 1 without a reach;
+ * gone: the host's, as in vk_heads */
+void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach, const int32_t *gone);
 /* ---- what stages.c and prune.c share: rows of a block */
 /* how heads of a block are normed and turned, by the positions of a region; its own */
 static inline vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_region *region) {
@@ -254,6 +255,8 @@ static inline vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_
         heads.cs = region->cs_local ? region->cs_local : engine->buffers.cs_local;
     else heads.cs = region->cs ? region->cs : engine->buffers.cs;
     heads.window = local ? config->sliding_window : 0;
+    heads.gone = local ? region->gone : NULL;
+    heads.gone_counted = local ? region->gone_counted : NULL;
     return heads;
 }
 static inline vk_heads vk_heads_of(const vp_engine *engine, int block) {

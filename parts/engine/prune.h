@@ -82,6 +82,7 @@ typedef struct vk_prune_buffers {
     float *x;          /* f32 [max_sequence, d_model] */
     float *cs;         /* f32 [VK_REGIONS_MAX, max_sequence, head_dim], of kept positions; .. */
     float *cs_local;   /* .. and of blocks that have a table of their own */
+    int32_t *gone;     /* [VK_REGIONS_MAX, max_sequence], of models with a window: as in vk_heads */
     int32_t *index, *list, *start; /* rows; members of rows, and where each row's begin */
     int32_t *positions, *axes;     /* int32 [3, max_sequence], and zeros [head_dim / 2]: all pairs by one position */
 } vk_prune_buffers;
@@ -91,7 +92,7 @@ typedef struct vk_prune_host {
     int32_t *place, *source;  /* of each image token: its row in the whole sequence, and the row of its feature */
     int32_t *kept, *chosen;   /* image tokens that go on; those of the next cut, counted among them */
     int32_t *row_at;          /* for each row that goes on: its row in the whole sequence */
-    int32_t *base, *list, *start, *index, *positions, *reach;
+    int32_t *base, *list, *start, *index, *positions, *reach, *gone;
     int32_t *dominant, *targets, *merged, *assigned; /* VisionZip's */
     float *scores;            /* as on the device, or cosines [VP_PRUNE_PIVOTS_MAX, image tokens] */
     vk_rank *ranks;
@@ -103,6 +104,7 @@ typedef struct vk_prune_host {
 typedef struct vk_region {
     int first_block, rows;
     const float *cs, *cs_local; /* NULL: the engine's own */
+    const int32_t *gone, *gone_counted; /* where positions are kept and there is a window: as in vk_heads */
 } vk_region;
 /* before block `block`, `keep` of the image tokens that are there go on */
 typedef struct vk_prune_cut { int block, keep; } vk_prune_cut;

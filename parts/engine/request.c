@@ -93,7 +93,7 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
     static const int32_t zero[VP_PRUNE_CUTS_MAX + 1];
     vk_begin_pruning(engine, request);
     engine->has_reach = config->image_bidirectional && request->span_ends;
-    vk_count_scores(engine, request->input_count, engine->has_reach ? request->span_ends : NULL);
+    vk_count_scores(engine, request->input_count, engine->has_reach ? request->span_ends : NULL, NULL);
     vk_at(engine->queue, VP_PART_INPUT, -1);
     vk_send(engine, buffers->ids, request->input_ids, (size_t)request->input_count * sizeof(int32_t));
     vk_send(engine, buffers->position, zero, (size_t)engine->pruning.region_count * sizeof zero[0]);

@@ -552,6 +552,7 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     job.head_dim = config->head_dim;
     job.causal = 1;
     job.window = heads.window;
+    job.gone = heads.gone;
     job.reach = engine->has_reach ? buffers->reach : NULL;
     job.scores = engine->scores[job.window > 0];
     to->attention(queue, &job);
