@@ -557,6 +557,41 @@ static void test_sweep(void) {
     CHECK_INT(failed, 2);
     unload(&d);
 }
+/* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,
+ * image_caption.py) */
+static void test_variants(void) {
+    static const char last_line[] = "The last line of your response should be of the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ";
+    static const struct { const char *options, *file, *prompt; } asked[] = {
+        {"--dataset_name mmmu_pro_vision_cot", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "\"question\": \"Write out the multiple-choice question in the image and then solve it. %soptions. Think step by step before answering.\""},
+        {"--dataset_name mmmu_pro_standard_cot", "hf_parquet/mmmu_pro_standard10_test.parquet",
+         "\\n\\nAnswer the following multiple choice question. %soptions. Think step by step before answering.\""},
+        {"--dataset_name mathvista_testmini_solution", "hf_parquet/mathvista_testmini.parquet", "\"question\": \"Question: "},
+        {"--dataset_name mathvista_testmini_solution", "hf_parquet/mathvista_testmini.parquet", ", at the end.\\nSolution:\""},
+        {"--dataset_name mathvista_testmini_cot", "hf_parquet/mathvista_testmini.parquet", "\\nHint: Please answer the question "},
+        {"--prompt_origin vlmevalkit", "hf_parquet/mmmu_pro_standard10_test.parquet", "Answer directly with the option letter from the given choices. \""},
+        {"--prompt_origin vlmevalkit --dataset_name MMMU_Pro_V", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "\"question\": \"Answer the following multiple-choice question in the image. Answer directly with the option letter from the given choices. \""},
+        {"--prompt_origin vlmevalkit --dataset_name MMMU_Pro_V_COT", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "question in the image. %sthe options. Think step by step before answering. \""}};
+    char line[300], wanted[400];
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        check_case("data %s", asked[i].options);
+        snprintf(line, sizeof line, "data --json %s tests/golden/datasets/%s", asked[i].options, asked[i].file);
+        {
+            const char *gap = strstr(asked[i].prompt, "%s");
+            if (gap) snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)(gap - asked[i].prompt), asked[i].prompt, last_line, gap + 2);
+            else snprintf(wanted, sizeof wanted, "%s", asked[i].prompt);
+        }
+        CHECK_INT(cli(line), 0);
+        CHECK(last.out && strstr(last.out, wanted));
+    }
+    check_case("data: captions of VLMEvalKit's table need no question");
+    put_file("/COCO_VAL.tsv", "index\timage_path\tanswer\n0\tpic0.png\t['a dog', 'one dog']\n");
+    CHECK_INT(cli("data --json --image_dir tests/golden/datasets/vlmevalkit_tsv %F/COCO_VAL.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "\"question\": \"Please describe this image in general.") && strstr(last.out, "[\"a dog\", \"one dog\"]") &&
+          strstr(last.out, "\"metric\": \"captions\""));
+}
 /* ---- categories and totals in a report */
 #define ANSWER(id, right, pred, answer, more) \
     "{\"sample_id\": " id ", \"T_total\": 5" id ", \"accuracy\": " right ", \"pred\": \"" pred "\", \"metadata\": {\"answer\": \"" answer "\", " more "}}"
@@ -633,5 +668,6 @@ int main(void) {
     test_pictures();
     test_sweep();
     test_categories();
+    test_variants();
     return command_end("test_data");
 }
