@@ -295,6 +295,11 @@ static double share_within(const struct prediction *prediction, int total, doubl
                  side = budget < value ? value - prediction->low[total] : prediction->high[total] - value;
     return 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + MODEL_LEVEL / 2)));
 }
+void estimate_cells(struct text_list *table, vp_estimate estimate) {
+    const struct number_text text = number_measured(estimate.value, estimate.low, estimate.high);
+    const char *range = strchr(text.text, '[');
+    CELLS(table, number_value(estimate.value, estimate.low, estimate.high).text, range ? range : "-");
+}
 void prediction_describe(struct document *document, const struct model_form *form, const struct prediction *prediction,
                          double budget) {
     const int total = form->part_count - 1;
@@ -305,9 +310,10 @@ void prediction_describe(struct document *document, const struct model_form *for
     for (int part = 0; part < form->part_count; part++) {
         const int runs = !prediction->is_idle[part], is_known = runs && isfinite(prediction->low[part]);
         text_list_add(table, "%s", form->part_name(part));
-        text_list_add(table, "%s", !runs ? "does not run" : number_formatted("%.3f", prediction->value[part]).text);
-        if (is_known) text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
-        else text_list_add(table, "-");
+        if (runs)
+            estimate_cells(table, (vp_estimate){prediction->value[part], prediction->low[part],
+                                                prediction->high[part]});
+        else CELLS(table, "does not run", "-");
         text_list_add(table, "%s", !is_known ? "-" : prediction->is_limited[part] ? "held-out ratios" : "Student");
     }
     if (isfinite(budget))

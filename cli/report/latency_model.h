@@ -65,8 +65,8 @@ void parts_put(vp_json_writer *writer, const struct model_form *form, const stru
 void errors_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors);
 void errors_describe(struct document *document, const struct model_form *form, const struct part_errors *errors);
 
-/* "vision = 0.84 + 19.5 views": the terms that are used; its data is malloc'ed. The same as a line of the document, with
- * the error on rows that the fit did not see. */
+/* "vision = 0.84 + 19.5 views": the terms that are used; its data is malloc'ed. The same as a line of the document,
+ * with the error on rows that the fit did not see. */
 struct text_buffer formula_text(const char *part, const vp_linear *fit, const char *const *names);
 void formula_add(struct document *document, const char *formula, const struct part_errors *held_out);
 
@@ -90,6 +90,9 @@ struct prediction {
     int is_limited[MODEL_PARTS_MOST]; /* truth: the interval is of held-out ratios, not Student's */
     int is_idle[MODEL_PARTS_MOST];    /* truth: the request does not have the part */
 };
+
+/* Two cells: a number, and its interval. */
+void estimate_cells(struct text_list *table, vp_estimate estimate);
 
 /* A table of the parts, and whether the total is within a budget, NaN: none; the same as members of the open object. */
 void prediction_describe(struct document *document, const struct model_form *form, const struct prediction *prediction,
