@@ -429,11 +429,31 @@ static void test_answers(void) {
     put_file("/vk.tsv", "index\tquestion\tA\tB\tanswer\tprediction\n0\tq\tx\ty\tA\tA\n1\tq\tx\tNone\tA\tThe answer is B\n");
     CHECK_INT(cli("score --metric mcq_vlmevalkit %F/vk.tsv"), 0);
     CHECK(last.out && strstr(last.out, "{\"id\": 1, \"parsed\": \"Z\", \"score\": 0.0}"));
+    /* as lmms-eval 75571cfe writes them: one answer as a text, no doc */
+    put_file("/lmms2.jsonl", "{\"doc_id\": 0, \"target\": \"Yes\", \"filtered_resps\": \"yes\", \"token_counts\": [null], \"doc_hash\": \"x\", "
+             "\"mme_perception_score\": {\"question_id\": \"OCR/1.jpg\", \"category\": \"OCR\", \"score\": 1.0}, \"input\": \"q\"}\n"
+             "{\"doc_id\": 1, \"target\": \"No\", \"resps\": [\"No.\"], \"filtered_resps\": \"No\", \"mme_perception_score\": {\"question_id\": \"OCR/1.jpg\", "
+             "\"category\": \"OCR\", \"score\": 1.0}, \"input\": \"q\"}\n");
+    CHECK_INT(cli("score --metric mme_sets %F/lmms2.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "\"lmms_eval\": {\"perception\": 200.0, "));
+    CHECK_INT(cli("score --json --metric mme_lmms --by category %F/lmms2.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "\"by\": {\"OCR\": {\"metric\": \"mme_lmms\", \"rows\": 2"));
+    put_file("/circles.tsv", "index\tg_index\tquestion\tA\tB\tanswer\tprediction\n0\t7\tq\tx\ty\tA\tA\n1\t7\tq\tx\ty\tA\tB\n2\t8\tq\tx\ty\tA\tA\n");
+    CHECK_INT(cli("score --json --metric mcq_circular_vlmevalkit %F/circles.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "\"groups\": 2, \"group_mean\": 0.5"));
     CHECK_INT(cli("rescore --metric mcq_vlmevalkit %F/vk.tsv"), 0);
     CHECK(last.out && strstr(last.out, "{\"id\": 0, \"parsed\": \"A\", \"score\": 1.0}"));
     REFUSED("rescore %F/vk.tsv", 2, "--metric M");
     write_file(in_folder("vk.xlsx"), "PK\3\4....", 8);
     REFUSED("score --metric mcq_vlmevalkit %F/vk.xlsx", 3, "save it as TSV");
+}
+/* found by comparing with lmms-eval's own function on made-up answers */
+static void test_found_answers(void) {
+    check_case("score: spaces behind the signs that mcq_lmms strips");
+    put_file("/found.jsonl", "{\"prediction\": \"!\\nA/B\", \"choices\": [\"A\", \"B\"], \"answer\": \"A\"}\n"
+             "{\"prediction\": \". B and C: cat\", \"choices\": [\"A\", \"B\", \"C\"], \"answer\": \"B\"}\n");
+    CHECK_INT(cli("score --metric mcq_lmms %F/found.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "\"parsed\": \"A\", \"score\": 1.0") && strstr(last.out, "\"parsed\": \"B\", \"score\": 1.0"));
 }
 static void test_names(void) {
     char *text = check_read("tests/golden/datasets/aliases.jsonl", NULL);
@@ -663,6 +683,7 @@ int main(void) {
     test_scores(shared);
     test_groups();
     test_answers();
+    test_found_answers();
     test_names();
     test_small();
     test_pictures();
