@@ -30,16 +30,17 @@ demo-pareto: $(PROGRAM)
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
 
-# image tokens left out: each method at 75, 50, 25 and 10 %, beside none and random tokens
+# image tokens left out: each method at 75, 50, 25 and 10 %, next to none and random tokens
 PRUNE_SAMPLES ?= 100
 PRUNE = $(B)/demo-prune-$(PRUNE_SAMPLES)
 PRUNE_SHARES := 0.75 0.5 0.25 0.1
+PRUNE_PYRAMIDS := 0.909/0.825/0.75 0.794/0.63/0.5 0.63/0.397/0.25 0.464/0.215/0.1
 comma := ,
 demo-prune: $(PROGRAM)
 	@$(PROGRAM) sweep --model samples/tiny/model --data samples/tiny/heldout.jsonl --metric em --output_dir $(PRUNE) --tier_list low \
 	    --max_new_tokens 8 --num_samples $(PRUNE_SAMPLES) --num_runs_per_sample 1 --prune_list none \
 	    $(foreach method,random stride divprune visionzip fastv dart,$(PRUNE_SHARES:%=$(method):keep=%)) \
-	    $(PRUNE_SHARES:%=random:keep=%$(comma)layer=2) pdrop:layers=1/2/3,ratios=0.5/0.25/0.1
+	    $(PRUNE_SHARES:%=random:keep=%$(comma)layer=2) $(PRUNE_PYRAMIDS:%=pdrop:layers=1/2/3,ratios=%)
 	@$(PROGRAM) report $(PRUNE) --output_dir $(PRUNE)/report
 	@sed -n '/accuracy against kept image tokens/,/^## E/p' $(PRUNE)/report/report.md | sed '$$d'
 	@echo "The small model knows drawings only: which method is best here says nothing about large models."

@@ -123,7 +123,7 @@ static float *read_array(const char *folder, const char *name, check_array *a) {
     snprintf(path, sizeof path, "%s/%s.npy", folder, name);
     return CHECK(check_golden(path) && check_npy(check_golden(path), a)) ? given_floats(a) : NULL;
 }
-/* equal rows cannot be told apart: compared as the first of them */
+/* equal rows cannot be distinguished: compared as the first of them */
 static void fold_twins(const json_file *file, int32_t *values, int32_t count, int sorts) {
     int32_t twins, *twin_of = ints_of(file, "twin_of", &twins);
     for (int32_t i = 0; i < count && twin_of; i++) if (CHECK(values[i] >= 0 && values[i] < twins)) values[i] = twin_of[values[i]];
@@ -664,7 +664,7 @@ static double noise(void) { /* -1..1 */
     noise_state = noise_state * 1664525u + 1013904223u;
     return (double)(noise_state >> 8) / 8388608.0 - 1.0;
 }
-/* a made picture between text; image tokens are read in another order than the connector makes them, and some of these are no tokens */
+/* a made picture between text; image tokens are read in another order than the connector makes them, and some of these are not tokens */
 static void make_input(const vp_model_config *config, int shuffled, input *in) {
     const vp_geometry *g = &config->geometry;
     const int32_t patches = config->vit_positions - config->vit_class_token, before = 5, behind = 9;
@@ -691,7 +691,7 @@ static void make_input(const vp_model_config *config, int shuffled, input *in) {
     in->masks = (float *)malloc((size_t)(in->views * patches) * sizeof(float));
     for (int32_t i = 0; i < in->views * patches; i++) in->masks[i] = 1.0f;
 }
-/* random weights in a checkpoint's shapes, or gguf/NAME as it is */
+/* random weights in a checkpoint's shapes, or gguf/NAME unchanged */
 static int open_made(const char *name, vp_weights weights, model *m) {
     char path[200];
     size_t bytes = 0, preprocessor_bytes = 0;
@@ -796,7 +796,6 @@ static void check_same_scores(const model *m, vp_request r) {
     output o[2];
     int good = 1;
     memset(o, 0, sizeof o);
-    prune[1].positions = VP_PRUNE_COMPACT * (m->config.sliding_window > 0);
     for (int block = 0; block + 1 < m->config.block_count; block++) {
         prune[0].cut_count = 1;
         prune[0].layers[0] = block;
@@ -812,6 +811,30 @@ static void check_same_scores(const model *m, vp_request r) {
         free_output(&o[1]);
         memset(o, 0, sizeof o);
     }
+}
+/* A window counts positions: for each row of a region what is listed as gone is what is a window or more before it. */
+static void check_window(const model *m, vp_request r) {
+    const int window = m->config.sliding_window;
+    const vk_pruning *pruning = &m->engine->pruning;
+    vp_prune prune = vp_prune_default(VP_PRUNE_FASTV);
+    vp_error error = { VP_OK, -1, "", "" };
+    output o;
+    int gaps = 0;
+    prune.keep = 0.4;
+    prune.layer = 1;
+    r.prune = &prune;
+    if (CHECK_INT(run(m, &r, &o, &error), VP_OK) && CHECK(pruning->region_count == 2 && pruning->regions[1].gone_counted && !pruning->regions[0].gone_counted)) {
+        const int rows = pruning->regions[1].rows;
+        for (int row = 0; row < rows + STEPS - 1; row++) {
+            const int at = row < rows ? o.positions[row] : r.input_count + row - rows;
+            int gone = 0;
+            for (int other = 0; other < row; other++) gone += at - (other < rows ? o.positions[other] : r.input_count + other - rows) >= window;
+            CHECK_INT(pruning->regions[1].gone_counted[row], gone);
+            gaps += gone != (row + 1 > window ? row + 1 - window : 0);
+        }
+        CHECK(gaps > 0); /* else rows would do */
+    }
+    free_output(&o);
 }
 /* every method runs on every model or says why it does not; what is counted is what runs; nothing that all tokens go on through differs from no pruning */
 static void test_every_method(const char *name, vp_weights weights) {
@@ -838,15 +861,13 @@ static void test_every_method(const char *name, vp_weights weights) {
         prune.layers[0] = 0; prune.layers[1] = 1; prune.ratios[0] = 0.6; prune.ratios[1] = 0.3;
         r.prune = &prune;
         if (vp_prune_request(&m.config, &r, weights, &pruned, &error) != VP_OK) {
-            CHECK(prune.method == VP_PRUNE_POOL || m.config.sliding_window);
+            CHECK(prune.method == VP_PRUNE_POOL);
             CHECK_INT(vp_prune_request(&m.config, &r, weights, &pruned, &error), VP_ERR_UNSUPPORTED);
             CHECK_TEXT(error.where, "prune");
             CHECK(strstr(error.text, vp_prune_name(prune.method)) == error.text && strlen(error.text) > 40);
             CHECK_INT(run(&m, &r, &o, &error), VP_ERR_UNSUPPORTED);
             free_output(&o);
-            prune.positions = VP_PRUNE_COMPACT;
-            if (prune.method == VP_PRUNE_POOL) continue;
-            CHECK_INT(vp_prune_request(&m.config, &r, weights, &pruned, &error), VP_OK);
+            continue;
         }
         CHECK(pruned.kept_tokens > 0 && pruned.kept_tokens < pruned.image_tokens && pruned.cache_bytes < pruned.full_cache_bytes);
         if (!CHECK_INT(run(&m, &r, &o, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
@@ -858,9 +879,12 @@ static void test_every_method(const char *name, vp_weights weights) {
         if (prune.method == VP_PRUNE_POOL || prune.method == VP_PRUNE_PDROP || prune.method == VP_PRUNE_DART) continue;
         prune.keep = pruned.image_tokens;
         if (prune.method == VP_PRUNE_VISIONZIP) prune.positions = VP_PRUNE_KEEP;
-        if (prune.method == VP_PRUNE_VISIONZIP && m.config.sliding_window) continue;
         if (CHECK_INT(run(&m, &r, &o, &error), VP_OK)) CHECK(worst(&o, &full, m.config.embedding_size) == 0);
         free_output(&o);
+    }
+    if (m.config.sliding_window) {
+        check_case("%s: the window counts positions", name);
+        check_window(&m, r);
     }
     if (weights == VP_WEIGHTS_FP32) {
         check_case("%s: PyramidDrop's scores are FastV's", name);

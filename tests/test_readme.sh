@@ -18,7 +18,7 @@ check "sample 02 ends well" [ $? -eq 0 ]
 check "sample 02 counts its requests" grep -q '"count": 200' "$work/report.json"
 check "sample 02 has finite percentiles of three stages" [ "$(grep -cE '"(min|p50|p95|p99|max)": [0-9.e+-]+,?$' "$work/report.json")" -eq 15 ]
 
-# sample 03: its counts are those of vlmprof tile, its total and mean those of its rows; a file that is no image is named, and the rest counted
+# sample 03: its counts are those of vlmprof tile, its total and mean those of its rows; a file that is not an image is named, and the rest counted
 pictures=$(cd samples && ls *.jpg *.png | LC_ALL=C sort)
 tokens_of() { # tokens_of OPTIONS...: vision tokens of the pictures, a line each, as vlmprof tile counts them
     (cd samples && "$program" tile $pictures --csv "$@") | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /^(features|actual_vision_tokens|total_tokens)$/) c = i }
@@ -59,9 +59,10 @@ done
 check "README has at most 12,000 bytes" [ "$(wc -c <README.md)" -le 12000 ]
 check "README names every guide" diff <(grep -oE '\]\(cli/guides/[a-z]+\.txt\)' README.md | tr -d ']()' | sort) <(ls cli/guides/*.txt)
 
-# commands in backquotes at the end of a table row; those that need files of yours (DIR, FILE) or 15 GB (molmoe-1b) are only looked up in the help;
+# commands in backquotes at the end of a table row, and after a prompt `$`; those that need files of yours (DIR, FILE) or 15 GB (molmoe-1b) are only looked up in the help;
 # test_servers.sh runs those with --endpoint
-grep -E '^\|' README.md | grep -oE '\| `\./vlmprof [^`]+` \|$' | sed 's/^| `//; s/` |$//' > "$work/commands"
+{ grep -E '^\|' README.md | grep -oE '\| `\./vlmprof [^`]+` \|$' | sed 's/^| `//; s/` |$//'
+  sed -n '/^\$ .*\\$/N; s/ *\\\n */ /; s|^\$ \(\./vlmprof \)|\1|p' README.md; } > "$work/commands"
 check "README has commands" [ -s "$work/commands" ]
 while IFS= read -r command; do
     read -r _ name _ <<<"$command"

@@ -9,7 +9,7 @@
 /* How a question becomes a prompt. P1: "Answer the question using a single word or phrase."; L1: "Answer with the
  * option's letter from the given choices directly." */
 enum prompt_form {
-    FORM_NONE, /* the question as it is */
+    FORM_NONE, /* the question unchanged */
     FORM_P1,
     FORM_P1_STRIPPED,
     FORM_CAPITALISED,
@@ -24,12 +24,21 @@ enum prompt_form {
     FORM_MMBENCH,
     FORM_MMMU,
     FORM_MMMU_PRO,
+    FORM_MMMU_PRO_COT,
+    FORM_MMMU_PRO_VISION_COT,
+    FORM_MMMU_PRO_COMPOSITE,
     FORM_MATHVISTA,
+    FORM_MATHVISTA_COT,
+    FORM_MATHVISTA_SOLUTION,
     FORM_MATHVISTA_OFFICIAL,
     FORM_CAPTION,
+    FORM_BRIEF,
     FORM_DESCRIPTION,
     FORM_CHOICE,
-    FORM_CHOICE_PRO
+    FORM_CHOICE_PRO,
+    FORM_CHOICE_PRO_COT,
+    FORM_PICTURE_PRO,
+    FORM_PICTURE_PRO_COT
 };
 enum prompt_origin { ORIGIN_NONE, ORIGIN_LMMS, ORIGIN_VLMEVALKIT };
 

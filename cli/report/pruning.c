@@ -15,7 +15,7 @@ static const struct result_file *file_of(const struct tradeoff *tradeoff, const 
                                          size_t config) {
     return &results->files[tradeoff->group->paired[config]];
 }
-/* Truth: the text is the method, or the method and keys. */
+/* Returns 1 if the text is the method, or the method and keys. */
 static int is_method(const char *text, const char *method) {
     const size_t bytes = strlen(method);
     return text && !strncmp(text, method, bytes) && (!text[bytes] || text[bytes] == ':');
@@ -32,7 +32,7 @@ static double column_mean(const struct result_file *file, int column) {
     }
     return count ? sum / (double)count : (double)NAN;
 }
-/* Truth: all knobs but the pruning have the same values. */
+/* Returns 1 if all knobs but the pruning have the same values. */
 static int is_same_otherwise(const struct knob_values *left, const struct knob_values *right) {
     for (int knob = 0; knob < KNOB_COUNT; knob++)
         if (knob != KNOB_PRUNE && knob_compare(knob, left, right) != 0) return 0;
@@ -49,7 +49,7 @@ static void find_controls(const struct tradeoff *tradeoff, const struct results 
         double rows, off;
         if (!is_same_otherwise(&file->knobs, &other->knobs)) continue;
         if (is_method(prune, "none")) row->full = i;
-        if (i == row->config || !is_method(prune, "random")) continue;
+        if (!is_method(prune, "random") || is_method(knob_text(&file->knobs, KNOB_PRUNE), "random")) continue;
         /* the nearest number of tokens; of equal ones those whose blocks work on as many rows */
         off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
         rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));
@@ -77,7 +77,7 @@ static int by_method(const void *left_item, const void *right_item) {
     if (left->kept != right->kept) return left->kept > right->kept ? -1 : 1;
     return left->config < right->config ? -1 : left->config > right->config;
 }
-/* A pruning without its counts: what is left is the method. */
+/* A pruning without its counts: the rest is the method. */
 static void method_text(const char *prune, char out[80]) {
     static const char *const counts[] = {"keep=", "dominant=", "contextual=", "per_pivot=", "layers=", "ratios="};
     size_t used = strcspn(prune, ":");

@@ -9,7 +9,7 @@
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 
-/* What stands in a file, and what stands in memory for it. */
+/* What is in a file, and what is in memory for it. */
 enum field_type {
     FIELD_INT,    /* an integer; any signed integer. Null: out of range */
     FIELD_NUMBER, /* a number; double. Null: not finite */
@@ -42,15 +42,15 @@ struct field {
     const char *null;           /* why it may be null; NULL: it may not */
     int64_t least, most;        /* of integers; of a number where most is above least */
     const char *choices;        /* what a text may be, "a|b"; NULL: anything */
-    size_t count, count_bytes;  /* where the length stands */
+    size_t count, count_bytes;  /* where the length is */
     size_t stride, item, item_bytes; /* of an item of a list; of the integer in it */
     const struct fields *of;    /* of FIELD_OBJECT and FIELD_OBJECTS */
     int column;                 /* of a number of a sample: COLUMN_..., where reports read it */
-    int is_read;                /* truth: reports read it from the head of a result file */
+    int is_read;                /* 1 if reports read it from the head of a result file */
     int digits;                 /* decimals that are written; 0: all */
     int is_pointer;
-    int is_optional;            /* truth: a value that is null is not written, and older files lack the key */
-    int is_elsewhere;           /* truth: other code writes and reads the value; it stands behind the others */
+    int is_optional;            /* 1 if a value that is null is not written, and older files lack the key */
+    int is_elsewhere;           /* 1 if other code writes and reads the value; it is after the others */
 };
 struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 
@@ -58,7 +58,7 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* Writes the members into the open object; all of them as a member or as a value. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
-/* Truth: the object has the members as they are written, and `others` more; others -1: any. */
+/* Returns 1 if the object has the members as written, and `others` more; others -1: any. */
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
 /* Reads an object into the struct, which is overwritten. What is missing, or does not fit, is null. */
 void fields_read(const vp_json *json, uint32_t object, const struct fields *fields, void *to);
@@ -156,7 +156,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, max_new_tokens, dataset->new_tokens, "most tokens of an answer", .most = INT32_MAX) \
     ROW(S, INT, num_samples, (int64_t)dataset->count, "samples", .most = LINE_COUNT_MAX) \
     ROW(S, TEXT, content_hash, hash, "of the sampled records, prompts and image sizes")
-/* besides its knobs */
+/* also its knobs */
 #define CONFIGURATION_ROWS(ROW, S) \
     ROW(S, TEXT, file_name, configuration->file_name, "of its result file") \
     ROW(S, INT, set, (int64_t)(configuration->set - sweep->plan.sets), "place of its data set", .most = INT32_MAX)
@@ -784,6 +784,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_COUNT(S, AT, "requests_due", due, "requests that were due within the window") \
     LOAD_COUNT(S, AT, "num_failed", failed, "those that failed") \
     LOAD_COUNT(S, AT, "num_incomplete", incomplete, "those whose answer the server did not call whole") \
+    LOAD_COUNT(S, AT, "num_empty", empty, "those with an empty answer: neither failed nor good") \
     LOAD_COUNT(S, AT, "late_sends", late, "those that were sent late: the client was busy") \
     LOAD_COUNT(S, AT, "num_retried", retried, "those that were sent again") \
     LOAD_COUNT(S, AT, "new_connections", new_connections, "those with a new connection") \
@@ -799,11 +800,13 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests ended per second") \
     LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
     LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
+    LOAD_NUMBER(S, AT, "E2E_growth", growth, "P50 of E2E in the last third of the window by that in the first") \
     LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
     LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
     AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
     AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
-    AT(S, OBJECT, "good_share", good_share, "share of the requests that met the objective", .of = &LOAD_SERIES)
+    AT(S, OBJECT, "good_share", good_share, "share of the requests without empty answers that met the objective", \
+       .of = &LOAD_SERIES)
 /* What a trial was, in three parts of its file; request_knobs and the size of the load are between them. */
 #define LOAD_SERVER_ROWS(AT, S) \
     AT(S, TEXT, "schema", schema, "name and version of this layout") \
@@ -826,7 +829,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
     AT(S, INT, "num_samples", sample_count, "different requests, sent again and again", .most = INT32_MAX) \
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
-    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", .null = "not asked for")
+    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", \
+       .null = "not asked for") \
+    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .least = -1, .most = UINT32_MAX)
 /* A request of it, in the order in which they were due. */
 #define LOAD_STAMP(S, AT, key, member, words) \
     AT(S, MS, key, member, words, .unit = "ms", .null = "it did not come to that")
@@ -858,6 +863,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, TRUTH, "new_connection", record.is_new_connection, "it opened one") \
     AT(S, BYTES, "pred", record.answer, "the answer", FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed") \
     AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
+    AT(S, TRUTH, "empty", record.is_empty, "it was answered without a text") \
     AT(S, TEXT, "failed", record.reason, "why it failed", .null = "it did not")
 #define LOAD_SERIES_ROWS(AT, S) \
     LOAD_NUMBER(S, AT, "value", value, "of the requests") \

@@ -1,4 +1,4 @@
-/* memory.c - everything that an engine holds: how much, where, and what is put there when it opens */
+/* memory.c - everything that an engine uses: how much, where, and what is put there when it opens */
 #include "engine_internal.h"
 #include "host_loops.h"
 
@@ -178,6 +178,7 @@ static void vk_layout_prune_buffers(vk_arena *arena, vp_engine *engine) {
     prune->x = vk_take(arena, rows * d, 4);
     prune->cs = vk_take(arena, cs, 4);
     prune->cs_local = config->rope_local_theta > 0 ? vk_take(arena, cs, 4) : NULL;
+    prune->gone = config->sliding_window ? vk_take(arena, VK_REGIONS_MAX * rows, 4) : NULL;
     prune->index = vk_take(arena, vk_max(rows, vk_max(tokens, tower)) + 1, 4);
     prune->list = vk_take(arena, vk_members_most(engine), 4);
     prune->start = vk_take(arena, vk_max(rows, tokens) + 1, 4);
@@ -198,6 +199,7 @@ static void vk_layout_host(vk_arena *arena, const vp_engine *engine, vk_prune_ho
     host->index = vk_take(arena, most, 4);
     host->positions = vk_take(arena, 3 * rows, 4);
     host->reach = vk_take(arena, rows, 4);
+    host->gone = vk_take(arena, VK_REGIONS_MAX * rows, 4);
     host->scores = vk_take(arena, vk_max(most, VP_PRUNE_PIVOTS_MAX * tokens), 4);
     host->ranks = vk_take(arena, most, sizeof(vk_rank));
     host->dominant = vk_take(arena, most, 4);

@@ -204,8 +204,7 @@ static vp_result vk_plan_method(const vp_model_config *config, const vp_request 
     return VP_OK;
 }
 /* whether kept tokens keep their positions; and what that excludes */
-static vp_result vk_plan_positions(const vp_model_config *config, const vp_request *request, vk_pruning *plan,
-                                   vp_error *error) {
+static vp_result vk_plan_positions(const vp_model_config *config, vk_pruning *plan, vp_error *error) {
     const vp_prune *prune = &plan->how;
     const int is_mrope = vk_has_mrope(config);
     if (is_mrope && prune->positions == VP_PRUNE_COMPACT)
@@ -216,11 +215,6 @@ static vp_result vk_plan_positions(const vp_model_config *config, const vp_reque
                                       || (plan->cut_count && prune->method != VP_PRUNE_PDROP)
                                 : prune->positions == VP_PRUNE_KEEP;
     if (plan->early == VK_EARLY_NONE && !plan->cut_count) plan->keeps_positions = 0;
-    if (plan->keeps_positions && config->sliding_window
-        && request->input_count + request->max_new_tokens - 1 > config->sliding_window)
-        return vk_refuse(error, VP_ERR_UNSUPPORTED, prune,
-                         "this model's sliding window is shorter than the sequence, and the engine counts it in rows: "
-                         "use positions=compact, or a shorter prompt");
     return VP_OK;
 }
 static void vk_plan_regions(const vp_request *request, vk_pruning *plan) {
@@ -251,7 +245,7 @@ vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *reque
         if (made.tokens > request->input_count)
             return vk_refuse(error, VP_ERR_RANGE, prune, "more image tokens than the prompt has");
         if (made.tokens) result = vk_plan_method(config, request, &made, error);
-        if (result == VP_OK && made.tokens) result = vk_plan_positions(config, request, &made, error);
+        if (result == VP_OK && made.tokens) result = vk_plan_positions(config, &made, error);
         if (!made.tokens) made.how.method = VP_PRUNE_NONE;
     }
     if (result != VP_OK) return result;
@@ -352,6 +346,19 @@ static void vk_keep_rows(vp_engine *engine, const vp_request *request, int count
     pruning->kept = count;
     pruning->now_rows = rows;
 }
+/* A window counts positions: for each of `rows` rows the ones before it that have left its window. */
+static void vk_window_region(vp_engine *engine, const int32_t *positions, int rows, int region) {
+    const size_t at = (size_t)engine->max_sequence * (size_t)region;
+    int32_t *counted = engine->pruning.host.gone + at, *gone = engine->buffers.prune.gone + at;
+    int left = 0;
+    for (int row = 0; row < rows; row++) {
+        while (positions[row] - positions[left] >= engine->config.sliding_window) left++;
+        counted[row] = left;
+    }
+    vk_send_ints(engine, gone, counted, rows);
+    engine->pruning.regions[region].gone = gone;
+    engine->pruning.regions[region].gone_counted = counted;
+}
 /* positions of the region's rows and of what is generated behind them -> its table */
 static void vk_turn_region(vp_engine *engine, const vp_request *request, int region) {
     const vp_model_config *config = &engine->config;
@@ -374,20 +381,21 @@ static void vk_turn_region(vp_engine *engine, const vp_request *request, int reg
                                           is_mrope ? engine->buffers.rope_axes : prune->axes, rows + added,
                                           engine->max_sequence, config->head_dim);
     pruning->regions[region].cs = prune->cs + table;
+    if (config->sliding_window) vk_window_region(engine, host->positions, rows + added, region);
     if (!prune->cs_local) return;
     engine->backend->kernels.compose_rope(engine->queue, prune->cs_local + table, engine->buffers.cs_local,
                                           prune->positions, prune->axes, rows + added, engine->max_sequence,
                                           config->head_dim);
     pruning->regions[region].cs_local = prune->cs_local + table;
 }
-void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach) {
+void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach, const int32_t *gone) {
     int window = engine->config.sliding_window;
     engine->scores[0] = engine->scores[1] = 0;
     if (!reach && !window) return;
     for (int row = 0; row < rows; row++) {
-        int end = reach ? reach[row] : row + 1, gone = window ? row + 1 - window : 0;
+        int end = reach ? reach[row] : row + 1;
         engine->scores[0] += end;
-        engine->scores[1] += end - (gone > 0 ? gone : 0);
+        engine->scores[1] += end - VK_GONE(gone, window, row);
     }
 }
 /* masks and positions behind a cut */
@@ -400,8 +408,9 @@ static void vk_begin_region(vp_engine *engine, const vp_request *request, int re
         host->reach[row] = end;
     }
     if (engine->has_reach) vk_send_ints(engine, engine->buffers.reach, host->reach, pruning->now_rows);
-    vk_count_scores(engine, pruning->now_rows, engine->has_reach ? host->reach : NULL);
     if (pruning->keeps_positions) vk_turn_region(engine, request, region);
+    vk_count_scores(engine, pruning->now_rows, engine->has_reach ? host->reach : NULL,
+                    pruning->regions[region].gone_counted);
 }
 /* Behind a choice before the language model: the ids and places of what goes on. */
 static void vk_shorten(vp_engine *engine, const vp_request *request, int count) {
@@ -693,7 +702,7 @@ static void vk_score_query(vp_engine *engine, int block, const void *query, int 
     vk_prune_host *host = &pruning->host;
     vk_prune_buffers *prune = &engine->buffers.prune;
     const vk_heads heads = vk_heads_of(engine, block);
-    const int kv = vk_kv_width(config), gone = heads.window && rows > heads.window ? rows - heads.window : 0;
+    const int kv = vk_kv_width(config), gone = VK_GONE(heads.gone_counted, heads.window, rows - 1);
     vk_scores_job job;
     memset(&job, 0, sizeof job);
     job.tops = prune->tops;
@@ -728,7 +737,7 @@ static void vk_choose_fastv(vp_engine *engine, int block, int keep, int rows) {
     vk_choose_attended(engine, keep);
 }
 /* PyramidDrop: the block's own keys of all rows and query of the last one, which the block makes again for the rows
- * that are left. Weights lie in panels of VK_PAD rows: where keys begin within one, all rows get a query too. */
+ * that are left. Weights are in panels of VK_PAD rows: where keys begin within one, all rows get a query too. */
 static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
     const int block = engine->pruning.cuts[cut].block;
     const vp_model_config *config = &engine->config;

@@ -1,6 +1,6 @@
-/* prune.h - a request of which not all image tokens reach all blocks: what is left out where, and what that needs
+/* prune.h - a request of which not all image tokens reach all blocks: the rest out where, and what that needs
  *
- * A prefill is cut before the language model, or before some of its blocks. Between two cuts lies a region of blocks:
+ * A prefill is cut before the language model, or before some of its blocks. Between two cuts is a region of blocks:
  * they work on the same rows, their keys and values are in the same rows of the cache, and the device counts these in a
  * position of the region's own. Where kept tokens keep their positions, a region has its own table of cos and sin, by
  * row: kernels then turn heads by the row, as ever. Kernels score tokens, the host ranks them (prune_rules.c); it waits
@@ -14,7 +14,7 @@
 /* ---- prune_rules.c: which image tokens a method keeps, from scores that are already there; plain C on the host
  *
  * Tokens count from 0 in the order in which the language model reads them. Scores are fp32 whatever the weights are.
- * Equal scores: the lower index. Kept tokens come out ascending. A score that is no number ranks last.
+ * Equal scores: the lower index. Kept tokens come out ascending. A score that is not a number ranks last.
  * source: the formulas of FastV (arXiv 2403.06764), VisionZip (2412.04467), DART (2502.11494), DivPrune (2503.02175),
  * PyramidDrop (2410.17247), CDPruner (2506.10967); guide `pruning` says what differs */
 /* a score with the index that breaks ties */
@@ -82,6 +82,7 @@ typedef struct vk_prune_buffers {
     float *x;          /* f32 [max_sequence, d_model] */
     float *cs;         /* f32 [VK_REGIONS_MAX, max_sequence, head_dim], of kept positions; .. */
     float *cs_local;   /* .. and of blocks that have a table of their own */
+    int32_t *gone;     /* [VK_REGIONS_MAX, max_sequence], of models with a window: as in vk_heads */
     int32_t *index, *list, *start; /* rows; members of rows, and where each row's begin */
     int32_t *positions, *axes;     /* int32 [3, max_sequence], and zeros [head_dim / 2]: all pairs by one position */
 } vk_prune_buffers;
@@ -91,7 +92,7 @@ typedef struct vk_prune_host {
     int32_t *place, *source;  /* of each image token: its row in the whole sequence, and the row of its feature */
     int32_t *kept, *chosen;   /* image tokens that go on; those of the next cut, counted among them */
     int32_t *row_at;          /* for each row that goes on: its row in the whole sequence */
-    int32_t *base, *list, *start, *index, *positions, *reach;
+    int32_t *base, *list, *start, *index, *positions, *reach, *gone;
     int32_t *dominant, *targets, *merged, *assigned; /* VisionZip's */
     float *scores;            /* as on the device, or cosines [VP_PRUNE_PIVOTS_MAX, image tokens] */
     vk_rank *ranks;
@@ -103,6 +104,7 @@ typedef struct vk_prune_host {
 typedef struct vk_region {
     int first_block, rows;
     const float *cs, *cs_local; /* NULL: the engine's own */
+    const int32_t *gone, *gone_counted; /* where positions are kept and there is a window: as in vk_heads */
 } vk_region;
 /* before block `block`, `keep` of the image tokens that are there go on */
 typedef struct vk_prune_cut { int block, keep; } vk_prune_cut;

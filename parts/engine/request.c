@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* sizes, knobs, and room for records: what a request that is only counted needs, too */
+/* sizes, knobs, and room for records: what a request that is only counted needs as well */
 static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
     char text[160];
@@ -93,7 +93,7 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
     static const int32_t zero[VP_PRUNE_CUTS_MAX + 1];
     vk_begin_pruning(engine, request);
     engine->has_reach = config->image_bidirectional && request->span_ends;
-    vk_count_scores(engine, request->input_count, engine->has_reach ? request->span_ends : NULL);
+    vk_count_scores(engine, request->input_count, engine->has_reach ? request->span_ends : NULL, NULL);
     vk_at(engine->queue, VP_PART_INPUT, -1);
     vk_send(engine, buffers->ids, request->input_ids, (size_t)request->input_count * sizeof(int32_t));
     vk_send(engine, buffers->position, zero, (size_t)engine->pruning.region_count * sizeof zero[0]);
@@ -132,7 +132,7 @@ static void vk_decode_step(vp_engine *engine, const vp_request *request, int ste
     engine->backend->mark(engine->queue, vk_token_mark(step), engine->buffers.token);
 }
 
-/* Truth: the token ends the answer. */
+/* Returns 1 if the token ends the answer. */
 static int vk_ends(const vp_request *request, int32_t token) {
     int ends = token == request->eos_id;
     for (int32_t i = 0; i < request->more_eos_count; i++) ends |= token == request->more_eos_ids[i];

@@ -105,7 +105,7 @@ static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, cons
              width, rows);
     for (int r = 0; r < rows; r++) {
         int end = vk_attend_end(job, row + r) - first, live = end < count ? end : count,
-            hidden = job->window ? row + r + 1 - job->window - first : 0; /* keys that have left the window */
+            hidden = VK_GONE(job->gone, job->window, row + r) - first; /* keys that have left the window */
         if (hidden >= live) live = 0;
         for (int j = 0; live > 0 && j < hidden; j++)
             room->scores[j / VK_PAD * VK_ROWS_MAX * VK_PAD + r * VK_PAD + j % VK_PAD] = -3e38f;

@@ -11,7 +11,7 @@ typedef struct vk_attend { /* the operands of a block's head */
     const uint16_t *q, *k, *v;
     int tokens, ldy, ldq, ldk, causal;
     float scale;
-    const int32_t *reach; /* MASKED: as in vk_attention_job */
+    const int32_t *reach, *gone; /* MASKED: as in vk_attention_job */
     int window;
 } vk_attend;
 /* keys of a tile: as many as there are registers for scores */
@@ -34,7 +34,7 @@ FN void vk_attend_mask(const vk_attend *at, float (*s)[VK_ATTEND_KEYS(WIDTH) / 8
     VK_UNROLL for (int r = 0; r < 4; r++) {
         int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + ((TID & 31) >> 2),
             end = at->causal && row < at->tokens ? row + 1 : at->tokens,
-            begin = MASKED && at->window && row < at->tokens ? row + 1 - at->window : 0;
+            begin = MASKED && at->window && row < at->tokens ? VK_GONE(at->gone, at->window, row) : 0;
         if (MASKED && at->reach && row < at->tokens) end = at->reach[row];
         VK_UNROLL for (int n = 0; n < VK_ATTEND_KEYS(WIDTH) / 8; n++)
             VK_UNROLL for (int j = 0; j < 2; j++)
@@ -42,10 +42,11 @@ FN void vk_attend_mask(const vk_attend *at, float (*s)[VK_ATTEND_KEYS(WIDTH) / 8
                     s[r >> 1][n][(r & 1) * 2 + j] = -INFINITY;
     }
 }
-/* Truth: all rows of a warp see all keys of a tile, which is so of most tiles: they save the masking. The same for all
- * lanes. */
+/* Returns 1 if all rows of a warp see all keys of a tile, which is so of most tiles: they save the masking. The same
+ * for all lanes. */
 template <int WIDTH, int MASKED> FN int vk_attend_sees_all(const vk_attend *at, int warp_first, int from) {
-    if (MASKED && at->window && warp_first + 32 - at->window > from) return 0;
+    int last = warp_first + 31 < at->tokens ? warp_first + 31 : at->tokens - 1;
+    if (MASKED && at->window && VK_GONE(at->gone, at->window, last) > from) return 0;
     return from + VK_ATTEND_KEYS(WIDTH) <= (at->causal ? warp_first + 1 : at->tokens);
 }
 /* One row of a warp's tile of scores: the maximum, the sum and the results so far are updated, and scores become
@@ -84,7 +85,7 @@ FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_
         }
     }
 }
-/* The weights lie as the fragments of C do; they can be used directly as fragments of A. */
+/* The weights are as the fragments of C do; they can be used directly as fragments of A. */
 template <int WIDTH>
 FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
@@ -168,7 +169,7 @@ template <int WIDTH, int MASKED> FN void vk_attend_any(vk_attend at, int row_blo
 #define VK_ATTEND_PARAMETERS \
     uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int group, \
     int tokens, int ldy, int ldq, int ldk, int causal, float scale
-#define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale, NULL, 0 }
+#define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale, NULL, NULL, 0 }
 /* launched if the rows of q, k and v begin at multiples of 16 bytes, as in all in-type buffers, and those of y at
  * multiples of 4 */
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
@@ -180,15 +181,19 @@ KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
     vk_attend_any<128, 0>(at, row_blocks, heads, group);
 }
 /* the same for queries that see each other both ways, or a window of keys */
-KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_masked64, VK_ATTEND_PARAMETERS, const int32_t *reach, int window) {
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_masked64, VK_ATTEND_PARAMETERS, const int32_t *reach, const int32_t *gone,
+          int window) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     at.reach = reach;
+    at.gone = gone;
     at.window = window;
     vk_attend_any<64, 1>(at, row_blocks, heads, group);
 }
-KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_masked128, VK_ATTEND_PARAMETERS, const int32_t *reach, int window) {
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_masked128, VK_ATTEND_PARAMETERS, const int32_t *reach, const int32_t *gone,
+          int window) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     at.reach = reach;
+    at.gone = gone;
     at.window = window;
     vk_attend_any<128, 1>(at, row_blocks, heads, group);
 }

@@ -37,13 +37,13 @@ KERNEL(k_bias_rows, void *y, const float *bias, int n, int ldy, int add, int wid
 }
 /* Attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys; 0
  * from there to `keys`. causal: row r of each head's `rows` sees live + r keys, or reach[live - 1 + r] of them, where
- * there is a reach, and with a window none before live + r - window. One warp per row. */
+ * there is a reach, and with a window none before live + r - window, or left[live - 1 + r]. One warp per row. */
 KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal,
-       const int32_t *reach, int window, float scale, int wide) {
+       const int32_t *reach, const int32_t *left, int window, float scale, int wide) {
     size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), o = row * (size_t)ld;
     if (row < (size_t)count) {
         int own = causal ? live + (int)(row % (size_t)rows) : live, seen = reach ? reach[own - 1] : own,
-            gone = window && own > window ? own - window : 0;
+            gone = VK_GONE(left, window, own - 1);
         float m = -INFINITY, sum = 0.0f;
         for (int i = gone + (TID & 31); i < seen; i += 32) m = scores[o + (size_t)i] > m ? scores[o + (size_t)i] : m;
         m = warp_max(m);
