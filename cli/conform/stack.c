@@ -142,8 +142,8 @@ static void take_values(const struct request *request, const struct pass_result 
     if (has_image) {
         const size_t patches =
             (size_t)request->layout.views * (size_t)(config->vit_positions - config->vit_class_token);
-        const size_t layers = config->deepstack_count ? 1 : (size_t)config->vit_layer_count,
-                     row = layers * (size_t)config->vit_width, of = (size_t)(config->vit_layer_count * config->vit_width);
+        const size_t width = (size_t)config->vit_width, of = (size_t)config->vit_layer_count * width,
+                     row = config->deepstack_count ? width : of;
         float *tower = resize(NULL, patches * row + 1, sizeof *tower);
         const size_t features = used_features(request, stack->dump.image_features, NULL);
         float *used = resize(NULL, features + 1, sizeof *used);
