@@ -903,7 +903,7 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
 /* The length of answers that lmms-eval allows in this set; 0: not known. */
 static int32_t task_tokens(const struct dataset *dataset) {
     const struct table *table = dataset->kind == KIND_TABLE ? dataset->table->tables : NULL;
-    return table && table->task && table->origin != ORIGIN_NONE ? table->task->new_tokens : 0;
+    return table ? table_new_tokens(table) : 0;
 }
 int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset) {
     vp_error error = {VP_OK, -1, "", ""};
