@@ -264,9 +264,10 @@ static char vp_impl_tool_extract(vp_impl_score_pool *pool, vp_impl_score_span sp
     copy[0] = copy[span.bytes + 1] = ' ';
     if (span.bytes) memcpy(copy + 1, span.text, span.bytes);
     padded = vp_impl_score_span_from(copy, copy + span.bytes + 2);
-    end = span.text + span.bytes;
     for (letter = letters; *letter; letter++) vp_impl_tool_forms(padded, *letter, &best);
     vp_impl_tool_phrases(pool, padded, letters, &best);
+    span = vp_impl_score_trimmed(span); /* spaces were behind the signs that were stripped */
+    end = span.text + span.bytes;
     for (letter = letters; *letter && span.bytes; letter++) {
         if (*span.text == *letter && !vp_impl_tool_is_letter(span.text + 1, end))
             vp_impl_tool_offer(&best, *letter, 10, 0);

@@ -429,11 +429,31 @@ static void test_answers(void) {
     put_file("/vk.tsv", "index\tquestion\tA\tB\tanswer\tprediction\n0\tq\tx\ty\tA\tA\n1\tq\tx\tNone\tA\tThe answer is B\n");
     CHECK_INT(cli("score --metric mcq_vlmevalkit %F/vk.tsv"), 0);
     CHECK(last.out && strstr(last.out, "{\"id\": 1, \"parsed\": \"Z\", \"score\": 0.0}"));
+    /* as lmms-eval 75571cfe writes them: one answer as a text, no doc */
+    put_file("/lmms2.jsonl", "{\"doc_id\": 0, \"target\": \"Yes\", \"filtered_resps\": \"yes\", \"token_counts\": [null], \"doc_hash\": \"x\", "
+             "\"mme_perception_score\": {\"question_id\": \"OCR/1.jpg\", \"category\": \"OCR\", \"score\": 1.0}, \"input\": \"q\"}\n"
+             "{\"doc_id\": 1, \"target\": \"No\", \"resps\": [\"No.\"], \"filtered_resps\": \"No\", \"mme_perception_score\": {\"question_id\": \"OCR/1.jpg\", "
+             "\"category\": \"OCR\", \"score\": 1.0}, \"input\": \"q\"}\n");
+    CHECK_INT(cli("score --metric mme_sets %F/lmms2.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "\"lmms_eval\": {\"perception\": 200.0, "));
+    CHECK_INT(cli("score --json --metric mme_lmms --by category %F/lmms2.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "\"by\": {\"OCR\": {\"metric\": \"mme_lmms\", \"rows\": 2"));
+    put_file("/circles.tsv", "index\tg_index\tquestion\tA\tB\tanswer\tprediction\n0\t7\tq\tx\ty\tA\tA\n1\t7\tq\tx\ty\tA\tB\n2\t8\tq\tx\ty\tA\tA\n");
+    CHECK_INT(cli("score --json --metric mcq_circular_vlmevalkit %F/circles.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "\"groups\": 2, \"group_mean\": 0.5"));
     CHECK_INT(cli("rescore --metric mcq_vlmevalkit %F/vk.tsv"), 0);
     CHECK(last.out && strstr(last.out, "{\"id\": 0, \"parsed\": \"A\", \"score\": 1.0}"));
     REFUSED("rescore %F/vk.tsv", 2, "--metric M");
     write_file(in_folder("vk.xlsx"), "PK\3\4....", 8);
     REFUSED("score --metric mcq_vlmevalkit %F/vk.xlsx", 3, "save it as TSV");
+}
+/* found by comparing with lmms-eval's own function on made-up answers */
+static void test_found_answers(void) {
+    check_case("score: spaces behind the signs that mcq_lmms strips");
+    put_file("/found.jsonl", "{\"prediction\": \"!\\nA/B\", \"choices\": [\"A\", \"B\"], \"answer\": \"A\"}\n"
+             "{\"prediction\": \". B and C: cat\", \"choices\": [\"A\", \"B\", \"C\"], \"answer\": \"B\"}\n");
+    CHECK_INT(cli("score --metric mcq_lmms %F/found.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "\"parsed\": \"A\", \"score\": 1.0") && strstr(last.out, "\"parsed\": \"B\", \"score\": 1.0"));
 }
 static void test_names(void) {
     char *text = check_read("tests/golden/datasets/aliases.jsonl", NULL);
@@ -557,6 +577,41 @@ static void test_sweep(void) {
     CHECK_INT(failed, 2);
     unload(&d);
 }
+/* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,
+ * image_caption.py) */
+static void test_variants(void) {
+    static const char last_line[] = "The last line of your response should be of the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ";
+    static const struct { const char *options, *file, *prompt; } asked[] = {
+        {"--dataset_name mmmu_pro_vision_cot", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "\"question\": \"Write out the multiple-choice question in the image and then solve it. %soptions. Think step by step before answering.\""},
+        {"--dataset_name mmmu_pro_standard_cot", "hf_parquet/mmmu_pro_standard10_test.parquet",
+         "\\n\\nAnswer the following multiple choice question. %soptions. Think step by step before answering.\""},
+        {"--dataset_name mathvista_testmini_solution", "hf_parquet/mathvista_testmini.parquet", "\"question\": \"Question: "},
+        {"--dataset_name mathvista_testmini_solution", "hf_parquet/mathvista_testmini.parquet", ", at the end.\\nSolution:\""},
+        {"--dataset_name mathvista_testmini_cot", "hf_parquet/mathvista_testmini.parquet", "\\nHint: Please answer the question "},
+        {"--prompt_origin vlmevalkit", "hf_parquet/mmmu_pro_standard10_test.parquet", "Answer directly with the option letter from the given choices. \""},
+        {"--prompt_origin vlmevalkit --dataset_name MMMU_Pro_V", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "\"question\": \"Answer the following multiple-choice question in the image. Answer directly with the option letter from the given choices. \""},
+        {"--prompt_origin vlmevalkit --dataset_name MMMU_Pro_V_COT", "hf_parquet/mmmu_pro_vision_test.parquet",
+         "question in the image. %sthe options. Think step by step before answering. \""}};
+    char line[300], wanted[400];
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        check_case("data %s", asked[i].options);
+        snprintf(line, sizeof line, "data --json %s tests/golden/datasets/%s", asked[i].options, asked[i].file);
+        {
+            const char *gap = strstr(asked[i].prompt, "%s");
+            if (gap) snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)(gap - asked[i].prompt), asked[i].prompt, last_line, gap + 2);
+            else snprintf(wanted, sizeof wanted, "%s", asked[i].prompt);
+        }
+        CHECK_INT(cli(line), 0);
+        CHECK(last.out && strstr(last.out, wanted));
+    }
+    check_case("data: captions of VLMEvalKit's table need no question");
+    put_file("/COCO_VAL.tsv", "index\timage_path\tanswer\n0\tpic0.png\t['a dog', 'one dog']\n");
+    CHECK_INT(cli("data --json --image_dir tests/golden/datasets/vlmevalkit_tsv %F/COCO_VAL.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "\"question\": \"Please describe this image in general.") && strstr(last.out, "[\"a dog\", \"one dog\"]") &&
+          strstr(last.out, "\"metric\": \"captions\""));
+}
 /* ---- categories and totals in a report */
 #define ANSWER(id, right, pred, answer, more) \
     "{\"sample_id\": " id ", \"T_total\": 5" id ", \"accuracy\": " right ", \"pred\": \"" pred "\", \"metadata\": {\"answer\": \"" answer "\", " more "}}"
@@ -628,10 +683,12 @@ int main(void) {
     test_scores(shared);
     test_groups();
     test_answers();
+    test_found_answers();
     test_names();
     test_small();
     test_pictures();
     test_sweep();
     test_categories();
+    test_variants();
     return command_end("test_data");
 }

@@ -59,9 +59,10 @@ done
 check "README has at most 12,000 bytes" [ "$(wc -c <README.md)" -le 12000 ]
 check "README names every guide" diff <(grep -oE '\]\(cli/guides/[a-z]+\.txt\)' README.md | tr -d ']()' | sort) <(ls cli/guides/*.txt)
 
-# commands in backquotes at the end of a table row; those that need files of yours (DIR, FILE) or 15 GB (molmoe-1b) are only looked up in the help;
+# commands in backquotes at the end of a table row, and after a prompt `$`; those that need files of yours (DIR, FILE) or 15 GB (molmoe-1b) are only looked up in the help;
 # test_servers.sh runs those with --endpoint
-grep -E '^\|' README.md | grep -oE '\| `\./vlmprof [^`]+` \|$' | sed 's/^| `//; s/` |$//' > "$work/commands"
+{ grep -E '^\|' README.md | grep -oE '\| `\./vlmprof [^`]+` \|$' | sed 's/^| `//; s/` |$//'
+  sed -n '/^\$ .*\\$/N; s/ *\\\n */ /; s|^\$ \(\./vlmprof \)|\1|p' README.md; } > "$work/commands"
 check "README has commands" [ -s "$work/commands" ]
 while IFS= read -r command; do
     read -r _ name _ <<<"$command"

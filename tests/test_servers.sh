@@ -124,7 +124,7 @@ check "load: two requests at a time" "$PROGRAM" load --endpoint $sized --endpoin
     --duration_s 2 --max_new_tokens 8 --quiet --output_dir "$work/load"
 
 # ---- the commands of README and guides that ask a server, and all of the guide servers
-{ grep -oE '\| `\./vlmprof [^`]+` \|$' README.md | sed 's/^| `.//; s/` |$//; s/^.//'
+{ sed -n '/^\$ .*\\$/N; s/ *\\\n */ /; s|^\$ \./||p' README.md
   grep -hE '^    vlmprof ' $(ls cli/guides/*.txt | grep -v servers); } | grep -e ' --endpoint ' >"$work/commands"
 grep -hE '^    vlmprof ' cli/guides/servers.txt >>"$work/commands"
 check "README and guides have commands for servers" [ "$(wc -l <"$work/commands")" -ge 6 ]

@@ -50,6 +50,46 @@ static void test_rates(void) {
     run(LOAD "s --duration_s 1 --request_rate 100 --ramp_s 0.01 --cool_down_s 0.01");
     kept("stall", 0);
 }
+static void test_image_keys(void) {
+    static const char *const keys[] = {"picture", "img", "image_path", "image_url"};
+    char line[300];
+    server("");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        check_case("a record whose image is under \"%s\" is an error with the right key, not a question without an image", keys[i]);
+        snprintf(line, sizeof line, "{\"%s\": \"samples/cat.jpg\", \"question\": \"What?\", \"answers\": [\"cat\"]}\n", keys[i]);
+        write_text(in_folder("keys.jsonl"), line);
+        CHECK_INT(run("load " SERVER "--data %%F/keys.jsonl --output_dir %%F/k --duration_s 1 --concurrency 1"), 3);
+        snprintf(line, sizeof line, "line 1: it has no \"image\", but \"%s\"", keys[i]);
+        CHECK(strstr(last.err, line) != NULL);
+    }
+    check_case("a data set without any image is measured, with one warning");
+    write_text(in_folder("keys.jsonl"), "{\"question\": \"What?\", \"answers\": [\"cat\"]}\n{\"question\": \"Why?\", \"answers\": [\"cat\"]}\n");
+    CHECK_INT(run("load " SERVER "--data %%F/keys.jsonl --output_dir %%F/k --duration_s 1 --concurrency 1"), 0);
+    CHECK(strstr(last.err, "no record has an image") && !strstr(strstr(last.err, "no record has an image") + 1, "no record has an image"));
+}
+static void test_no_rate(void) {
+    static const char *const hopeless = LOAD "n --duration_s 1 --find_rate --slo e2e:3 --request_rate 8";
+    check_case("--find_rate where even a request that is alone misses the objective: one trial, the reason, exit code 1");
+    server("");
+    CHECK_INT(run(hopeless), 1);
+    CHECK(strstr(last.out, "no rate can hold: fewer than 95 % of the") && strstr(last.out, "; 1 trial in"));
+    check_case("empty answers: neither failed nor good, in no share; --find_rate ends with them as the reason");
+    server("empty_every=3");
+    CHECK_INT(run(LOAD "e --duration_s 1 --request_rate 40 --slo e2e:60 --json"), 0);
+    CHECK(strstr(last.out, "\"num_empty\": 11") && strstr(last.out, "\"num_failed\": 0") && strstr(last.out, "\"value\": 1.0,"));
+    CHECK(strstr(last.err, "answers are empty") != NULL);
+    CHECK_INT(run(LOAD "g --duration_s 1 --find_rate --request_rate 40 --slo e2e:60"), 1);
+    CHECK(strstr(last.out, "answers are empty, and a lower rate does not change that") && strstr(last.out, "; 1 trial in"));
+    check_case("the result of a search is a file, and --budget_s ends a search");
+    {
+        char *text = text_of_file(in_folder("g/questions_find_rate.json"));
+        CHECK(strstr(text, "\"ended_by\": \"empty answers\"") && strstr(text, "\"realised_rate\": "));
+        free(text);
+    }
+    server("");
+    CHECK_INT(run(LOAD "b --duration_s 1 --find_rate --request_rate 60 --slo e2e:30 --budget_s 5"), 0);
+    CHECK(strstr(last.out, "--budget_s ended first") != NULL);
+}
 static void test_ends(void) {
     char *text;
     check_case("Ctrl-C: what had ended is kept as a partial trial; the next run measures it whole");
@@ -71,7 +111,7 @@ static void test_ends(void) {
     kept("refused", 4);
     server("fail_from=30");
     run(LOAD "y --duration_s 1 --request_rate 50");
-    kept("refused-later", last.code);
+    kept("refused-later", 1);
 }
 static void test_twins(void) {
     check_case("ask --twins: an image that takes 40 ms longer than a text of as many tokens, and one that takes no longer");
@@ -115,6 +155,8 @@ int main(void) {
     program = built("tests/vlmprof-virtual");
     test_trials();
     test_rates();
+    test_no_rate();
+    test_image_keys();
     test_ends();
     test_twins();
     program_end();

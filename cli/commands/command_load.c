@@ -14,6 +14,7 @@
 #include "load/load_bodies.h"
 #include "load/load_result.h"
 #include "load/load_run.h"
+#include "load/load_search.h"
 #include "load/load_stats.h"
 #include "measure/noise.h"
 #include "measure/provenance.h"
@@ -70,9 +71,11 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
      "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them, all must hold"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
-     "find the highest rate at which --slo_share of the requests are good; begins at --request_rate or 1; a trial "
-     "lasts longer than --duration_s where it needs more requests to decide",
+     "find the highest rate at which --slo_share of the requests are good; starts at --request_rate or 1; a trial goes "
+     "on after --duration_s until it is decided",
      .needs = "slo"},
+    {"budget_s", REAL, "S", "3600", 1, 1e7, NULL, "with --find_rate: the whole search takes at most about S seconds",
+     .needs = "find_rate"},
     {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --find_rate: requests that must be good",
      .needs = "find_rate"},
     {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well",
@@ -105,7 +108,8 @@ struct load {
     double *trace_s; size_t trace_count; /* of --arrivals trace=FILE */
     char plan[24];                       /* of all that makes two trials comparable */
     struct load_level *levels; size_t level_count;
-    vp_rate_search search;
+    struct load_search search;
+    vp_trial verdict; /* of the trial that runs */
     struct text_list warnings;
     int lock; /* on --output_dir; -1: none */
 };
@@ -269,6 +273,10 @@ static int load_prepare(struct load *load) {
 }
 
 /* ---- a trial */
+static uint32_t seed_of(const struct load *load, const struct load_level *level) {
+    const uint32_t seed = (uint32_t)number_of(load->options, "seed");
+    return is_given(load->options, "find_rate") ? load_search_seed(seed, level->rate) : seed;
+}
 /* When the requests of a level are due, malloc'ed; NULL: by concurrency. */
 static double *due_times(const struct load *load, const struct load_level *level, size_t *count) {
     double *due_s = NULL, now_s;
@@ -281,8 +289,7 @@ static double *due_times(const struct load *load, const struct load_level *level
         memcpy(due_s, load->trace_s, *count * sizeof *due_s);
         return due_s;
     }
-    vp_arrivals_parse(text_of(load->options, "arrivals"), level->rate, (uint32_t)number_of(load->options, "seed"),
-                      &arrivals);
+    vp_arrivals_parse(text_of(load->options, "arrivals"), level->rate, seed_of(load, level), &arrivals);
     while ((now_s = vp_arrivals_next(&arrivals)) < level->duration_s) {
         if (!(*count & (*count + 1))) due_s = resize(due_s, 2 * *count + 1, sizeof *due_s);
         due_s[(*count)++] = now_s;
@@ -310,6 +317,7 @@ static struct load_level line_of(const struct load *load, const struct load_leve
     line.cool_down_s = load->cool_down_s;
     line.new_tokens = load->dataset.new_tokens;
     line.sample_count = (int64_t)load->bodies.count;
+    line.arrival_seed = seed_of(load, level);
     line.slo = text_of(load->options, "slo");
     line.slo_share = is_given(load->options, "find_rate") ? opt(load->options, "slo_share")->real / 100 : (double)NAN;
     return line;
@@ -353,7 +361,7 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
         text_list_add(&load->warnings, "%s: %lld of %lld requests were sent more than %g ms late, the latest %.1f ms: "
                       "this machine was busy; times from when they were due count that", name,
                       (long long)summary->late, (long long)summary->due, LOAD_LATE_MS, summary->latest_ms);
-    if (!level->concurrency && summary->ended < 0.9 * summary->offered && summary->due >= 20)
+    if (load_level_saturates(level))
         text_list_add(&load->warnings, "%s: %.3g requests per second were due and %.3g ended: the queue grew, so "
                       "latencies depend on --duration_s", name, summary->offered, summary->ended);
     if (records->count > load->bodies.count)
@@ -363,7 +371,11 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
     if (summary->failed)
         text_list_add(&load->warnings, "%s: %lld of %lld requests failed; the file says why", name,
                       (long long)summary->failed, (long long)summary->due);
+    if (summary->empty)
+        text_list_add(&load->warnings, "%s: %lld of %lld answers are empty: they are neither failed nor good, and no "
+                      "share counts them", name, (long long)summary->empty, (long long)summary->due);
 }
+static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s);
 /* Measures a level, unless its file is there. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
     struct load_level known;
@@ -371,7 +383,6 @@ static int measure_level(struct load *load, struct load_level *level) {
     struct load_records records;
     vp_noise_summary noise;
     vp_noise_reading reading;
-    double *due_s;
     char name[48];
     int code;
     level->path = level_path(load, level);
@@ -394,7 +405,9 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.body_count = load->bodies.count;
     plan.order = load->order;
     plan.order_count = load->order_count;
-    plan.due_s = due_s = due_times(load, level, &plan.due_count);
+    plan.due_s = due_times(load, level, &plan.due_count);
+    plan.more = is_given(load->options, "find_rate") ? extend_trial : NULL;
+    plan.user = load;
     plan.concurrency = level->concurrency;
     plan.duration_s = level->duration_s;
     plan.ramp_s = load->ramp_s;
@@ -402,7 +415,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     noise_begin(&noise, &reading);
     code = load_run(&load->endpoint, &plan, &records);
     noise_end(&noise, &reading);
-    free(due_s);
+    free((void *)plan.due_s);
     if (!code || code == EXIT_INTERRUPTED) {
         int written;
         load_score(&load->bodies, load->dataset.metric, &records);
@@ -428,35 +441,107 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
     level->duration_s = load->duration_s;
     return level;
 }
-/* A trial of the search lasts at least until the interval of a share of 100 % lies above the objective: a shorter one
- * could not hold, however good the server is. Wilson's interval of n good requests begins at n / (n + z^2). */
-static double deciding_duration_s(const struct load *load, double rate, double share) {
-    const double z = 1.959964, needed = z * z * share / (1 - share);
-    return fmax(load->duration_s, load->ramp_s + load->cool_down_s + 1.5 * needed / rate);
+
+/* ---- the search for a rate */
+/* Judges the trial that runs, and extends it while it is undecided. */
+static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s) {
+    struct load *load = plan->user;
+    struct load_level *level = &load->levels[load->level_count - 1];
+    const double longer_s = load_search_longer(&load->search, level->duration_s);
+    load->verdict = load_search_judge(&load->search, records, before_s);
+    if (load->verdict != VP_TRIAL_UNDECIDED || load->search.end != LOAD_SEARCHES || !(longer_s > level->duration_s))
+        return 0;
+    level->duration_s = plan->duration_s = longer_s;
+    free((void *)plan->due_s);
+    plan->due_s = due_times(load, level, &plan->due_count);
+    return 1;
+}
+/* The verdict of a trial whose file is there. */
+static int judge_again(struct load *load, const struct load_level *level) {
+    struct load_request *requests;
+    struct load_records records;
+    size_t count;
+    const int code = load_level_requests(level, &requests, &count);
+    if (code) return code;
+    memset(&records, 0, sizeof records);
+    records.items = zeroed(count + 1, sizeof *records.items);
+    for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
+    load->verdict = load_search_judge(&load->search, &records, level->duration_s - load->cool_down_s);
+    free(records.items);
+    free(requests);
+    return 0;
+}
+static int write_search(const struct load *load) {
+    struct text_buffer out = {NULL, 0, 0}, words = {NULL, 0, 0};
+    char name[600], *path;
+    vp_json_writer writer;
+    int code;
+    snprintf(name, sizeof name, "%s_find_rate.json", load->dataset.task);
+    path = join_path(text_of(load->options, "output_dir"), name);
+    load_search_words(&load->search, &words);
+    vp_json_writer_init_sink(&writer, text_sink, &out, 1);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", LOAD_SEARCH_SCHEMA), KEY("plan", load->plan),
+        KEY("dataset_name", load->dataset.task), KEY("endpoint", load->endpoint.url),
+        KEY("endpoint_model", load->endpoint.model), KEY("server", load->words),
+        KEY("slo", text_of(load->options, "slo")), KEY("result", words.data));
+    load_search_put(&writer, &load->search);
+    vp_json_key(&writer, "provenance");
+    vp_json_begin_object(&writer);
+    put_provenance(&writer, load->options, NULL);
+    PUT(&writer, END_OBJECT, END_OBJECT);
+    vp_json_finish(&writer);
+    text_add(&out, "\n", 1);
+    code = file_write_text(path, &out);
+    free(out.data);
+    free(words.data);
+    free(path);
+    return code;
+}
+static void begin_search(struct load *load) {
+    const struct option_value *rates = opt(load->options, "request_rate");
+    struct load_search *search = &load->search;
+    double forecast_s;
+    int trials;
+    search->share = opt(load->options, "slo_share")->real / 100;
+    search->duration_s = load->duration_s;
+    search->ramp_s = load->ramp_s;
+    search->cool_down_s = load->cool_down_s;
+    search->budget_s = opt(load->options, "budget_s")->real;
+    search->slo = load->slo;
+    load_search_begin(search, rates->count ? rate_of(rates->items[0]) : 1,
+                      opt(load->options, "rate_precision")->real / 100);
+    forecast_s = load_search_forecast(search, &trials);
+    print_note("vlmprof: about %d trials, the first for %.0f s: %.0f minutes or more; --budget_s ends the search after "
+               "%.0f minutes\n", trials, load_search_duration(search), ceil(forecast_s / 60),
+               ceil(search->budget_s / 60));
 }
 /* Trials at the rates that the search proposes. */
 static int find_rate(struct load *load) {
-    const struct option_value *rates = opt(load->options, "request_rate");
-    const double share = opt(load->options, "slo_share")->real / 100;
-    int code = 0;
-    vp_rate_search_begin(rates->count ? rate_of(rates->items[0]) : 1, 1e-3, 1e5,
-                         opt(load->options, "rate_precision")->real / 100, &load->search);
-    while (!isnan(load->search.next) && !code) {
-        struct load_level *level = add_level(load, load->search.next, 0);
-        vp_trial trial;
-        level->duration_s = deciding_duration_s(load, level->rate, share);
+    struct load_search *search = &load->search;
+    int code = 0, written;
+    begin_search(load);
+    while (!isnan(search->rates.next) && !code) {
+        struct load_level *level = add_level(load, search->rates.next, 0);
+        const int64_t begin_ns = vp_clock_ns();
+        struct load_trial trial;
+        level->duration_s = load_search_duration(search);
+        load->verdict = VP_TRIAL_UNDECIDED;
         if ((code = measure_level(load, level)) != 0) break;
         if (!level->summary.due)
             return complain(EXIT_USAGE, "no request was due within the window at rate %g: use a longer --duration_s",
                             level->rate);
-        trial = vp_trial_of(&level->summary.good_share, share);
-        print_note("vlmprof: rate %.6g: %.1f %% good [%.1f, %.1f]: the objective %s\n", level->rate,
-                   100 * level->summary.good_share.value, 100 * level->summary.good_share.low,
-                   100 * level->summary.good_share.high,
-                   trial == VP_TRIAL_HOLDS ? "holds" : trial == VP_TRIAL_FAILS ? "fails" : "is undecided");
-        vp_rate_search_take(&load->search, trial);
+        if (load->verdict == VP_TRIAL_UNDECIDED && search->end == LOAD_SEARCHES
+            && (code = judge_again(load, level)) != 0) break;
+        trial = (struct load_trial){level->rate, level->summary.offered, level->duration_s, level->summary.good_share,
+                                    load->verdict};
+        load_search_take(search, &trial, (double)(vp_clock_ns() - begin_ns) / 1e9);
+        print_note("vlmprof: rate %.6g (%.4g were due): %.1f %% good [%.1f, %.1f] in %.0f s: the objective %s\n",
+                   level->rate, trial.realised, 100 * trial.good.value, 100 * trial.good.low, 100 * trial.good.high,
+                   trial.duration_s, trial.verdict == VP_TRIAL_HOLDS ? "holds"
+                                     : trial.verdict == VP_TRIAL_FAILS ? "fails" : "is undecided");
     }
-    return code;
+    written = search->trial_count ? write_search(load) : 0;
+    return code ? code : written;
 }
 static int measure_levels(struct load *load) {
     const struct options *options = load->options;
@@ -474,24 +559,6 @@ static int measure_levels(struct load *load) {
 }
 
 /* ---- what the user sees */
-static void found_text(const struct load *load, struct text_buffer *out) {
-    const vp_rate_search *search = &load->search;
-    char text[LINE_BYTES];
-    const double share = opt(load->options, "slo_share")->real;
-    if (!search->trials) return;
-    if (search->low > 0 && search->high < HUGE_VAL)
-        snprintf(text, sizeof text, "%g %% of the requests are good up to %.4g requests per second, and no longer at "
-                                    "%.4g (%d trials)", share, search->low, search->high, search->trials);
-    else if (search->low > 0)
-        snprintf(text, sizeof text,
-                 "%g %% of the requests are good at every rate that was tried, up to %.4g per second", share,
-                 search->low);
-    else if (search->high < HUGE_VAL)
-        snprintf(text, sizeof text, "no rate held: at %.4g requests per second fewer than %g %% were good",
-                 search->high, share);
-    else snprintf(text, sizeof text, "no trial was long enough to tell: use a longer --duration_s");
-    text_add_string(out, text);
-}
 static int print_json(const struct load *load) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
@@ -503,12 +570,11 @@ static int print_json(const struct load *load) {
         vp_json_end_object(&writer);
     }
     vp_json_end_array(&writer);
-    if (load->search.trials)
-        PUT(&writer, KEY_OBJECT("find_rate"),
-            KEY("highest_that_holds", load->search.low > 0 ? load->search.low : (double)NAN),
-            KEY("lowest_that_fails", load->search.high), KEY("slo_share", opt(load->options, "slo_share")->real / 100),
-            KEY("trials", load->search.trials), END_OBJECT);
-    else put_null(&writer, "find_rate");
+    if (load->search.trial_count) {
+        PUT(&writer, KEY_OBJECT("find_rate"));
+        load_search_put(&writer, &load->search);
+        PUT(&writer, END_OBJECT);
+    } else put_null(&writer, "find_rate");
     PUT(&writer, KEY_TEXTS("warnings", &load->warnings), END_OBJECT);
     return json_end(&writer);
 }
@@ -516,7 +582,7 @@ static int load_report(const struct load *load) {
     struct text_buffer found = {NULL, 0, 0};
     int code = is_given(load->options, "json") ? print_json(load)
                                                : load_levels_print(load->levels, load->level_count);
-    found_text(load, &found);
+    if (load->search.trial_count) load_search_words(&load->search, &found);
     if (found.bytes && !is_given(load->options, "json")) print_plain("\n%s\n", found.data);
     free(found.data);
     for (size_t i = 0; i < load->warnings.count; i++) complain(0, "%s", load->warnings.items[i]);
@@ -530,10 +596,18 @@ static void load_free(struct load *load) {
     free(load->levels);
     knobs_free(&load->knobs);
     text_list_free(&load->warnings);
+    load_search_free(&load->search);
     free(load->order);
     free(load->trace_s);
     free(load->words);
     if (load->lock >= 0) close(load->lock);
+}
+/* EXIT_WORK: requests that count have failed; with --find_rate: no rate was found. */
+static int exit_of(const struct load *load) {
+    int64_t failed = 0;
+    if (is_given(load->options, "find_rate")) return load->search.rates.low > 0 ? 0 : EXIT_WORK;
+    for (size_t i = 0; i < load->level_count; i++) failed += load->levels[i].summary.failed;
+    return failed ? EXIT_WORK : 0;
 }
 /* After Ctrl-C: what is kept, and how to go on. */
 static void print_interrupted(const struct load *load) {
@@ -557,7 +631,7 @@ static int run_command(const struct options *options) {
     if (!code) {
         code = measure_levels(&load);
         reported = !code || (code == EXIT_INTERRUPTED && load.level_count) ? load_report(&load) : 0;
-        if (!code) code = reported;
+        if (!code) code = reported ? reported : exit_of(&load);
     }
     if (code == EXIT_INTERRUPTED) print_interrupted(&load);
     load_free(&load);

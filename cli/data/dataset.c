@@ -429,6 +429,19 @@ static void take_table_image(const struct dataset *dataset, struct sample *sampl
     sample->no_image = sample->image_path == NULL;
 }
 
+/* A record without "image" that names one under another key is not a question without an image. Returns 0 or an exit
+ * code after a message. */
+static int check_image_key(const char *path, const vp_json *json, const struct sample *sample) {
+    static const char *const others[] = {"picture", "img", "image_path", "image_url", "image_file", "img_path", "photo",
+                                         "pictures", "imgs", "image_paths", "image_urls"};
+    char text[160];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!has_value(json, 0, others[i])) continue;
+        snprintf(text, sizeof text, "it has no \"image\", but \"%s\": rename that key to \"image\"", others[i]);
+        return bad_record(path, sample->id, text);
+    }
+    return 0;
+}
 /* Reads sample->record: prompt, image path; the references are only checked, because scoring reads them from the
  * record. Returns 0 or an exit code. */
 static int read_record(const struct dataset *dataset, const struct model *model, struct parsed *scratch,
@@ -458,6 +471,7 @@ static int read_record(const struct dataset *dataset, const struct model *model,
         return 0;
     }
     node = vp_json_get(json, 0, "image");
+    if (!has_value(json, 0, "image") && (code = check_image_key(dataset->path, json, sample)) != 0) return code;
     if (sample->no_image || node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
     if ((name = node_text(json, node)) == NULL)
         return bad_record(dataset->path, sample->id, "\"image\" must be a string");
@@ -903,7 +917,12 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
 /* The length of answers that lmms-eval allows in this set; 0: not known. */
 static int32_t task_tokens(const struct dataset *dataset) {
     const struct table *table = dataset->kind == KIND_TABLE ? dataset->table->tables : NULL;
-    return table && table->task && table->origin != ORIGIN_NONE ? table->task->new_tokens : 0;
+    return table ? table_new_tokens(table) : 0;
+}
+static void warn_without_images(const struct model *model, const struct dataset *dataset) {
+    for (size_t i = 0; i < dataset->count; i++) if (dataset->samples[i].has_image) return;
+    if (dataset->count && !(model && model_is_blind(model)))
+        complain(0, "%s: no record has an image (the key is \"image\"): all requests are text only", dataset->path);
 }
 int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -942,5 +961,6 @@ int dataset_load(const struct options *options, const struct model *model, struc
                           : task_tokens(dataset)              ? task_tokens(dataset)
                           : dataset->defaults                 ? dataset->defaults->max_new_tokens
                                                               : 16;
+    if (!code) warn_without_images(model, dataset);
     return code ? code : settle_metric(model, dataset);
 }

@@ -78,8 +78,7 @@ static void ask_mathvista(struct text_buffer *out, const struct example *example
     add_stripped(out, all.data);
     free(all.data);
 }
-/* The official query. */
-static void ask_mathvista_official(struct text_buffer *out, const struct example *example) {
+static void add_hint(struct text_buffer *out, const struct example *example) {
     add(out, "Hint: Please answer the question ");
     if (is(example->question_type, "multi_choice"))
         add(out, "and provide the correct option letter, e.g., A, B, C, D, at the end.");
@@ -96,7 +95,10 @@ static void ask_mathvista_official(struct text_buffer *out, const struct example
         add(out,
             "requiring a Python list as an answer and provide the final list, e.g., [1, 2, 3], [1.2, 1.3, 1.4], at "
             "the end.");
-    add(out, "\nQuestion: ");
+}
+/* Question, unit and choices of the official query. */
+static void add_problem(struct text_buffer *out, const struct example *example) {
+    add(out, "Question: ");
     add(out, example->question);
     if (example->unit) {
         add(out, " (Unit: ");
@@ -106,6 +108,19 @@ static void ask_mathvista_official(struct text_buffer *out, const struct example
     if (!has_options(example)) return;
     add(out, "\nChoices:\n");
     add_options(out, example, "(");
+}
+/* MathVista's query has the hint first; lmms-eval's _cot and _solution have it last, and then `tail`. */
+static void ask_problem(struct text_buffer *out, const struct example *example, const char *tail) {
+    if (tail) {
+        add_problem(out, example);
+        add(out, "\n");
+    }
+    add_hint(out, example);
+    if (tail) add(out, tail);
+    else {
+        add(out, "\n");
+        add_problem(out, example);
+    }
 }
 /* VLMEvalKit's multiple choice. */
 static void ask_choice(struct text_buffer *out, const struct example *example, const char *request) {
@@ -139,6 +154,15 @@ static void ask_letters(struct text_buffer *out, const struct example *example, 
     add(out, gap);
     add_options(out, example, ".");
     add(out, request);
+}
+
+/* MMMU-Pro's request for reasoning that ends in a letter. */
+static void add_last_line(struct text_buffer *out, const char *options, const char *end) {
+    add(out, "The last line of your response should be of the following format: 'Answer: $LETTER' (without quotes) "
+             "where LETTER is one of ");
+    add(out, options);
+    add(out, "Think step by step before answering.");
+    add(out, end);
 }
 
 void example_ask(struct example *example, enum prompt_form form) {
@@ -187,21 +211,47 @@ void example_ask(struct example *example, enum prompt_form form) {
         add(&out, has_options(example) ? L1 : P1);
         break;
     case FORM_MMMU_PRO:
+    case FORM_MMMU_PRO_COT:
         if (example->question) ask_letters(&out, example, "\n", "\n\n");
-        add(&out, pro);
+        add(&out, form == FORM_MMMU_PRO ? pro : "Answer the following multiple choice question. ");
+        if (form == FORM_MMMU_PRO_COT) add_last_line(&out, "options. ", "");
+        break;
+    case FORM_MMMU_PRO_VISION_COT:
+        add(&out, "Write out the multiple-choice question in the image and then solve it. ");
+        add_last_line(&out, "options. ", "");
+        break;
+    case FORM_MMMU_PRO_COMPOSITE:
+        add(&out, "Answer with the option letter for each multiple choice question from the given choices directly. "
+                  "For each question, the last line of your response should be in the following format: 'No: [id]\n"
+                  "Answer: [LETTER]' (without quotes) where LETTER is one of options.");
         break;
     case FORM_MATHVISTA: ask_mathvista(&out, example); break;
-    case FORM_MATHVISTA_OFFICIAL: ask_mathvista_official(&out, example); break;
+    case FORM_MATHVISTA_COT: ask_problem(&out, example, ""); break;
+    case FORM_MATHVISTA_SOLUTION: ask_problem(&out, example, "\nSolution:"); break;
+    case FORM_MATHVISTA_OFFICIAL: ask_problem(&out, example, NULL); break;
     case FORM_CAPTION: add(&out, "Provide a one-sentence caption for the provided image."); break;
-    case FORM_DESCRIPTION:
-        add(&out, "Please describe this image in general. Directly provide the description, do not include prefix like "
-                  "\"This image depicts\". ");
+    case FORM_BRIEF: add(&out, "Describe the image briefly."); break;
+    case FORM_DESCRIPTION: /* VLMEvalKit's own request, where the table has no question */
+        if (example->question) add(&out, question);
+        else
+            add(&out, "Please describe this image in general. Directly provide the description, do not include prefix "
+                      "like \"This image depicts\". ");
         break;
     case FORM_CHOICE:
         ask_choice(&out, example, "Please select the correct answer from the options above. \n");
         break;
     case FORM_CHOICE_PRO:
-        ask_choice(&out, example, "Answer with the option letter from the given choices directly. ");
+        ask_choice(&out, example, "Answer directly with the option letter from the given choices. ");
+        break;
+    case FORM_CHOICE_PRO_COT:
+        ask_choice(&out, example, "Answer the following multiple-choice question. ");
+        if (has_options(example)) add_last_line(&out, "the options. ", " ");
+        break;
+    case FORM_PICTURE_PRO:
+    case FORM_PICTURE_PRO_COT:
+        add(&out, "Answer the following multiple-choice question in the image. ");
+        if (form == FORM_PICTURE_PRO_COT) add_last_line(&out, "the options. ", " ");
+        else add(&out, "Answer directly with the option letter from the given choices. ");
         break;
     case FORM_NONE: add(&out, question); break;
     }

@@ -39,9 +39,7 @@ static void set_question(const struct table *table, const vp_json *json, const c
     example->question = member_text(json, 0, key);
     example->shows_raw = 1;
     if (!example->question) example_fail(example, "its \"%s\" is not a text", key);
-    else if (table->origin == ORIGIN_VLMEVALKIT && table->task) example_ask(example, table->task->vlmevalkit);
-    else if (table->origin == ORIGIN_LMMS && table->task) example_ask(example, table->task->lmms);
-    else example_ask(example, FORM_NONE);
+    else example_ask(example, table_form(table));
 }
 static void set_answers(const vp_json *json, const char *key, struct example *example) {
     uint32_t node = vp_json_get(json, 0, key);
@@ -257,9 +255,6 @@ void read_json_row(struct table *table, struct row *row, size_t index, struct ex
                                                       "answers, options, id, dataset, style, hint");
         example->hint = member_text(json, 0, "hint");
         read_own(json, example);
-        if (!example->question) break;
-        if (table->task && table->origin == ORIGIN_LMMS) example_ask(example, table->task->lmms);
-        else if (table->task && table->origin == ORIGIN_VLMEVALKIT) example_ask(example, table->task->vlmevalkit);
-        else example_ask(example, FORM_NONE);
+        if (example->question) example_ask(example, table_form(table));
     }
 }

@@ -204,9 +204,7 @@ void read_column_row(const struct table *table, const struct row *row, size_t in
     }
     if (!example->question && *task && strcmp(task, "mmmu_pro") && strcmp(task, "coco_caption"))
         example_fail(example, "its question is null");
-    else if (table->origin == ORIGIN_VLMEVALKIT && table->task) example_ask(example, table->task->vlmevalkit);
-    else if (table->origin == ORIGIN_LMMS && table->task) example_ask(example, table->task->lmms);
-    else if (example->question) example_ask(example, FORM_NONE);
+    else if (example->question || table_form(table) != FORM_NONE) example_ask(example, table_form(table));
 }
 
 /* ---- tables of no known set */

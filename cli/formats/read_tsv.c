@@ -26,14 +26,9 @@ static void cut_at_markers(struct example *example) {
     }
     example_add_text(example, at, strlen(at));
 }
-/* 1: the word, in small letters, is in the text, in any letters. */
-static int has_part(const char *text, const char *word) {
-    for (; *text; text++) if (!strncasecmp(text, word, strlen(word))) return 1;
-    return 0;
-}
 static int is_circular(const char *stem) {
-    return has_part(stem, "mmbench") || has_part(stem, "ccbench") || has_part(stem, "circular") ||
-           has_part(stem, "mmcr");
+    return names_part(stem, "mmbench") || names_part(stem, "ccbench") || names_part(stem, "circular") ||
+           names_part(stem, "mmcr");
 }
 static void more_text(const vp_json *json, const char *key, struct example *example) {
     char *text = member_text(json, 0, key);
@@ -106,20 +101,18 @@ void read_tsv_row(const struct table *table, const struct row *row, size_t index
     if (example->metric && !strncmp(example->metric, "mcq_", 4) && is_circular(table->stem) &&
         table->origin != ORIGIN_LMMS)
         example->metric = "mcq_circular_vlmevalkit";
-    if (!strcmp(task, "mmmu_pro") && has_part(table->stem, "cot")) example->metric = "mmmu_pro_cot_vlmevalkit";
+    if (!strcmp(task, "mmmu_pro") && names_part(table->variant, "cot")) example->metric = "mmmu_pro_cot_vlmevalkit";
     if (!strcmp(task, "math_vista")) read_mathvista(json, example);
     if (has_list_of_answers(example->metric)) read_answers(example);
     if (!example->answer && !example->has_answers) example->metric = NULL;
     more_text(json, "category", example);
     more_text(json, "l2-category", example);
     more_text(json, "split", example);
-    if (!example->question) {
+    if (!example->question && !asks_itself(table)) {
         example_fail(example, "it has no question");
         return;
     }
-    if (table->origin == ORIGIN_NONE) example_ask(example, FORM_NONE);
-    else if (table->task)
-        example_ask(example, table->origin == ORIGIN_LMMS ? table->task->lmms : table->task->vlmevalkit);
-    else example_ask(example, has_letters && table->origin == ORIGIN_VLMEVALKIT ? FORM_CHOICE : FORM_NONE);
+    if (!table->task && has_letters && table->origin == ORIGIN_VLMEVALKIT) example_ask(example, FORM_CHOICE);
+    else example_ask(example, table_form(table));
     if (!strncmp(task, "mmmu", 4) && table->origin == ORIGIN_VLMEVALKIT) cut_at_markers(example);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static const struct { const char *name, *title; } FORMATS[DATA_FORMAT_COUNT] = {
@@ -75,6 +76,34 @@ void set_default_metric(const struct table *table, struct example *example, enum
     else if (family == ORIGIN_NONE && table->format == DATA_MATHVISTA) example->metric = "mathvista_official";
     else if (family == ORIGIN_NONE && table->format == DATA_OCRBENCH) example->metric = "ocrbench_vlmevalkit";
     else example->metric = family == ORIGIN_VLMEVALKIT ? table->task->vlmevalkit_metric : table->task->lmms_metric;
+}
+
+int names_part(const char *name, const char *part) {
+    for (; *name; name++) if (!strncasecmp(name, part, strlen(part))) return 1;
+    return 0;
+}
+enum prompt_form table_form(const struct table *table) {
+    const char *name = table->variant;
+    const int is_cot = names_part(name, "cot");
+    if (!table->task || table->origin == ORIGIN_NONE) return FORM_NONE;
+    if (table->origin == ORIGIN_VLMEVALKIT) {
+        if (table->task->vlmevalkit != FORM_CHOICE_PRO) return table->task->vlmevalkit;
+        if (names_part(name, "pro_v")) return is_cot ? FORM_PICTURE_PRO_COT : FORM_PICTURE_PRO;
+        return is_cot ? FORM_CHOICE_PRO_COT : FORM_CHOICE_PRO;
+    }
+    switch (table->task->lmms) {
+    case FORM_MMMU_PRO:
+        if (names_part(name, "composite")) return FORM_MMMU_PRO_COMPOSITE;
+        return !is_cot ? FORM_MMMU_PRO : names_part(name, "vision") ? FORM_MMMU_PRO_VISION_COT : FORM_MMMU_PRO_COT;
+    case FORM_MATHVISTA:
+        return is_cot ? FORM_MATHVISTA_COT : names_part(name, "solution") ? FORM_MATHVISTA_SOLUTION : FORM_MATHVISTA;
+    case FORM_CAPTION: return names_part(name, "karpathy") ? FORM_BRIEF : FORM_CAPTION;
+    default: return table->task->lmms;
+    }
+}
+int32_t table_new_tokens(const struct table *table) {
+    if (!table->task || table->origin == ORIGIN_NONE) return 0;
+    return table->task->lmms == FORM_MMMU_PRO && names_part(table->variant, "cot") ? 16384 : table->task->new_tokens;
 }
 
 /* ---- which format it is */
@@ -241,6 +270,7 @@ static void settle_task(struct table *table, const struct table_wish *wish) {
     if (wish->task) table->task = task_find(wish->task);
     if (!table->task && !wish->task && (table->parquet || table->arrow)) table->task = column_task(table);
     if (!table->task && !wish->task) table->task = task_find(task_of_format(table));
+    table->variant = table->task && wish->task ? wish->task : table->stem;
     table->is_origin_given = wish->origin != NULL;
     if (wish->origin)
         table->origin = !strcmp(wish->origin, "lmms_eval")    ? ORIGIN_LMMS
@@ -248,6 +278,11 @@ static void settle_task(struct table *table, const struct table_wish *wish) {
                                                               : ORIGIN_NONE;
     else if (is_message) table->origin = ORIGIN_NONE;
     else table->origin = table->format == DATA_TSV || table->format == DATA_CSV ? ORIGIN_VLMEVALKIT : ORIGIN_LMMS;
+}
+int asks_itself(const struct table *table) {
+    const enum prompt_form form = table_form(table);
+    return form == FORM_DESCRIPTION || form == FORM_CAPTION || form == FORM_BRIEF || form == FORM_PICTURE_PRO ||
+           form == FORM_PICTURE_PRO_COT;
 }
 vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error) {
     const char *slash = strrchr(path, '/'), *dot;
@@ -265,11 +300,6 @@ vp_result table_open(struct table *table, const char *path, const struct table_w
     if (result == VP_OK && separator) {
         result = tsv_open(&table->tsv, table->path, separator, error);
         table->row_count = table->tsv.cells.row_count;
-        if (result == VP_OK && cells_column(&table->tsv.cells, "question") == SIZE_MAX)
-            result = vp_failf(error, VP_ERR_FORMAT, 0, path,
-                              "this is a table without a column \"question\"; its columns "
-                              "begin with \"%.60s\"",
-                              table->tsv.cells.names.items[0]);
     } else if (result == VP_OK && table->format == DATA_PARQUET) {
         result = parquet_open(&table->parquet, table->path, error);
         if (result == VP_OK) table->row_count = (size_t)parquet_row_count(table->parquet);
@@ -278,7 +308,11 @@ vp_result table_open(struct table *table, const char *path, const struct table_w
         if (result == VP_OK) table->row_count = (size_t)arrow_row_count(table->arrow);
     } else if (result == VP_OK) result = open_json(table, wish, error);
     if (result == VP_OK) settle_task(table, wish);
-    else table_close(table);
+    if (result == VP_OK && separator && cells_column(&table->tsv.cells, "question") == SIZE_MAX && !asks_itself(table))
+        result = vp_failf(error, VP_ERR_FORMAT, 0, path,
+                          "this is a table without a column \"question\"; its columns begin with \"%.60s\"",
+                          table->tsv.cells.names.items[0]);
+    if (result != VP_OK) table_close(table);
     return result;
 }
 void table_close(struct table *table) {

@@ -44,6 +44,7 @@ struct table {
     char *path, *folder, *name, *stem; /* name: the last part; stem: without its ending */
     enum data_format format;
     const struct task *task;           /* NULL: none of the known sets */
+    const char *variant;               /* the name that says which part of the set it is: --dataset_name, or the stem */
     enum prompt_origin origin;
     int is_origin_given;               /* 1: --prompt_origin: the metric follows it */
     const char *image_dir;             /* NULL: beside the file */
@@ -76,6 +77,9 @@ int table_example(struct table *table, size_t index, struct row *row, struct exa
  * the Arrow files that datasets.save_to_disk left. Returns 0 or an exit code after a message. */
 int table_files(const char *folder, struct text_list *paths);
 
+/* How many tokens the set's answers may have, by lmms-eval; 0: not known. */
+int32_t table_new_tokens(const struct table *table);
+
 /* The columns of a table of text, Parquet or Arrow; 0: it has no columns. */
 size_t table_column_count(const struct table *table);
 const char *table_column_name(const struct table *table, size_t column);
@@ -90,6 +94,10 @@ void read_texts(const vp_json *json, uint32_t node, struct text_list *list); /* 
 void set_id(struct example *example, const vp_json *json, const char *key, size_t otherwise);
 void add_path(struct example *example, char *path);                    /* a picture by its name, taken over */
 void add_blobs(struct example *example, const vp_json *json, uint32_t node); /* one image, or a list of them */
+int names_part(const char *name, const char *part); /* 1: the part, in small letters, is in the name, in any letters */
+int asks_itself(const struct table *table);         /* 1: the prompt needs no question of the data */
+/* How the origin asks: the task's form, or that of its part: mathvista_testmini_cot, mmmu_pro_vision. */
+enum prompt_form table_form(const struct table *table);
 void set_default_metric(const struct table *table, struct example *example, enum prompt_origin family);
 void read_tsv_row(const struct table *table, const struct row *row, size_t index, struct example *example);
 void read_column_row(const struct table *table, const struct row *row, size_t index, struct example *example);

@@ -306,7 +306,7 @@ static void add_latencies(struct document *document, const struct load_level *le
 }
 static void add_flow(struct document *document, const struct load_level *levels, size_t count) {
     struct text_list *cells = document_table(document, "per second|due|ended|output tokens|at once|good, %|goodput|"
-                                                       "accuracy|failed|late sends");
+                                                       "accuracy|failed|empty|late sends");
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         const double unknown = (double)NAN;
@@ -318,7 +318,8 @@ static void add_flow(struct document *document, const struct load_level *levels,
         add_series_value(cells, &summary->good_share, 100);
         CELLS(cells, number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
             number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text,
-            number_whole(summary->failed).text, number_whole(summary->late).text);
+            number_whole(summary->failed).text, number_whole(summary->empty).text,
+            number_whole(summary->late).text);
     }
 }
 void load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
@@ -346,8 +347,7 @@ int load_levels_print(const struct load_level *levels, size_t count) {
 
 /* ---- what the trials say */
 int load_level_saturates(const struct load_level *level) {
-    const struct load_summary *summary = &level->summary;
-    return !level->concurrency && summary->due >= 20 && summary->ended < 0.9 * summary->offered;
+    return !level->concurrency && load_is_queue_growing(&level->summary);
 }
 static void find_objective(const struct load_levels *levels, struct text_list *texts) {
     const double share = isfinite(levels->items[0].slo_share) ? levels->items[0].slo_share : 0.95;

@@ -18,10 +18,10 @@ static const int64_t PROGRESS_NS = INT64_C(500000000);
 enum { FAILURES_FROM_THE_START = 20 }; /* then nobody is there, and nothing can be measured */
 
 /* A request in flight. */
-struct flight { vp_exchange exchange; size_t body; int64_t due_ns; struct flight *next_free; };
+struct flight { vp_exchange exchange; size_t body; int64_t due_ns; int is_used; struct flight *next_free; };
 struct trial {
     struct endpoint *endpoint;
-    const struct load_plan *plan;
+    struct load_plan *plan;
     struct load_records *records;
     struct flight **flights; size_t flight_count; /* all that were ever needed at once */
     struct flight *free_flights;
@@ -57,6 +57,7 @@ static int request_begin(struct trial *trial, int64_t due_ns) {
     memset(flight, 0, sizeof *flight);
     flight->body = plan->order[trial->begun++ % plan->order_count];
     flight->due_ns = due_ns;
+    flight->is_used = 1;
     flight->exchange.body = plan->bodies[flight->body].json;
     flight->exchange.body_bytes = plan->bodies[flight->body].bytes;
     flight->exchange.scheduled_ns = trial->begin_ns + due_ns;
@@ -78,6 +79,7 @@ static void take_reply(struct load_record *record, vp_exchange *exchange, int64_
     record->piece_count = reply->piece_count;
     record->usage = reply->usage;
     record->is_complete = reply->is_complete;
+    record->is_empty = !reply->text_bytes && !reply->reasoning_bytes;
     record->answer = copy_text(reply->text ? reply->text : "", reply->text_bytes);
     record->answer_bytes = reply->text_bytes;
 }
@@ -114,6 +116,7 @@ static void request_end(struct trial *trial, vp_exchange *exchange) {
     }
     vp_exchange_free(exchange);
     flight->next_free = trial->free_flights;
+    flight->is_used = 0;
     trial->free_flights = flight;
     trial->in_flight--;
 }
@@ -126,11 +129,24 @@ static void trial_progress(struct trial *trial, int64_t now_ns) {
                   fmax(0, fmin((double)(now_ns - trial->begin_ns) / 1e9, plan->duration_s)), plan->duration_s,
                   trial->records->count, trial->in_flight, (long long)trial->failed);
 }
+/* Asks whether a trial that nears its end goes on. */
+static int has_more(struct trial *trial, int64_t now_ns) {
+    int64_t before_ns = now_ns - trial->begin_ns;
+    for (size_t i = 0; i < trial->flight_count; i++)
+        if (trial->flights[i]->is_used && trial->flights[i]->due_ns < before_ns)
+            before_ns = trial->flights[i]->due_ns;
+    return trial->plan->more(trial->plan, trial->records, (double)before_ns / 1e9);
+}
 /* Hands over what is due soon. *until_ns becomes the time at which more must be handed over; 0: never. Returns 0 or an
  * exit code. */
 static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
     const struct load_plan *plan = trial->plan;
     *until_ns = 0;
+    if (plan->more && trial->begun == plan->due_count) {
+        const int64_t end_ns = trial->begin_ns + (int64_t)(plan->duration_s * 1e9) - AHEAD_NS;
+        if (now_ns < end_ns) *until_ns = end_ns;
+        else if (!has_more(trial, now_ns)) trial->plan->more = NULL;
+    }
     while (plan->due_s && trial->begun < plan->due_count) {
         const int64_t due_ns = (int64_t)(plan->due_s[trial->begun] * 1e9);
         int code;
@@ -186,7 +202,7 @@ static int by_due(const void *left_item, const void *right_item) {
     if (left->due_ns != right->due_ns) return left->due_ns < right->due_ns ? -1 : 1;
     return left->start_ns < right->start_ns ? -1 : left->start_ns > right->start_ns;
 }
-int load_run(struct endpoint *endpoint, const struct load_plan *plan, struct load_records *records) {
+int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_records *records) {
     struct trial trial;
     int code;
     memset(&trial, 0, sizeof trial);

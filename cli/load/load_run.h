@@ -10,6 +10,7 @@
 
 struct load_body { const char *json; size_t bytes; };
 
+struct load_records;
 struct load_plan {
     const struct load_body *bodies; size_t body_count;
     const uint32_t *order; size_t order_count; /* which body each request has, in their order; from the start again
@@ -18,6 +19,10 @@ struct load_plan {
                                                 * once */
     int32_t concurrency;
     double duration_s; /* no request is due after that */
+    /* Asked once all of due_s are handed over and duration_s is nearly over; NULL: the trial ends. All requests that
+     * were due before before_s have ended. Returns 1 if it made due_s, due_count and duration_s longer. */
+    int (*more)(struct load_plan *plan, const struct load_records *records, double before_s);
+    void *user;
     double ramp_s;     /* the first requests of `concurrency` are due one after the other over this time */
 };
 
@@ -30,6 +35,7 @@ struct load_record {
     vp_chat_usage usage;
     int32_t attempts; int http_status, is_new_connection, is_complete;
     char *answer; size_t answer_bytes; /* "" where it failed */
+    int is_empty;                      /* it was answered without a text and without reasoning */
     char *reason;                      /* why it failed; NULL: it did not */
     double accuracy;                   /* NaN: not scored */
 };
@@ -42,6 +48,6 @@ void load_records_free(struct load_records *records);
 
 /* Runs the trial and waits for the last answer. *records is zeroed before. Returns 0; EXIT_INTERRUPTED: a signal came,
  * and what had ended by then is there; or an exit code after a message: the server answered no request at all. */
-int load_run(struct endpoint *endpoint, const struct load_plan *plan, struct load_records *records);
+int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_records *records);
 
 #endif

@@ -27,14 +27,16 @@ double load_latency(const struct load_record *record, int which) {
     default: return tokens > 1 ? ms_between(record->first_ns, record->last_ns) / (double)(tokens - 1) : (double)NAN;
     }
 }
-/* Truth: all limits are met. A request of one token has no TPOT and meets that limit; one without a known number of
- * tokens, or without a stream, does not meet the limits that nobody can check. */
-static int is_good(const struct load_record *record, const vp_slo *slo) {
+int load_is_good(const struct load_record *record, const vp_slo *slo) {
     const double tpot = record->usage.completion_tokens == 1 ? 0 : load_latency(record, LOAD_TPOT);
-    if (record->reason) return 0;
+    if (record->reason || record->is_empty) return 0;
     return !slo || vp_slo_holds(slo, load_latency(record, LOAD_TTFT), tpot, load_latency(record, LOAD_E2E));
 }
 
+static int by_number(const void *left, const void *right) {
+    const double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
 /* The part of a request's stay that lies in the window, in s. */
 static double stay_s(const struct load_record *record, double from_s, double to_s) {
     const double begin = fmax((double)record->start_ns / 1e9, from_s),
@@ -63,6 +65,7 @@ static void add_counts(struct load_summary *summary, const struct load_record *r
     summary->due++;
     summary->failed += record->reason != NULL;
     summary->incomplete += !record->reason && !record->is_complete;
+    summary->empty += record->is_empty;
     if (record->attempts <= 1) { /* another attempt is late because of the first one */
         summary->late += late_ms > LOAD_LATE_MS;
         if (late_ms > summary->latest_ms) summary->latest_ms = late_ms;
@@ -94,6 +97,15 @@ static void add_latencies(struct load_summary *summary, const struct load_record
         }
     }
 }
+static double median_e2e(const struct load_record *const *chosen, size_t from, size_t to, double *values) {
+    size_t known = 0;
+    for (size_t i = from; i < to; i++) {
+        const double value = load_latency(chosen[i], LOAD_E2E);
+        if (isfinite(value)) values[known++] = value;
+    }
+    qsort(values, known, sizeof *values, by_number);
+    return known ? vp_statistics_percentile(values, known, 50) : (double)NAN;
+}
 static void add_accuracy(struct load_summary *summary, const struct load_record *const *chosen, size_t count,
                          double *values) {
     size_t known = 0, bytes;
@@ -115,11 +127,14 @@ static void add_accuracy(struct load_summary *summary, const struct load_record 
 static void add_goodput(struct load_summary *summary, const struct load_record *const *chosen, size_t count,
                         const vp_slo *slo, double *scratch) {
     uint8_t *flags = zeroed(count, 1);
-    for (size_t i = 0; i < count; i++) flags[i] = (uint8_t)is_good(chosen[i], slo);
-    if (vp_series_share(flags, count, 0.95, scratch, &summary->good_share) == VP_OK) {
-        summary->goodput = summary->good_share.value * summary->offered;
-        summary->goodput_low = summary->good_share.low * summary->offered;
-        summary->goodput_high = summary->good_share.high * summary->offered;
+    size_t judged = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!chosen[i]->is_empty) flags[judged++] = (uint8_t)load_is_good(chosen[i], slo);
+    if (vp_series_share(flags, judged, 0.95, scratch, &summary->good_share) == VP_OK) {
+        const double rate = summary->offered * (double)judged / (double)count;
+        summary->goodput = summary->good_share.value * rate;
+        summary->goodput_low = summary->good_share.low * rate;
+        summary->goodput_high = summary->good_share.high * rate;
     }
     free(flags);
 }
@@ -144,10 +159,15 @@ struct load_summary load_summarize(const struct load_records *records, double fr
     summary.offered = (double)count / (to_s - from_s);
     add_flow(&summary, records);
     add_latencies(&summary, chosen, count, values, scratch);
+    summary.growth = median_e2e(chosen, count - count / 3, count, values) / median_e2e(chosen, 0, count / 3, values);
     add_accuracy(&summary, chosen, count, values);
     add_goodput(&summary, chosen, count, slo, scratch);
     free((void *)chosen);
     free(values);
     free(scratch);
     return summary;
+}
+int load_is_queue_growing(const struct load_summary *summary) {
+    const double failed = (double)summary->failed / (summary->to_s - summary->from_s);
+    return summary->due >= 20 && summary->ended + failed < 0.9 * summary->offered && summary->growth > 1.2;
 }

@@ -13,6 +13,11 @@ extern const char *const LOAD_KEYS[LOAD_LATENCY_COUNT];
 /* NaN: the request does not have it. */
 double load_latency(const struct load_record *record, int which);
 
+/* Returns 1 if the request was answered and met all limits (slo NULL: none). A request of one token has no TPOT and
+ * meets that limit; one without a known number of tokens, or without a stream, does not meet a limit that cannot be
+ * checked. */
+int load_is_good(const struct load_record *record, const vp_slo *slo);
+
 enum { LOAD_P50, LOAD_P90, LOAD_P95, LOAD_P99, LOAD_PERCENTILES };
 extern const double LOAD_PERCENTILE[LOAD_PERCENTILES];
 
@@ -20,6 +25,7 @@ extern const double LOAD_PERCENTILE[LOAD_PERCENTILES];
 struct load_summary {
     double from_s, to_s;             /* the window */
     int64_t due, failed, incomplete; /* requests; incomplete: the server did not say that the answer was whole */
+    int64_t empty;                   /* answered without a text: neither failed nor good */
     int64_t late;                    /* sent more than LOAD_LATE_MS after they were due */
     double latest_ms;                /* the latest send */
     int64_t retried, new_connections;
@@ -28,7 +34,8 @@ struct load_summary {
     double mean[LOAD_LATENCY_COUNT];
     double offered, ended, output_rate; /* requests due, requests ended and output tokens, per second of the window */
     double in_flight;                   /* requests at once, mean over the window */
-    vp_series_value good_share;         /* of the requests that were due; failed ones are not good */
+    double growth;                      /* P50 of E2E in the last third of the window by that in the first */
+    vp_series_value good_share;         /* of the requests without empty ones; failed ones are not good */
     double goodput, goodput_low, goodput_high; /* good requests per second of the window */
     vp_estimate accuracy; int64_t accuracy_count;
     int64_t prompt_tokens, output_tokens, cached_tokens; /* sums */
@@ -38,5 +45,8 @@ struct load_summary {
 
 /* slo NULL: none; the share of good requests is that of those that were answered then. */
 struct load_summary load_summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo);
+
+/* Returns 1 if fewer requests of a trial at a rate ended or failed than were due, and the later ones took longer. */
+int load_is_queue_growing(const struct load_summary *summary);
 
 #endif

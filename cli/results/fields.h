@@ -784,6 +784,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_COUNT(S, AT, "requests_due", due, "requests that were due within the window") \
     LOAD_COUNT(S, AT, "num_failed", failed, "those that failed") \
     LOAD_COUNT(S, AT, "num_incomplete", incomplete, "those whose answer the server did not call whole") \
+    LOAD_COUNT(S, AT, "num_empty", empty, "those with an empty answer: neither failed nor good") \
     LOAD_COUNT(S, AT, "late_sends", late, "those that were sent late: the client was busy") \
     LOAD_COUNT(S, AT, "num_retried", retried, "those that were sent again") \
     LOAD_COUNT(S, AT, "new_connections", new_connections, "those with a new connection") \
@@ -799,11 +800,13 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests ended per second") \
     LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
     LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
+    LOAD_NUMBER(S, AT, "E2E_growth", growth, "P50 of E2E in the last third of the window by that in the first") \
     LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
     LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
     AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
     AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
-    AT(S, OBJECT, "good_share", good_share, "share of the requests that met the objective", .of = &LOAD_SERIES)
+    AT(S, OBJECT, "good_share", good_share, "share of the requests without empty answers that met the objective", \
+       .of = &LOAD_SERIES)
 /* What a trial was, in three parts of its file; request_knobs and the size of the load are between them. */
 #define LOAD_SERVER_ROWS(AT, S) \
     AT(S, TEXT, "schema", schema, "name and version of this layout") \
@@ -826,7 +829,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
     AT(S, INT, "num_samples", sample_count, "different requests, sent again and again", .most = INT32_MAX) \
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
-    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", .null = "not asked for")
+    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", \
+       .null = "not asked for") \
+    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .least = -1, .most = UINT32_MAX)
 /* A request of it, in the order in which they were due. */
 #define LOAD_STAMP(S, AT, key, member, words) \
     AT(S, MS, key, member, words, .unit = "ms", .null = "it did not come to that")
@@ -858,6 +863,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, TRUTH, "new_connection", record.is_new_connection, "it opened one") \
     AT(S, BYTES, "pred", record.answer, "the answer", FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed") \
     AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
+    AT(S, TRUTH, "empty", record.is_empty, "it was answered without a text") \
     AT(S, TEXT, "failed", record.reason, "why it failed", .null = "it did not")
 #define LOAD_SERIES_ROWS(AT, S) \
     LOAD_NUMBER(S, AT, "value", value, "of the requests") \

@@ -93,10 +93,21 @@ static void put_target(vp_json_writer *writer, const vp_json *json, uint32_t doc
     text_list_free(&list);
     free(text);
 }
+/* The sample's document. lmms-eval leaves it out since 2025; what its metric kept of it, an object with question_id or
+ * category, is there instead. */
+static uint32_t document_of(const vp_json *json) {
+    uint32_t doc = vp_json_get(json, 0, "doc");
+    if (node_is(json, doc, VP_JSON_OBJECT)) return doc;
+    for (uint32_t i = 1; i < json->nodes[0].end; i = json->nodes[i + 1].end)
+        if (node_is(json, i + 1, VP_JSON_OBJECT) &&
+            (has_value(json, i + 1, "question_id") || has_value(json, i + 1, "category")))
+            return i + 1;
+    return VP_JSON_NONE;
+}
 static void put_lmms_row(vp_json_writer *writer, const vp_json *json) {
     static const char *const more[] = {"category",  "question_type", "answer_type",
-                                       "precision", "dataset",       "question_id"};
-    uint32_t doc = vp_json_get(json, 0, "doc");
+                                       "precision", "dataset",       "question_id", "index"};
+    uint32_t doc = document_of(json);
     char *answer = first_text(json, vp_json_get(json, 0, "filtered_resps"));
     if (!answer) answer = first_text(json, vp_json_get(json, 0, "resps"));
     vp_json_begin_object(writer);
@@ -162,7 +173,8 @@ static void put_letters(vp_json_writer *writer, struct cells *cells) {
     vp_json_end_array(writer);
 }
 static void put_vlmevalkit_row(vp_json_writer *writer, struct cells *cells, size_t row) {
-    static const char *const more[] = {"category", "l2-category", "split", "question_type", "answer_type"};
+    static const char *const more[] = {"category",      "l2-category", "split",     "question_type",
+                                       "answer_type", "g_index",     "image_path"};
     const size_t index = cells_column(cells, "index"), answer = cells_column(cells, "answer");
     struct text_list list = {NULL, 0};
     struct cell cell = {"", 0, 1};

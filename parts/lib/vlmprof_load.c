@@ -182,7 +182,7 @@ VP_API vp_result vp_rate_search_begin(double first, double least, double most, d
         || !(precision >= 0.01 && precision <= 1.0))
         return VP_ERR_RANGE;
     memset(search, 0, sizeof *search);
-    search->least = least;
+    search->least = first / VP_RATE_FALL_MOST > least ? first / VP_RATE_FALL_MOST : least;
     search->most = most;
     search->precision = precision;
     search->high = HUGE_VAL;
@@ -216,8 +216,11 @@ VP_API vp_result vp_rate_search_take(vp_rate_search *search, vp_trial trial) {
     if (search->open_high >= search->high) search->open_high = search->open_low;
     if (vp_impl_nan(search->open_low)) search->next = vp_impl_rate_between(search, search->low, search->high);
     else {
-        search->next = vp_impl_rate_between(search, search->low, search->open_low);
-        if (vp_impl_nan(search->next)) search->next = vp_impl_rate_between(search, search->open_high, search->high);
+        const double zone = search->open_high / search->open_low, half = sqrt(1.0 + search->precision),
+                     step = zone > half ? zone : half;
+        const double below = search->open_low / step, above = search->open_high * step;
+        search->next = below > search->low * (1.0 + 1e-9) && below >= search->least ? below
+            : above < search->high * (1.0 - 1e-9) && above <= search->most ? above : (double)NAN;
     }
     return VP_OK;
 }

@@ -78,6 +78,7 @@ typedef enum vp_trial { VP_TRIAL_HOLDS, VP_TRIAL_FAILS, VP_TRIAL_UNDECIDED } vp_
 /* Does a share with an interval reach `target`? Undecided where the interval holds the target. */
 VP_API vp_trial vp_trial_of(const vp_series_value *share, double target);
 
+#define VP_RATE_FALL_MOST 1024.0 /* no rate below first / this is tried: a server that holds none there will not */
 typedef struct vp_rate_search {
     double least, most, precision; /* rates that may be tried; high / low - 1 at which it ends */
     double low, high;              /* the highest rate that held, 0: none; the lowest above it that failed, infinite:
@@ -93,8 +94,9 @@ VP_API vp_result vp_rate_search_begin(double first, double least, double most, d
 /* Takes what came of the trial at search->next, and sets the next one.
  * returns: VP_OK; VP_ERR_STATE: the search has ended
  * rule:    doubles or halves until a rate held and another failed, then takes the geometric mean between them. An
- *          undecided rate is left standing: the search goes on below it, then above it. A rate that fails below one
- *          that held takes its place: the interval then begins below it */
+ *          undecided rate is next to the right one: the search goes on below it, then above it, by half of the
+ *          precision, or by as much as was undecided already. A rate that fails below one that held takes its place:
+ *          the interval then begins below it */
 VP_API vp_result vp_rate_search_take(vp_rate_search *search, vp_trial trial);
 
 #ifdef __cplusplus

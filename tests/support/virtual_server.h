@@ -29,9 +29,10 @@ static struct {
     int64_t stall_at_ns, stall_ns; /* from then on the client stands still for so long; 0: never */
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
+    int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server refuses with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -47,10 +48,11 @@ static void virtual_setting(const char *name, int64_t *to, int64_t unit) {
     if (at && at[strlen(name)] == '=') *to = (int64_t)(atof(at + strlen(name) + 1) * (double)unit);
 }
 static void virtual_read(void) {
-    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0;
+    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0;
     virtual_setting("places", &places, 1);
     virtual_setting("pieces", &pieces, 1);
     virtual_setting("fail_from", &fail, 1);
+    virtual_setting("empty_every", &empty, 1);
     virtual_setting("service_us", &virtual_server.service_ns, 1000);
     virtual_setting("image_us", &virtual_server.image_ns, 1000);
     virtual_setting("token_us", &virtual_server.token_ns, 1000);
@@ -61,6 +63,7 @@ static void virtual_read(void) {
     virtual_server.places = (int)places;
     virtual_server.pieces = (int)pieces;
     virtual_server.fail_from = (int)fail;
+    virtual_server.empty_every = (int)empty;
 }
 int64_t virtual_clock_ns(void) { return virtual_now_ns += virtual_server.tick_ns; }
 
@@ -144,6 +147,8 @@ static void virtual_send(vp_exchange *exchange) {
     if (virtual_server.fail_from && virtual_server.count >= virtual_server.fail_from) exchange->http_status = 503;
 }
 static void virtual_end(vp_exchange *exchange, const vp_server_options *options) {
+    static int ended;
+    const int is_empty = virtual_server.empty_every && ++ended % virtual_server.empty_every == 0;
     char text[400];
     if (exchange->http_status == 503) {
         exchange->state = VP_EXCHANGE_FAILED;
@@ -152,7 +157,7 @@ static void virtual_end(vp_exchange *exchange, const vp_server_options *options)
     }
     exchange->http_status = 200;
     vp_chat_reply_begin(&exchange->reply, options->api, "text/event-stream", 1 << 20);
-    for (int i = 0; i < virtual_server.pieces; i++) {
+    for (int i = 0; i < virtual_server.pieces && !is_empty; i++) {
         snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\n");
         vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->headers_ns + virtual_server.gap_ns * i, NULL);
     }
