@@ -12,7 +12,7 @@ struct served {
     int64_t sent_ns, headers_ns, end_ns; /* first byte sent, headers read, body ended */
     int64_t uploaded_ns;                 /* last byte sent; journals do not keep it */
     int64_t first_ns, first_output_ns;   /* first piece; first one that is no reasoning. -1 for an answer in one body */
-    vp_chat_piece *pieces; size_t piece_count; /* at_ns is counted from the start, too */
+    vp_chat_piece *pieces; size_t piece_count; /* at_ns is counted from the start as well */
     vp_chat_usage usage;                       /* -1: the server does not say */
     char *model, *finish_reason, *reasoning, *timings; /* as the server says them; timings is a JSON object; or NULL */
     int is_streamed, is_new_connection;        /* truths */
@@ -102,7 +102,7 @@ const char *term_line(int which, char out[TERM_BYTES]);
 /* Adds such a line for each of the terms. */
 struct document;
 void terms_add(struct document *document, const int *which, size_t count);
-/* The same as they are seen from outside a server. */
+/* The same as seen from outside a server. */
 void served_terms_add(struct document *document, const int *which, size_t count);
 
 /* Details of a stage; 0 is its ms. */
@@ -114,8 +114,8 @@ extern const char *const DETAIL_KEYS[DETAIL_COUNT];
 /* The index of a stage's detail among the metrics. */
 int stage_metric(int stage, int detail);
 
-/* Truth: the stage runs on the host, so its time is the host's. The time of any other stage is taken on the device: on
- * a GPU the host's clock shows only how long it took to send the work. */
+/* Returns 1 if the stage runs on the host, so its time is the host's. The time of any other stage is taken on the
+ * device: on a GPU the host's clock shows only how long it took to send the work. */
 int is_host_stage(int stage);
 
 /* A detail of a stage; NaN when the stage did not run, or runs on the host and has no such detail there. */
@@ -125,14 +125,14 @@ double stage_value(const struct pass_result *run, int stage, int detail);
  * it. */
 double metric_of(const struct pass_result *run, int metric);
 
-/* Truth: all runs gave the same answer, by its tokens; of a server's answers only the text is known. */
+/* Returns 1 if all runs gave the same answer, by its tokens; of a server's answers only the text is known. */
 int answers_are_equal(const struct pass_result *runs, int32_t run_count);
 
-/* Truth: files leave this metric out where it has no value: only some GPUs count energy. */
+/* Returns 1 if files leave this metric out where it has no value: only some GPUs count energy. */
 int is_left_out(int metric, double value);
 
-/* Truth: the server says that half of the prompt or more came from a cache, so the times are not those of the first
- * request. The first tokens of a chat template are always the same: a few cached ones say nothing. */
+/* Returns 1 if the server says that half of the prompt or more came from a cache, so the times are not those of the
+ * first request. The first tokens of a chat template are always the same: a few cached ones say nothing. */
 int is_prompt_cached(const struct pass_result *run);
 
 /* Adds a warning when servers read prompts of measured runs from a cache. */
@@ -168,8 +168,8 @@ vp_estimate median_of(double *values, size_t count);
  * next level above it; of 3 to 5 values, which have no such range, from the smallest to the largest. */
 struct median_range { double median, low, high, level; };
 
-/* Below 3 values low, high and level are NaN; without values, or with one that is not finite, the median is, too. Sorts
- * the values. */
+/* Below 3 values low, high and level are NaN; without values, or with one that is not finite, the median is as well.
+ * Sorts the values. */
 struct median_range median_range_of(double *values, size_t count);
 
 /* A term of one run: a metric or a rate. */

@@ -1,4 +1,4 @@
-/* model_molmo2.c - Molmo2: SigLIP's tower, attention pooling over windows that lie across crops, a Qwen3-like or
+/* model_molmo2.c - Molmo2: SigLIP's tower, attention pooling over windows that are across crops, a Qwen3-like or
  * OLMo-like language model
  *
  * source: transformers 5.23.0, models/molmo2/modeling_molmo2.py and image_processing_molmo2.py; the names of tensors:

@@ -342,7 +342,7 @@ static double vp_impl_bounded_end(const vp_impl_bounded *bounded, double sign, d
     return outside;
 }
 
-/* Two-sided p of "the mean lies at t, or beyond it where `sign` looks" */
+/* Two-sided p of "the mean is at t, or beyond it where `sign` looks" */
 static double vp_impl_bounded_p(const vp_impl_bounded *bounded, double sign, double t) {
     const double p = 2.0 * vp_impl_simplex_tail(bounded, sign, t);
     return p < 1.0 ? p : 1.0;
@@ -366,7 +366,7 @@ static void vp_impl_bounded_solve(vp_impl_bounded *bounded, double level, vp_bou
         out->p = vp_impl_bounded_p(bounded, bounded->mean > 0.0 ? -1.0 : 1.0, 0.0);
 }
 
-/* Truth: y, or y - x, lies in the range, and *bounded holds it. Too small a scratch leaves bounded->values NULL. */
+/* Returns 1 if y, or y - x, is in the range, and *bounded holds it. Too small a scratch leaves bounded->values NULL. */
 static vp_result vp_impl_bounded_fill(vp_impl_bounded *bounded, const double *x, const double *y, size_t count,
                                       double range_low, double range_high, void *scratch, size_t scratch_bytes) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
@@ -426,7 +426,7 @@ static int vp_impl_count_answers(const double *first, const double *second, size
     return 1;
 }
 
-/* Truth: all scores are numbers in the range. */
+/* Returns 1 if all scores are numbers in the range. */
 static int vp_impl_scores_good(const double *first, const double *second, size_t count, double range_low,
                                double range_high) {
     size_t i;
@@ -604,7 +604,7 @@ static vp_result vp_impl_compare(const double *first, const double *second, size
     made.estimate = logarithmic ? expm1(interval.mean) : interval.mean;
     made.low = made.high = (double)NAN;
     made.p_difference = made.p_equivalence = 1.0;
-    /* what is left of equal differences is rounding */
+    /* the rest of equal differences is rounding */
     if (interval.error > 1e-12 * (scale == VP_SCALE_ABSOLUTE ? fabs(first[0]) + fabs(second[0]) : 1.0)) {
         made.low = logarithmic ? expm1(interval.low) : interval.low;
         made.high = logarithmic ? expm1(interval.high) : interval.high;
@@ -792,7 +792,7 @@ VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accu
     return VP_OK;
 }
 
-/* a front as vp_pareto_front gives it: both axes rise; only equal points may stand side by side */
+/* a front as vp_pareto_front gives it: both axes rise; only equal points may be side by side */
 static int vp_impl_is_front(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
                             size_t front_count) {
     size_t i;
@@ -944,7 +944,7 @@ VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_coun
     return bytes;
 }
 
-/* The percentile of a row in which value j stands times[j] times, as vp_statistics_percentile of the sorted copies.
+/* The percentile of a row in which value j is times[j] times, as vp_statistics_percentile of the sorted copies.
  * Counts through the sorted row from its nearer end until the two neighbours of the place are found. */
 static double vp_impl_percentile_times(const double *row, const uint32_t *order, const uint32_t *times, size_t count,
                                        double percentile) {
@@ -1064,7 +1064,7 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
     }
     for (i = 0; i < bootstrap.resamples; i++)
         vp_impl_bootstrap_draw(&bootstrap, i, options->budget, options->min_accuracy);
-    for (i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the samples as they are */
+    for (i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the samples unchanged */
     vp_impl_bootstrap_axes(&bootstrap);
     for (config = 0; config < config_count; config++) {
         double *latencies = bootstrap.all_latency + config * bootstrap.resamples,
@@ -1429,7 +1429,7 @@ VP_API size_t vp_effects_bounded_scratch_bytes(const vp_knobs *knobs, size_t sam
     return bytes;
 }
 
-/* The range of each effect of a sample whose values lie in the range: from the weight of each configuration in it,
+/* The range of each effect of a sample whose values are in the range: from the weight of each configuration in it,
  * which is the effect of 1 there and 0 elsewhere. To work->mean and work->squares. */
 static void vp_impl_effect_ranges(const vp_impl_effects *work, double range_low, double range_high) {
     size_t config, i;
