@@ -1,6 +1,6 @@
 /* report.c: computes where the time of a request goes (E1), and what accuracy it buys (E2).
  * All of it is computed once into a `report`; the rooms of text, Markdown, CSV, JSON and HTML only print it. E1 is
- * decomposition.h, E2 is tradeoff.h; here stand the roofs, the warnings and the findings. Intervals are at 95 %. */
+ * decomposition.h, E2 is tradeoff.h; here are the roofs, the warnings and the findings. Intervals are at 95 %. */
 #include "report/report.h"
 
 #include "base/json.h"
