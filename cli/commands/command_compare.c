@@ -31,11 +31,11 @@ static const struct option_spec COMPARE_OPTIONS[] = {
      "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ...; although "
      "the machine was not quiet: noise; all"},
     OPTION_GROUP("planning"),
-    {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also tell how many samples would find a change of --effect"},
+    {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples would detect a change of --effect"},
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
      "with --plan: the smallest change of a latency that must be found; more than --margin"},
     OPTION_GROUP("output"),
-    {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "end with 1 for the verdict INCONCLUSIVE, too"},
+    {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "also exit with 1 for the verdict INCONCLUSIVE"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -555,8 +555,8 @@ static void write_comparison(struct document *document, const struct comparison_
     document_text(
         document, BLOCK_LINE,
         "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample counts alike; "
-        "in the ratio of the two means slow samples count more; samples in a row share what the machine did, so they "
-        "count as fewer where their ratios drift");
+        "in the ratio of the two means slow samples count more; consecutive samples are correlated, so fewer "
+        "count as independent where their ratios drift");
     list = document_table(document, "configuration|of|mean A|mean B|difference|unit|pairs|verdict");
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];

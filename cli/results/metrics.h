@@ -82,7 +82,7 @@ enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TO
     ROW(METRIC_DECODE, "decode: from the first piece of the answer to the last") \
     ROW(METRIC_TOTAL, "E2E, request latency: from the request's start to the last piece of the answer") \
     ROW(METRIC_TTFT, "time to first token: from the request's start to the first piece of the answer") \
-    ROW(TERM_STEP, "ITL: from one piece of the answer to the next; a piece may hold several tokens")
+    ROW(TERM_STEP, "ITL: from one piece of the answer to the next; a piece may contain several tokens")
 struct term { const char *key, *unit, *meaning; };
 enum { TERM_STEP = METRIC_STAGE, TERM_DECODE_RATE, TERM_OUTPUT_RATE, TERM_COUNT };
 extern const struct term TERMS[TERM_COUNT];
