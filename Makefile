@@ -172,7 +172,7 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 	echo '#define AT_LINES(S, type, key, member, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \
 	echo '#define KNOB_LINES(id, key, words, ...) "  " key, "      " words,'; \
 	echo '#define ELSE_LINES(type, key, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \
-	echo '#define LINES(key, unit, meaning) "  " key, "      " meaning,'; \
+	echo '#define LINES(id, key, unit, meaning) "  " key, "      " meaning,'; \
 	for guide in $(GUIDES); do echo "static const char *const $$(basename $$guide .txt)_lines[] = {"; sed -e 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/",/; s/^"{knobs}",$$/KNOB_ROWS(KNOB_LINES)/; s/^"{terms}",$$/METRIC_ROWS(LINES) TERM_ROWS(LINES)/; s/^"{keys of .*}",$$/\U&/; s/^"{KEYS OF A \(.*\)}",$$/\1_KEYS(ROW_LINES, AT_LINES, ELSE_LINES)/' $$guide; echo '};'; done; \
 	echo 'const struct guide GUIDES[] = {'; \
 	for guide in $(GUIDES); do name=$$(basename $$guide .txt); echo "{\"$$name\", $${name}_lines, sizeof $${name}_lines / sizeof *$${name}_lines},"; done; \

@@ -1124,37 +1124,34 @@ static vp_result vp_impl_score_matches(const char *prediction, const char *const
     return VP_OK;
 }
 
-VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count,
-                             char *scratch, size_t scratch_bytes, double *score) {
+/* 1 where `whole` references or more equal the prediction; of fewer their number by it */
+static vp_result vp_impl_score_share(const char *prediction, const char *const *references, size_t count, size_t whole,
+                                     vp_impl_score_prepare prepare, char *scratch, size_t scratch_bytes,
+                                     double *score) {
     size_t matches = 0;
     vp_result result;
-    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch,
-                                   scratch_bytes, &matches);
-    if (result == VP_OK) *score = matches > 0;
+    if (!vp_impl_score_arguments(prediction, references, count, scratch, score)) return VP_ERR_RANGE;
+    result = vp_impl_score_matches(prediction, references, count, prepare, scratch, scratch_bytes, &matches);
+    if (result == VP_OK) *score = matches >= whole ? 1.0 : (double)matches / (double)whole;
     return result;
+}
+
+VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count,
+                             char *scratch, size_t scratch_bytes, double *score) {
+    return vp_impl_score_share(prediction, references, reference_count, 1, vp_impl_score_lower_trimmed, scratch,
+                               scratch_bytes, score);
 }
 
 VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count,
                                         char *scratch, size_t scratch_bytes, double *score) {
-    size_t matches = 0;
-    vp_result result;
-    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_all, scratch,
-                                   scratch_bytes, &matches);
-    if (result == VP_OK) *score = matches > 0;
-    return result;
+    return vp_impl_score_share(prediction, references, reference_count, 1, vp_impl_score_lower_all, scratch,
+                               scratch_bytes, score);
 }
 
 VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count,
                                   char *scratch, size_t scratch_bytes, double *score) {
-    size_t matches = 0;
-    vp_result result;
-    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch,
-                                   scratch_bytes, &matches);
-    if (result == VP_OK) *score = matches >= 3 ? 1.0 : (double)matches / 3.0;
-    return result;
+    return vp_impl_score_share(prediction, references, reference_count, 3, vp_impl_score_lower_trimmed, scratch,
+                               scratch_bytes, score);
 }
 
 /* newlines and tabs as spaces, stripped */

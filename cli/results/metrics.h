@@ -25,8 +25,7 @@ struct served {
     ROW(ENERGY, "energy_j", "J", \
         "energy that the GPU used from the beginning of a request to its end, by NVML's counter", joules, __VA_ARGS__)
 #define KEPT_ID(id, key, unit, meaning, value, ...) KEPT_##id,
-#define KEPT_METRIC(id, key, unit, meaning, value, ...) METRIC_##id,
-#define KEPT_TERM(id, key, unit, meaning, value, ROW) ROW(key, unit, meaning)
+#define KEPT_TERM(id, key, unit, meaning, value, ROW) ROW(METRIC_##id, key, unit, meaning)
 enum { KEPT_ROWS(KEPT_ID, 0) KEPT_COUNT };
 
 /* What one timed pass gave. total_ns is taken around the whole pass, the times of the stages inside it. Of a server's
@@ -54,37 +53,39 @@ struct pass_result {
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens);
 void runs_free(struct pass_result *runs, int32_t run_count);
 
-/* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
- * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */
-enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED,
-       METRIC_CLOSURE, KEPT_ROWS(KEPT_METRIC, 0) METRIC_TOKEN_ENERGY, METRIC_STAGE };
-
 /* What a number is, with the field's name for it: key, unit, one sentence. This is the only place that says so: tables,
  * the report, its page and the guide `definitions` print it from here. First the metrics, in their order. */
 #define METRIC_ROWS(ROW) \
-    ROW("T_vision_total", "ms", "vision: the stages vit and connector") \
-    ROW("T_LLM_prefill", "ms", "prefill: the stages embed, prefill, head and sample") \
-    ROW("T_LLM_decode", "ms", "decode: all decode steps of a request") \
-    ROW("T_total", "ms", "E2E, request latency: from the decoded image to the answer's text") \
-    ROW("T_decode_per_token", "ms", \
+    ROW(METRIC_VISION, "T_vision_total", "ms", "vision: the stages vit and connector") \
+    ROW(METRIC_PREFILL, "T_LLM_prefill", "ms", "prefill: the stages embed, prefill, head and sample") \
+    ROW(METRIC_DECODE, "T_LLM_decode", "ms", "decode: all decode steps of a request") \
+    ROW(METRIC_TOTAL, "T_total", "ms", "E2E, request latency: from the decoded image to the answer's text") \
+    ROW(METRIC_PER_TOKEN, "T_decode_per_token", "ms", \
         "TPOT, time per output token after the first: T_LLM_decode / (output tokens - 1)") \
-    ROW("TTFT", "ms", "time to first token: the stages from preprocess to sample") \
-    ROW("unaccounted", "ms", "T_total less the sum of all stages") \
-    ROW("closure", "", "sum of all stages / T_total") \
+    ROW(METRIC_TTFT, "TTFT", "ms", "time to first token: the stages from preprocess to sample") \
+    ROW(METRIC_UNACCOUNTED, "unaccounted", "ms", "T_total less the sum of all stages") \
+    ROW(METRIC_CLOSURE, "closure", "", "sum of all stages / T_total") \
     KEPT_ROWS(KEPT_TERM, ROW) \
-    ROW("energy_per_token_j", "J", "energy_j / output tokens, the prompt's share included")
+    ROW(METRIC_TOKEN_ENERGY, "energy_per_token_j", "J", "energy_j / output tokens, the prompt's share included")
 #define TERM_ROWS(ROW) \
-    ROW("T_decode_per_step", "ms", "ITL, inter-token latency: one decode step; TPOT is the mean over a request") \
-    ROW("decode_tokens_per_s", "tokens/s", "decode rate: 1000 / TPOT, without the time to the first token") \
-    ROW("output_tokens_per_s", "tokens/s", "output rate: output tokens / T_total, with the time to the first token")
+    ROW(TERM_STEP, "T_decode_per_step", "ms", \
+        "ITL, inter-token latency: one decode step; TPOT is the mean over a request") \
+    ROW(TERM_DECODE_RATE, "decode_tokens_per_s", "tokens/s", \
+        "decode rate: 1000 / TPOT, without the time to the first token") \
+    ROW(TERM_OUTPUT_RATE, "output_tokens_per_s", "tokens/s", \
+        "output rate: output tokens / T_total, with the time to the first token")
 /* What the same words mean where a server answers, seen from its client. */
 #define SERVED_ROWS(ROW) \
     ROW(METRIC_DECODE, "decode: from the first piece of the answer to the last") \
     ROW(METRIC_TOTAL, "E2E, request latency: from the request's start to the last piece of the answer") \
     ROW(METRIC_TTFT, "time to first token: from the request's start to the first piece of the answer") \
     ROW(TERM_STEP, "ITL: from one piece of the answer to the next; a piece may contain several tokens")
+/* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
+ * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */
+#define TERM_ID(id, key, unit, meaning) id,
+enum { METRIC_ROWS(TERM_ID) METRIC_STAGE };
+enum { TERM_BEFORE = METRIC_STAGE - 1, TERM_ROWS(TERM_ID) TERM_COUNT };
 struct term { const char *key, *unit, *meaning; };
-enum { TERM_STEP = METRIC_STAGE, TERM_DECODE_RATE, TERM_OUTPUT_RATE, TERM_COUNT };
 extern const struct term TERMS[TERM_COUNT];
 
 /* The terms behind the columns of a table of latencies. */

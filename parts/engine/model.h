@@ -59,8 +59,9 @@ void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config,
 void vk_pass_projector(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 extern const vk_draw vk_common_draws[];      /* for those names */
 extern const char *const vk_common_fp32[];
-/* tower, pooling and projector of the Molmo models */
-void vk_pass_molmo_vision(vk_pass *pass, vk_model *model, const vp_model_config *config);
+/* of the Molmo models: all but the head, whose blocks differ */
+typedef void vk_block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index);
+void vk_pass_molmo_text(vk_pass *pass, vk_model *model, const vp_model_config *config, vk_block_weights *block);
 vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error);
 extern const vk_draw vk_molmo_draws[];
 extern const char *const vk_molmo_fp32[];

@@ -52,30 +52,6 @@ typedef struct vp_mean_interval {
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 values, a value that is not finite or too large, level outside 0..1 */
 VP_API vp_result vp_paired_t(const double *x, const double *y, size_t count, double level, vp_mean_interval *interval);
 
-typedef struct vp_rank_test {
-    double statistic;           /* Wilcoxon: min(W+, W-);  Mann-Whitney: U of x */
-    size_t used;                /* Wilcoxon: differences that are not 0;  Mann-Whitney: all values */
-    int ties;                   /* some ranks are shared */
-    double p_normal;            /* normal approximation with the variance reduced by ties, no continuity correction */
-    double p_normal_continuity; /* with 0.5; Mann-Whitney only, else NaN */
-    double p_exact;             /* NaN with ties, with zero differences, and past VP_EXACT_LIMIT */
-} vp_rank_test;
-/* most differences; most count_x * count_y */
-enum { VP_EXACT_WILCOXON_LIMIT = 500, VP_EXACT_MANN_WHITNEY_LIMIT = 4096 };
-VP_API size_t vp_wilcoxon_scratch_bytes(size_t count);
-/* Wilcoxon's signed-rank test of paired values: differences of 0 are dropped, equal ones share their mean rank.
- * Two-sided.
- * returns: VP_OK (all differences 0: p 1); VP_ERR_RANGE count 0 or a value that is not finite; VP_ERR_CAPACITY
- * source:  as scipy.stats.wilcoxon 1.17, methods "asymptotic" and "exact" */
-VP_API vp_result vp_wilcoxon(const double *x, const double *y, size_t count, void *scratch, size_t scratch_bytes,
-                             vp_rank_test *test);
-VP_API size_t vp_mann_whitney_scratch_bytes(size_t count_x, size_t count_y);
-/* Mann-Whitney's U test of two independent groups. Two-sided.
- * returns: as vp_wilcoxon
- * source:  as scipy.stats.mannwhitneyu 1.17 */
-VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *y, size_t count_y, void *scratch,
-                                 size_t scratch_bytes, vp_rank_test *test);
-
 /* The smallest differences between two configurations that a two-sided test at 5 % finds with power 0.8. NaN: too
  * few values for an answer. */
 typedef struct vp_resolution {
@@ -173,8 +149,6 @@ typedef struct vp_comparison {
     double p_equivalence;       /* of "the difference is outside the margin": the larger of two one-sided tests */
     vp_verdict verdict;
 } vp_comparison;
-/* VP_VERDICT_FASTER etc. in words; NULL outside the list */
-VP_API const char *vp_verdict_name(vp_verdict verdict);
 /* Compares paired values. The verdict considers this comparison alone (see vp_compare_adjust).
  * in:      margin  > 0, on the scale;  alpha  0..0.5: the interval is at 1 - alpha
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 pairs, values that are not finite or not fit for the scale, margin or
