@@ -56,7 +56,7 @@ endif
 .SUFFIXES:
 
 CC ?= cc
-# the C++ compiler beside the C compiler: one sanitizer runtime for both
+# the C++ compiler next to the C compiler: one sanitizer runtime for both
 CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),$(if $(filter %-gcc,$(CC)),$(CC:%-gcc=%-g++),g++))
 CFLAGS ?= -O2 -g1
 # the program around the library computes little, and is a third of what is compiled
@@ -84,7 +84,7 @@ DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).$(D)
 D := d
 UPPER = $(shell echo $(1) | tr a-z A-Z)
 
-# libcurl is opened at run time by dlopen, which stands in a library of its own before glibc 2.34
+# libcurl is opened at run time by dlopen, which is in a library of its own before glibc 2.34
 SYSTEM := -ldl -lm
 
 # the headers for copying (each compiled once as a C file), the library's other subjects, the engine, the program
@@ -120,7 +120,7 @@ $(PROBED):
 	@tests/deps.sh build "$(CC) $(CROSS)"
 	@mkdir -p $(B) && touch $@
 
-# the tests need a C++ compiler and libcurl, too
+# the tests need a C++ compiler and libcurl as well
 PROBED_EMULATOR := $(PROBED:$(B)/deps-%=$(B)/deps-emulator-%)
 $(PROBED_EMULATOR): $(PROBED)
 	@tests/deps.sh emulator "$(CC)"
@@ -172,7 +172,7 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 	echo '#define AT_LINES(S, type, key, member, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \
 	echo '#define KNOB_LINES(id, key, words, ...) "  " key, "      " words,'; \
 	echo '#define ELSE_LINES(type, key, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \
-	echo '#define LINES(key, unit, meaning) "  " key, "      " meaning,'; \
+	echo '#define LINES(id, key, unit, meaning) "  " key, "      " meaning,'; \
 	for guide in $(GUIDES); do echo "static const char *const $$(basename $$guide .txt)_lines[] = {"; sed -e 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/",/; s/^"{knobs}",$$/KNOB_ROWS(KNOB_LINES)/; s/^"{terms}",$$/METRIC_ROWS(LINES) TERM_ROWS(LINES)/; s/^"{keys of .*}",$$/\U&/; s/^"{KEYS OF A \(.*\)}",$$/\1_KEYS(ROW_LINES, AT_LINES, ELSE_LINES)/' $$guide; echo '};'; done; \
 	echo 'const struct guide GUIDES[] = {'; \
 	for guide in $(GUIDES); do name=$$(basename $$guide .txt); echo "{\"$$name\", $${name}_lines, sizeof $${name}_lines / sizeof *$${name}_lines},"; done; \
@@ -196,7 +196,7 @@ $(LIBRARY): $(HEADER_OBJECTS) $(ENGINE_OBJECTS)
 $(ROOMS): $(CLI_OBJECTS)
 	@rm -f $@; $(AR) rcs $@ $^
 
-# ---- the program. The GPU's half is linked as an object: it stands in for a weak symbol, which no archive member does.
+# ---- the program. The GPU's half is linked as an object: it replaces a weak symbol, which no archive member does.
 $(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
 	@$(if $(GPU_OBJECT),:,rm -f $(B)/linked-with-gpu)

@@ -1,7 +1,7 @@
 /* cli.c: the vlmprof command line: the list of commands, and main.
  * argv comes in; main finds the command, parses its options and calls its run function. The exit code goes out.
  * Each command lives in cli/commands/command_NAME.c. A new command needs such a file and its name in commands.h. The
- * rooms that commands share lie in the folders beside commands/, named along the way of the data: base, tile, score,
+ * rooms that commands share are in the folders next to commands/, named along the way of the data: base, tile, score,
  * request, dataset, sweep, report, trace, help. A room includes what it uses. No two rooms include each other, no
  * command uses another, and what reads results never needs the engine. */
 #include "base/console.h"
@@ -29,7 +29,7 @@ static void restart_with_short_spin(char **argv) {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     setenv("OMP_WAIT_POLICY", "passive", 1);
     setenv("GOMP_SPINCOUNT", "1000", 1);
-    execv("/proc/self/exe", argv); /* returns only when it fails: the program then continues as it is */
+    execv("/proc/self/exe", argv); /* returns only when it fails: the program then continues unchanged */
 }
 
 /* Makes sure that the stack is large enough: a frame that does not fit ends the program with a segmentation fault.

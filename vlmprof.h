@@ -18,9 +18,9 @@
  *
  * What it is
  *   A vision-language model looks at an image: where do the milliseconds go, and what accuracy do they buy? This
- *   header holds the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
+ *   header contains the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
  *   samplers, a clock and statistics, JSON. It is one file to copy, and it needs no GPU, no Python and no weights.
- *   Companion headers in parts/ hold the other subjects. The program `vlmprof` is built from all of them.
+ *   Companion headers in parts/ contain the other subjects. The program `vlmprof` is built from all of them.
  *
  * How to include it
  *   Everywhere:               #include "vlmprof.h"
@@ -114,7 +114,7 @@
  *
  * Units
  *   The unit is the last part of a name: _ns, _px, _bytes, _hz. Time is int64_t nanoseconds of a monotonic clock. MB
- *   = 10^6 bytes, MiB = 2^20. Shapes are written [outer, ..., inner]; arrays lie in memory in that order. Tilings
+ *   = 10^6 bytes, MiB = 2^20. Shapes are written [outer, ..., inner]; arrays are in memory in that order. Tilings
  *   are [rows, columns]. Signatures name width before height, as image files do; the result files have [height,
  *   width].
  *
@@ -238,7 +238,7 @@ typedef struct vp_error {
 /* The pinned text of a result code; never NULL. */
 VP_API const char *vp_result_text(vp_result result);
 /* Fills an error (NULL is allowed) and returns its code, so that `return vp_fail(...)` reads well. Long texts are
- * cut; what is no UTF-8 in `text` becomes '?'. */
+ * cut; what is not UTF-8 in `text` becomes '?'. */
 VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text);
 
 /* A bump allocator over the caller's memory; used by the sections that need more than fixed buffers. */
@@ -250,7 +250,7 @@ typedef struct vp_arena {
 /* Returns `count * element_bytes` bytes aligned to 64, or NULL when they do not fit or overflow (used_bytes then
  * unchanged). */
 VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes);
-/* Adds to *bytes what `count` elements take of an arena, wherever its memory lies; SIZE_MAX after an overflow. */
+/* Adds to *bytes what `count` elements take of an arena, wherever its memory is; SIZE_MAX after an overflow. */
 VP_API void vp_arena_need(size_t *bytes, size_t count, size_t element_bytes);
 /* An empty arena over the caller's memory; NULL has no room. */
 VP_API vp_arena vp_arena_over(void *memory, size_t bytes);
@@ -619,7 +619,7 @@ VP_API vp_result vp_statistics_compute(const double *values, size_t count, doubl
  * values; the caller removes warm-up and drift. */
 /* Are `count` values enough for this percentile?
  * returns: 1 from 3 / min(p, 1 - p) values on (P50: 6, P95: 60, P99: 300): with 95 % probability at least one value
- *          then lies beyond it; otherwise 0, also for 0, 100 and NaN */
+ *          then is beyond it; otherwise 0, also for 0, 100 and NaN */
 VP_API int vp_statistics_percentile_supported(size_t count, double percentile);
 /* The smallest count that has an interval of this percentile (below): P50 at 0.95: 6.
  * returns: 0 if the percentile is not inside 0..100 or the confidence not inside 0..1; the ends are outside */
@@ -710,7 +710,7 @@ typedef struct vp_stop_rule {
  *          stop        VP_STOP_NOT or the reason to stop
  * returns: VP_OK; VP_ERR_RANGE: a rule outside its ranges, elapsed_ns < 0, or a value is not finite
  * rule:    below min_runs: continue, whatever the time. Then "runs" or, with a half-width, the first of "interval",
- *          "max" and "box" that holds. The half-width is half the distance between the ends of
+ *          "max" and "box" that contains. The half-width is half the distance between the ends of
  *          vp_statistics_percentile_interval; below vp_statistics_percentile_needs there is none. Checking after
  *          every run makes the stated confidence slightly optimistic */
 VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
@@ -746,10 +746,10 @@ typedef vp_result (*vp_json_sink)(void *user, const char *text, size_t bytes);
  *          elsewhere, an end without its begin, a second or no top-level value, something left open; VP_ERR_FORMAT:
  *          text that is not UTF-8 or NULL, a raw value that is not JSON; VP_ERR_RANGE: NaN or infinity, more than 64
  *          levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is full; the sink's code
- * rule:    ", " and ": " between; with an indent members and containers stand on lines of their own, scalars of an
+ * rule:    ", " and ": " between; with an indent members and containers are on lines of their own, scalars of an
  *          array share one; escapes are \" \\ \n \r \t \b \f and \u00xx for other control characters, all else stays
  *          UTF-8
- * memory:  a full buffer holds the beginning of the text. length_bytes keeps counting: length_bytes + 1 bytes would
+ * memory:  a full buffer contains the beginning of the text. length_bytes keeps counting: length_bytes + 1 bytes would
  *          have been enough */
 typedef struct vp_json_writer {
     char *buffer;
@@ -771,13 +771,13 @@ VP_API void vp_json_begin_array(vp_json_writer *writer);
 VP_API void vp_json_end_array(vp_json_writer *writer);
 VP_API void vp_json_key(vp_json_writer *writer, const char *key); /* duplicates are not detected */
 VP_API void vp_json_string(vp_json_writer *writer, const char *text);
-/* may hold NUL bytes: written as \u0000 */
+/* may contain NUL bytes: written as \u0000 */
 VP_API void vp_json_string_bytes(vp_json_writer *writer, const char *text, size_t bytes);
 VP_API void vp_json_int(vp_json_writer *writer, int64_t value);
 VP_API void vp_json_double(vp_json_writer *writer, double value); /* as vp_number_format */
 VP_API void vp_json_bool(vp_json_writer *writer, int value);
 VP_API void vp_json_null(vp_json_writer *writer);
-/* One complete JSON value, checked, then copied as it is. */
+/* One complete JSON value, checked, then copied unchanged. */
 VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes);
 /* Checks that everything is closed, and puts a NUL after a buffer's text (in a full buffer: in its last byte).
  * Returns writer->result. */
@@ -789,7 +789,7 @@ typedef enum vp_json_type { VP_JSON_NULL, VP_JSON_FALSE, VP_JSON_TRUE, VP_JSON_N
                             VP_JSON_OBJECT } vp_json_type;
 typedef struct vp_json_node {
     uint8_t type;        /* a vp_json_type; keys are VP_JSON_STRING */
-    uint8_t escaped;     /* string: holds a backslash */
+    uint8_t escaped;     /* string: contains a backslash */
     uint32_t count;      /* array: elements; object: members (a member is a key node followed by its value); else 0 */
     uint32_t end;        /* index one past this node's subtree: the next sibling */
     uint64_t start, bytes; /* the value's place in the text; a string without its quotes, still escaped */
@@ -818,7 +818,7 @@ VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *ke
 VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index);
 /* 1 if a node is a string whose unescaped text equals `text`. */
 VP_API int vp_json_equals(const vp_json *json, uint32_t string, const char *text);
-/* The same for a text of `bytes` bytes, which may hold NULs. */
+/* The same for a text of `bytes` bytes, which may contain NULs. */
 VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char *text, size_t bytes);
 /* Finds the first key, in document order, that repeats an earlier one of the same object (nested objects are not
  * looked into).
@@ -963,7 +963,7 @@ VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const 
 VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes) {
     size_t bytes, start, end;
     if (!arena || !arena->base || arena->used_bytes > arena->capacity_bytes) return NULL;
-    /* aligned as an address, not as an offset: the caller's base may lie anywhere */
+    /* aligned as an address, not as an offset: the caller's base may be anywhere */
     start = (size_t)(0 - ((uintptr_t)arena->base + arena->used_bytes)) & 63;
     if (!vp_size_add(arena->used_bytes, start, &start)) return NULL;
     if (!vp_size_multiply(count, element_bytes, &bytes) || !vp_size_add(start, bytes, &end)) return NULL;
@@ -1390,7 +1390,7 @@ VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tok
     int32_t count;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || vision_tokens < 1) return VP_ERR_RANGE;
     count = vision_tokens / (grid.tokens * grid.tokens) - 1;
-    if (count < 1) count = 1; /* the rule itself: there is always one crop beside the global view */
+    if (count < 1) count = 1; /* the rule itself: there is always one crop next to the global view */
     if (count > VP_CROPS_LIMIT) return VP_ERR_RANGE;
     *crops = count;
     return VP_OK;
@@ -1654,7 +1654,7 @@ static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strat
             members[first + i - 1] = members[other];
             members[other] = held;
         }
-        /* quotas are no greater than groups: kept never passes first */
+        /* quotas are not greater than groups: kept never passes first */
         for (i = 0; i < quota; i++) members[kept++] = members[first + i];
     }
     vp_impl_sort_int64(members, count);
@@ -1665,7 +1665,7 @@ VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, s
     int64_t *group = scratch + population, *end = group + strata, begin = 0;
     size_t missing = count, i;
     uint32_t s;
-    if (population > INT32_MAX) return VP_ERR_RANGE; /* keys below hold a remainder and a stratum */
+    if (population > INT32_MAX) return VP_ERR_RANGE; /* keys below contain a remainder and a stratum */
     for (i = 0; i < population; i++) if (stratum[i] >= strata) return VP_ERR_RANGE;
     if (count >= population) return vp_sampler_dataset(seed, population, count, scratch, kept);
     for (s = 0; s < strata; s++) group[s] = 0;
@@ -1839,7 +1839,7 @@ static int vp_impl_grid_repeats(const int32_t *index, int32_t knobs, size_t poin
     return 0;
 }
 
-/* One column of the starting design. Row t holds the value t mod n, advanced by one per lap through all combinations
+/* One column of the starting design. Row t contains the value t mod n, advanced by one per lap through all combinations
  * that the earlier columns can form with this one. So any number of first rows is balanced in every knob, and all
  * combinations come once before one comes again. In the first n rows the value is t itself: the renamed values are
  * stored there, and later rows copy them. */
@@ -2241,7 +2241,7 @@ VP_API size_t vp_statistics_percentile_needs(double percentile, double confidenc
     double count;
     if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return 0;
     count = ceil(log((1.0 - confidence) * 0.5) / log1p(-rest) - 1e-9); /* (1 - rest)^count <= (1 - confidence) / 2 */
-    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more than memory can hold, as for P1e-300 */
+    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more than memory can contain, as for P1e-300 */
     return count < 1.0 ? 1 : (size_t)count;
 }
 
@@ -2457,7 +2457,7 @@ typedef struct vp_impl_json_scan {
     vp_json_node *nodes;
     size_t capacity;
     uint32_t node_count;
-    int32_t depth, outside; /* outside: depth of the place the text will stand in, 0 for a text of its own */
+    int32_t depth, outside; /* outside: depth of the place the text will be in, 0 for a text of its own */
     struct { uint32_t node, count; uint8_t type; } open[VP_IMPL_JSON_DEPTH];
     vp_result code;      /* VP_OK until something is wrong; then `message` says what and `at` where */
     const char *message;
@@ -3184,7 +3184,7 @@ VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double 
 
 /* The shortest digits d1 d2 ... (at most 17) for which 0.d1d2... * 10^point reads back as the positive double with
  * these bits; of several, the nearest. This is Steele and White's dragon4 with exact integers. In units of 1 /
- * scale: rest is what is left to print, low and high are half the gaps to the two neighbours. */
+ * scale: rest is the rest to print, low and high are half the gaps to the two neighbours. */
 static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *point) {
     vp_impl_big rest, scale, low, high;
     uint64_t fraction;

@@ -109,7 +109,7 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     else if (queue->traced) vk_stamp_node(queue, index);
 #endif
 }
-/* Each operation stands between these two. This one counts it and says whether it is to be sent; .. */
+/* Each operation is between these two. This one counts it and says whether it is to be sent; .. */
 #define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, VK_HERE)
 static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, const char *file, int line) {
     if (!queue->error) {
@@ -347,7 +347,7 @@ static void vk_span_end(const vk_queue *queue, int64_t since);
         } \
         vk_end(queue); \
     } while (0)
-/* What each thread of a parallel loop does stands between these two: a span of the open launch, if spans are wanted.
+/* What each thread of a parallel loop does is between these two: a span of the open launch, if spans are wanted.
  * A loop that one thread runs alone has no span: its launch says everything. */
 static int64_t vk_span_begin(const vk_queue *queue) { return queue->spans ? vp_clock_ns() : 0; }
 static void vk_span_end(const vk_queue *queue, int64_t since) {
@@ -450,7 +450,7 @@ FN float vk_gelu_tanh(float value) {
  * d, width: width of a row; ld: padded row length of an in-type buffer. One block per row unless stated.
  * A new shared kernel needs its body here, a launcher with its FLOPs and bytes in >>launchers, and a member of
  * vk_kernels (parts/engine/backend.h) at the place where VK_KERNEL_TABLE names the launcher. A kernel that one target
- * has alone stands in that target's rooms; a function of vk_backend or vk_decode_kernels leads to it. */
+ * has alone is in that target's rooms; a function of vk_backend or vk_decode_kernels leads to it. */
 
 #ifndef VK_CUDA /* the GPU's body: kernels/gpu/rows.h */
 /* out in-type [rows, ld_out] = weight * in / rms(in); in f32 [rows, width] */
@@ -747,7 +747,7 @@ KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts
         float *mine = weight + BLK * (size_t)top_k, sum = 0.0f;
         SYNC();
         for (int j = 0; j < top_k; j++) sum += mine[j];
-        SYNC(); /* nobody reads them any more */
+        SYNC(); /* no one reads them any more */
         for (int j = TID; j < top_k; j += NTID) mine[j] /= sum;
     }
 }
@@ -1067,7 +1067,7 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
     l_row_size, l_unit_rows, l_row_products, l_nearest_target, l_second_nearest, l_spread, l_mean_heads, l_mean_rows }
 
 /* ================================================================================================ backend >>backend
- * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that tells
+ * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that shows
  * nothing. */
 /* the functions that every backend has, in the order of the table */
 #define VK_BACKEND_FUNCTIONS(own) \
@@ -1097,8 +1097,8 @@ static void vk_no_telemetry(vp_telemetry *telemetry) {
 
 /* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its
  * weights, 64 x 32 per warp. Slices of both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES
- * stages. Within a row of 128 bytes, vectors of 16 bytes lie at their number ^ (row & 7): so no two of an ldmatrix
- * share a bank. What lies after the last row, column or k is not fetched: it would only meet results that are
+ * stages. Within a row of 128 bytes, vectors of 16 bytes are at their number ^ (row & 7): so no two of an ldmatrix
+ * share a bank. What is after the last row, column or k is not fetched: it would only meet results that are
  * dropped, or no product at all. Fragments whose rows are all after the last row are left out: a few rows cost
  * little. */
 enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
@@ -1606,7 +1606,8 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->memory) cudaFree(cuda->memory);
     if (cuda->step_memory) cudaFree(cuda->step_memory);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
-    /* a broken context stays: the program around this engine may hold things in it. vp_device_reset is its choice. */
+    /* a broken context stays: the program around this engine may contain things in it. vp_device_reset is its
+     * choice. */
     __atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cudaGetLastError();
     /* the library stays open: cuBLAS registers code with the CUDA runtime, and unloading would leave it behind */
@@ -1713,7 +1714,7 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     cudaError_t status = cudaMalloc((void **)&cuda->memory, bytes);
     if (status != cudaSuccess) {
         cuda->memory = NULL;
-        if (status == cudaErrorMemoryAllocation) cudaGetLastError(); /* the caller tells it, with numbers */
+        if (status == cudaErrorMemoryAllocation) cudaGetLastError(); /* the caller shows it, with numbers */
         else vk_cuda_check(queue, status, "cudaMalloc", VK_HERE);
         return NULL;
     }
@@ -1867,7 +1868,7 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
                      operands + touched + (linear->bias ? element * linear->n : 0)))
             vk_lt_product(queue, plan, &job);
     } else {
-        int onto = add || linear->bias; /* the product adds to what y holds */
+        int onto = add || linear->bias; /* the product adds to what y contains */
         vk_shape(queue, m, linear->n, 0, 0);
         if (linear->bias)
             LAUNCH(k_bias_rows, m, vk_threads_for(linear->n), add ? results : 0, touched + 4 * linear->n, y,
@@ -2199,14 +2200,14 @@ static void vk_cuda_recover(vk_queue *queue) {
     cuda->in_flight[0] = cuda->in_flight[1] = 0;
 }
 
-/* ---- memory beside the arena */
+/* ---- memory next to the arena */
 static uint64_t vk_cuda_pinned_bytes(vk_queue *queue) {
     return 2 * (uint64_t)VK_STAGE_BYTES + VK_INBOX_BYTES + (uint64_t)vk_cuda_of(queue)->marks * sizeof(int32_t);
 }
 static void *vk_cuda_borrow(vk_queue *queue, size_t bytes) {
     void *memory = NULL;
     cudaError_t status = cudaMalloc(&memory, bytes);
-    if (status == cudaErrorMemoryAllocation) { cudaGetLastError(); return NULL; } /* the caller tells it */
+    if (status == cudaErrorMemoryAllocation) { cudaGetLastError(); return NULL; } /* the caller shows it */
     if (!vk_cuda_check(queue, status, "cudaMalloc", VK_HERE)) return NULL;
     VK_TRY(cudaMemsetAsync(memory, 0x3c, bytes, vk_cuda_of(queue)->stream));
     return memory;
@@ -2317,7 +2318,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  *  - Small work (norms, the merge of attention, the choice of experts, silu) is repeated by every block that needs it,
  *    on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own, which
  *    takes about 1.5 us between neighbours in a graph.
- * Grids are what the GPU holds at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
+ * Grids are what the GPU contains at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
  * walk the rows in strides of the grid. One warp sums a row in an order that does not depend on the grid, and
  * nothing is added by atomics: the same input gives the same bits.
  *
@@ -2331,7 +2332,7 @@ enum {
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512, /* a block for each multiprocessor: .. */
     VK_ATTENTION_FLIGHT = 4,    /* .. 64 kB of keys and values under way */
-    VK_RESIDENT = 3,            /* blocks that a multiprocessor holds at once, on every chip (make gpu-report) */
+    VK_RESIDENT = 3,            /* blocks that a multiprocessor contains at once, on every chip (make gpu-report) */
     VK_RESIDENT_PAIRS = 2,      /* of gate and up: two rows a warp, so fewer fit */
     VK_OUT_THREADS = 512,       /* of attn_out, whose blocks each merge all of attention: half as many blocks */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
@@ -2415,7 +2416,7 @@ typedef struct vk_input {
     vk_origin origin;
     const float *x, *norm;           /* f32 [d]: norm * x / rms(x), or x alone if norm is NULL; .. */
     const float *partial;            /* .. what vk_decode_attend left, merged; .. */
-    const uint4 *plain;              /* .. as it is */
+    const uint4 *plain;              /* .. unchanged */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
     int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
     int waited;                      /* for the kernel that makes x; .. */
@@ -2516,7 +2517,7 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
         if (!in->waited) vk_wait_for_inputs(in->turns);
         in->waited = 1;
         if (in->origin != VK_PLAIN && in->held != first) {
-            SYNC(); /* nobody reads the strip before */
+            SYNC(); /* no one reads the strip before */
             vk_stage(strip, in, first, count);
             SYNC();
             in->held = first;
@@ -2597,7 +2598,7 @@ FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, c
 typedef struct vk_found { float top, weights, sum[8]; } vk_found;
 /* what is subtracted from scores; if nothing was found, exp(top - base) must be 0 */
 FN float vk_base(float top) { return top == -INFINITY ? 0.0f : top; }
-/* merges two of them, by exchange with the lane `bits` away, which holds the same columns */
+/* merges two of them, by exchange with the lane `bits` away, which contains the same columns */
 FN void vk_found_meet(vk_found *found, int bits) {
     float other = __shfl_xor_sync(~0u, found->top, bits), most = other > found->top ? other : found->top;
     float scale = vk_exp(found->top - vk_base(most)); /* nothing found adds nothing; NaN stays in the sums */
@@ -2796,7 +2797,7 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
     if (norm_topk && BLK == 0) {
         float all = 0.0f;
         for (int j = 0; j < top_k; j++) all += weight[j];
-        SYNC(); /* nobody reads them any more */
+        SYNC(); /* no one reads them any more */
         for (int j = TID; j < top_k; j += NTID) weight[j] /= all;
     }
 }

@@ -30,7 +30,7 @@ demo-pareto: $(PROGRAM)
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
 
-# image tokens left out: each method at 75, 50, 25 and 10 %, beside none and random tokens
+# image tokens left out: each method at 75, 50, 25 and 10 %, next to none and random tokens
 PRUNE_SAMPLES ?= 100
 PRUNE = $(B)/demo-prune-$(PRUNE_SAMPLES)
 PRUNE_SHARES := 0.75 0.5 0.25 0.1

@@ -5,7 +5,7 @@ $(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c $(LIBRARIES) | $
 	@echo "cc  $< (its corpus)"; mkdir -p $(@D); rm -f $@
 	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) $(filter %.c,$^) $(filter %.a,$^) $(LDFLAGS) -o $@ $(SYSTEM)
 
-# ---- libFuzzer (clang), the library instrumented too; what it finds lies in build/fuzz
+# ---- libFuzzer (clang), the library instrumented too; what it finds is in build/fuzz
 F := $(B)/fuzz
 FUZZ_FLAGS := -O2 -fsanitize=address,undefined -fno-sanitize-recover=all
 # the checks of the sanitizers are comparisons too: traced they take more than half of the time, and teach nothing

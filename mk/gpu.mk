@@ -53,7 +53,7 @@ $(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu
 	@if grep 'stack frame' $@.log | grep -v ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then \
 	    echo "$*: registers spill, or an array lies in local memory" >&2; rm $@; exit 1; fi
 
-# what every kernel became, against tests/bench/gpu/gates.txt (KEEP_GATES=1 writes them anew); no GPU needed
+# what every kernel became, against tests/bench/gpu/gates.txt (KEEP_GATES=1 writes them again); no GPU needed
 $(E)/launches.o: tests/bench/gpu/launches.c | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
@@ -100,7 +100,7 @@ bench-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "bench-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@$(MAKE) $(G)/bench_gpu
 	@tests/bench/bench_gpu.sh $(G)/bench_gpu
-# both, and what was measured beside what counts predict: 10 minutes on the device, raw output in a folder of tests/bench/results
+# both, and what was measured next to what counts predict: 10 minutes on the device, raw output in a folder of tests/bench/results
 all-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "all-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@$(MAKE) $(PROGRAM) $(G)/test_kernels $(G)/test_model $(G)/bench_gpu

@@ -78,7 +78,7 @@ SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(SLOW_SOURCES:tests/%.c=$(B)
 QUICK_TESTS = $(filter-out $(SLOW_TESTS),$(ALL_TESTS))
 in_order = $(foreach test,$(LONG_TESTS),$(filter $(test),$(1))) $(filter-out $(LONG_TESTS),$(1))
 RUN_TESTS = @B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh
-# The quick tests have a thread each, as they run beside one another; the slow ones have all that OpenMP gives them.
+# The quick tests have a thread each, as they run next to one another; the slow ones have all that OpenMP gives them.
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED_EMULATOR)
 	@$(MAKE) -k test-programs || true

@@ -1,13 +1,13 @@
 /* vlmprof_families.h - v0.2.0 - token counts of other model families from an image's size - MIT licence
  *
- * How many tokens an image costs in other model families. Needed are only its width and height and the limits in the
+ * How many tokens an image costs in other model families. It needs only the width and height and the limits in the
  * model's configuration. A preset describes one family: its name, the rule it shares with others, the keys of its
  * configuration with the values of the published checkpoints, and how certain the rule is. A family is a preset with
  * its keys set. All functions are reentrant; nothing is allocated.
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_FAMILIES_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+ * VLMPROF_FAMILIES_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
 #ifndef VLMPROF_FAMILIES_H
 #define VLMPROF_FAMILIES_H
 #ifndef VLMPROF_H
@@ -170,7 +170,7 @@ extern "C" {
 #endif
 /* Rules, in the order of vp_impl_rules. A new family of a known rule is a row of vp_impl_presets. A new rule needs an
  * index here and, at the same place of vp_impl_rules, its function vp_impl_count_..; if it chooses from grids, it needs
- * a case in vp_impl_family_grids, too. */
+ * a case in vp_impl_family_grids as well. */
 enum {
     VP_IMPL_SMART,
     VP_IMPL_NAVIT,
@@ -1211,7 +1211,7 @@ static const char *vp_impl_count_slice(const vp_family *family, int64_t width, i
     }
     return NULL;
 }
-/* Perception-LM: the canvas that holds the whole image at the largest size; otherwise, among smaller aspect ratios,
+/* Perception-LM: the canvas that contains the whole image at the largest size; otherwise, among smaller aspect ratios,
  * the largest canvas of the nearest one. */
 static const char *vp_impl_count_perception(const vp_family *family, int64_t width, int64_t height,
                                             vp_vision_count *count) {
@@ -1465,7 +1465,7 @@ static void vp_impl_grids_by_set(vp_family *family, int32_t least, int32_t most)
         }
     }
 }
-/* Perception-LM's order: tiles descending, then columns; grids of equal ratio stand together, at the place of the
+/* Perception-LM's order: tiles descending, then columns; grids of equal ratio are together, at the place of the
  * first of them */
 static void vp_impl_grids_by_ratio(vp_family *family, int64_t most) {
     int32_t n, cols, i, at;
@@ -1808,7 +1808,7 @@ static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const
     }
     return vp_family_set_canvases(family, (const int32_t (*)[2])sides, count, error);
 }
-/* Checks what the rules assume. If it does not hold, the family is not the one that they describe. */
+/* Checks what the rules assume. If it is not true, the family is not the one that they describe. */
 static vp_result vp_impl_config_check(vp_family *family, const vp_json *const files[3], vp_error *error) {
     const int rule = family->preset->rule_index;
     int64_t image, patch;

@@ -1,12 +1,12 @@
 /* vlmprof_file.h - v0.2.0 - whole files: read into memory, written safely, errors with their reason - MIT licence
  *
  * Reads or maps files whole, writes files so that a reader never sees half of one, and says why something failed. What
- * the companions ask of the operating system stands in this header alone: under ---- system, once for POSIX and once
+ * the companions ask of the operating system is in this header alone: under ---- system, once for POSIX and once
  * for Windows (MinGW-w64). Besides that it uses stdio and malloc. On Windows paths are in the program's code page.
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_FILE_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+ * VLMPROF_FILE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
 #ifndef VLMPROF_FILE_H
 #define VLMPROF_FILE_H
 /* strict ISO mode hides POSIX unless it is asked for before the first system header */
@@ -59,15 +59,15 @@ VP_API int64_t vp_process_id(void);
 VP_API int64_t vp_unix_ns(void);
 
 /* A file that is being written. It gets its name when it is whole and on the disk: until then, and after any failure,
- * the old file stands.
+ * the old file is.
  * rule:    What `path` names decides how it is written.
  *            nothing, or a regular file  a temporary file in the same folder, then fsync and rename; the permissions
  *                                        (and for root the owner) of a replaced file are kept
  *            a symbolic link             what it leads to is written by these rules; the link stays
- *            a pipe, socket or device    written as it is, from vp_output_open on
+ *            a pipe, socket or device    written unchanged, from vp_output_open on
  *            /dev/stdout, /dev/fd/N      the open file itself, from its position on
  *            a folder                    refused
- *          Temporary names begin with VP_OUTPUT_PREFIX and are made with O_EXCL. The writer holds a lock on its
+ *          Temporary names begin with VP_OUTPUT_PREFIX and are made with O_EXCL. The writer contains a lock on its
  *          temporary file, so that vp_output_clean knows those of dead writers.
  *          Windows: there are no links and no open files by name here, and the new file has the folder's permissions.
  *          A file that another program has open is not replaced: VP_ERR_WRITE. */
@@ -75,7 +75,7 @@ VP_API int64_t vp_unix_ns(void);
 typedef struct vp_output {
     int fd;          /* open for writing, for callers that write or seek by themselves; -1: not open */
     char *path;      /* what is written, links followed */
-    char *temporary; /* NULL: the file is written as it is */
+    char *temporary; /* NULL: the file is written unchanged */
     int mode;        /* permissions of the file that is replaced; -1: there was none */
 } vp_output;
 /* out:     output  on success only; then vp_output_commit or vp_output_discard ends it
@@ -85,7 +85,7 @@ VP_API vp_result vp_output_open(const char *path, vp_output *output, vp_error *e
 /* Writes all bytes at the file's position.
  * returns: VP_OK; VP_ERR_WRITE, with errno set */
 VP_API vp_result vp_output_write(vp_output *output, const void *data, size_t bytes, vp_error *error);
-/* Syncs the file and gives it its name. The output is closed in any case; after a failure the old file stands.
+/* Syncs the file and gives it its name. The output is closed in any case; after a failure the old file is.
  * returns: VP_OK; VP_ERR_WRITE, with errno set */
 VP_API vp_result vp_output_commit(vp_output *output, vp_error *error);
 /* Closes the output and removes the temporary file. Nothing happens when the output is not open. errno stays. */
@@ -99,7 +99,7 @@ VP_API int vp_folder_sync(const char *folder);
 VP_API void vp_output_clean(const char *folder);
 
 /* The error of a file that cannot be opened, from errno.
- * returns: VP_ERR_NOT_FOUND, VP_ERR_READ or VP_ERR_MEMORY, as it stands in error->code */
+ * returns: VP_ERR_NOT_FOUND, VP_ERR_READ or VP_ERR_MEMORY, unchanged in error->code */
 VP_API vp_result vp_file_failed(const char *path, vp_error *error);
 /* vp_fail with a text that printf formats. */
 VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const char *where, const char *format, ...);

@@ -17,7 +17,7 @@
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_IMAGE_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+ * VLMPROF_IMAGE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
 #ifndef VLMPROF_IMAGE_H
 #define VLMPROF_IMAGE_H
 #ifndef VLMPROF_H
@@ -91,7 +91,7 @@ VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_la
  *          upsample_bilinear2d_aa
  * numeric: float32 throughout, weights and positions too; products are accumulated by fused multiply-add in ascending
  *          order, so the bits are the same with and without AVX2
- * memory:  none beside scratch
+ * memory:  none next to scratch
  * threads: reentrant */
 VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels,
                                float *image_masks, void *scratch, size_t scratch_bytes);
@@ -140,7 +140,7 @@ extern "C" {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__) && !defined(_WIN32)
 #define VP_IMPL_PREPROCESS_AVX2
 /* vectors of the language, not immintrin.h: that header alone takes a quarter of this one's compile time. Not
- * aligned: they lie anywhere in a row */
+ * aligned: they are anywhere in a row */
 typedef float vp_impl_f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vp_impl_f4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t vp_impl_i8 __attribute__((vector_size(32)));
@@ -516,7 +516,7 @@ static void vp_impl_resizer_run(const vp_geometry *geometry, vp_impl_resizer *re
     }
 }
 
-/* pixels of [begin, begin + length) that lie in the window of the axis */
+/* pixels of [begin, begin + length) that are in the window of the axis */
 static int32_t vp_impl_axis_overlap(const vp_impl_axis *axis, int32_t begin, int32_t length) {
     int32_t low = begin > axis->at ? begin : axis->at, end = begin + length;
     if (end > axis->at + axis->count) end = axis->at + axis->count;
@@ -699,7 +699,7 @@ static void *vp_impl_stb_realloc(void *memory, size_t old_bytes, size_t bytes) {
     unsigned char *block = memory ? (unsigned char *)memory - VP_IMPL_BLOCK_HEADER : NULL;
     if (block) memcpy(&first, block, sizeof first);
     if (bytes > SIZE_MAX / 2 || (bytes > VP_IMPL_BLOCK_SLACK && bytes / 2 > first)) {
-        errno = ERANGE; /* vp_impl_stb_fail tells this apart from memory that ran out */
+        errno = ERANGE; /* vp_impl_stb_fail shows this apart from memory that ran out */
         return NULL;
     }
     block = (unsigned char *)VP_REALLOC(block, bytes + VP_IMPL_BLOCK_HEADER);
@@ -1004,7 +1004,7 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
                                           "JPEG with image data before the frame header; the file is damaged");
             if (!all) return VP_OK;
             info->scans++;
-            exif = 1; /* metadata stand before the image */
+            exif = 1; /* metadata are before the image */
         }
         at += 4 + length;
     }
@@ -1080,7 +1080,7 @@ static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, 
     return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, message.text);
 }
 
-/* Can this file hold that many pixels at all? No encoder can exceed these bounds: deflate expands at most 1032-fold,
+/* Can this file contain that many pixels at all? No encoder can exceed these bounds: deflate expands at most 1032-fold,
  * and every JPEG block costs at least one bit (64 pixels of grey; with the oddest subsampling, 9 blocks for 1024
  * pixels). */
 static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t bytes, vp_error *error) {

@@ -20,7 +20,7 @@
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_RANGES_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+ * VLMPROF_RANGES_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
 #ifndef VLMPROF_RANGES_H
 #define VLMPROF_RANGES_H
 #ifndef VLMPROF_H
@@ -40,7 +40,7 @@ typedef struct vp_range_payload {
 typedef struct vp_range {
     const char *name, *file;         /* file NULL: not known */
     int32_t line, depth;             /* depth 0: outermost */
-    /* index of the range around it, -1: none. Ranges lie in the order in which they began */
+    /* index of the range around it, -1: none. Ranges are in the order in which they began */
     int64_t parent;
     int64_t begin_ns, end_ns;        /* vp_clock_ns; end_ns is INT64_MIN while it is open */
     /* time in ranges directly below, those without a record included: self = end - begin - children */
@@ -86,7 +86,8 @@ VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char 
  *          VP_ERR_CAPACITY: it has no record */
 VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload);
 /* Ends the innermost open range.
- * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it holds
+ * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it
+ * contains
  *          passes int64 */
 VP_API vp_result vp_range_end(vp_ranges *ranges);
 /* Discards what was recorded, so that the buffer can be used again, for example step by step after its ranges went
@@ -143,7 +144,7 @@ typedef struct vp_ops {
     /* "CUDA": torch's table then has its columns, where a row has device time. NULL: none; the caller's to set */
     const char *device_name;
     vp_op_ceilings ceilings;         /* for the share of the roofline: not known, until the caller sets them */
-    const char *sort_key;            /* of the last vp_ops_sort; NULL: rows lie in the order of their first call */
+    const char *sort_key;            /* of the last vp_ops_sort; NULL: rows are in the order of their first call */
     /* calls that are in no row: ranges without a record, samples that found the table full */
     int64_t dropped_calls;
     int64_t dropped_host_ns, dropped_device_ns; /* their self times, as far as known */
@@ -240,7 +241,7 @@ VP_API vp_ops_print_options vp_ops_print_options_default(void);
 /* key_averages().table(): its columns, widths and units. Grouped by stage, part, block or step, a column for each
  * follows "# of Calls".
  * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
- * rule:    as torch, except that FLOPs stand under their own heading if there are stacks too (torch swaps these two
+ * rule:    as torch, except that FLOPs are under their own heading if there are stacks too (torch swaps these two
  *          columns), and that a line below the table explains shares of the ceiling above 100 %, where one is
  *          printed. An empty table prints nothing
  * source:  torch 2.15 torch/autograd/profiler_util.py _build_table */
@@ -316,7 +317,7 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
  * returns: VP_OK; VP_ERR_RANGE: step < 0 or above 2^53, or a schedule that vp_schedule_check refuses
  * source:  torch.profiler.schedule of torch 2.15; every_n_steps is ours */
 VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out);
-/* What a loop of `steps` steps records, and what is left to be saved at its end. Returns as vp_schedule_at. */
+/* What a loop of `steps` steps records, and the rest to be saved at its end. Returns as vp_schedule_at. */
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum);
 
 #ifdef __cplusplus
@@ -424,7 +425,7 @@ VP_API vp_result vp_ranges_clear(vp_ranges *ranges) {
 }
 
 /* ---- table of operations. Rows are found by a hash of what the table groups by. The chains of equal hashes are
- * stored in the rows themselves: row i holds the head (`bucket`) of the chain with hash % capacity = i, and the
+ * stored in the rows themselves: row i contains the head (`bucket`) of the chain with hash % capacity = i, and the
  * `next` of its own chain. */
 VP_API vp_op vp_op_default(void) {
     vp_op op;
@@ -645,7 +646,7 @@ VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
     row->bucket = next;
     row->next = ops->rows[bucket].bucket;
     ops->rows[bucket].bucket = ++ops->count;
-    ops->sort_key = NULL; /* a new row lies at the end */
+    ops->sort_key = NULL; /* a new row is at the end */
     return VP_OK;
 }
 
@@ -881,7 +882,7 @@ static int vp_impl_compare_average(int64_t total_a, int64_t calls_a, int64_t tot
     return left < right ? -1 : left > right;
 }
 
-/* pstats calls what lies in no file "~" */
+/* pstats calls what is in no file "~" */
 static const char *vp_impl_op_file(const vp_op *op) { return op->file ? op->file : "~"; }
 
 /* below 0: row `left` comes before row `right` */
@@ -1534,7 +1535,7 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
 
 /* ---- cProfile's table */
 
-/* What distinguishes rows besides name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
+/* What distinguishes rows also name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
 static void vp_impl_put_group(vp_impl_text *out, int *any, const char *word, const char *text) {
     if (!text || !text[0]) return;
     vp_impl_put(out, (*any)++ ? ", " : " [");

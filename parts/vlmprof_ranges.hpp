@@ -2,7 +2,7 @@
  *
  *     vp::range range(&ranges, "decode"); // ends with the scope, also when an exception leaves it
  *
- * Optional: the C functions serve in C++, too. Needs vlmprof_ranges.h, and includes it; C++11 or later.
+ * Optional: the C functions serve in C++ as well. Needs vlmprof_ranges.h, and includes it; C++11 or later.
  * errors:  what vp_range_begin returned is in status(). Only VP_ERR_RANGE (no name) begins nothing
  * threads: one vp_ranges per thread
  * example: samples/05_ranges.cpp */

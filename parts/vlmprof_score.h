@@ -1,11 +1,11 @@
 /* vlmprof_score.h - v0.2.0 - scoring rules - MIT licence
  *
  * Input texts are UTF-8 with a NUL. Case, white space, digits and word characters follow Python's str and re
- * (Unicode 14.0). Bytes that are not UTF-8 are kept as they are.
+ * (Unicode 14.0). Bytes that are not UTF-8 are kept unchanged.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_SCORE_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+ * VLMPROF_SCORE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
 #ifndef VLMPROF_SCORE_H
 #define VLMPROF_SCORE_H
 #ifndef VLMPROF_H
@@ -34,14 +34,14 @@ VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capaci
  * words joined by one space.
  * out:     out, needed   as above; at most 1.5 times the bytes of the text
  * returns: as above
- * rule:    if a punctuation character stands beside a space anywhere, it is deleted everywhere (if digit comma digit
+ * rule:    if a punctuation character is next to a space anywhere, it is deleted everywhere (if digit comma digit
  *          occurs, all are deleted); otherwise it becomes a space. Then the first 32 periods without a digit after
  *          them are removed
  * source:  the same repository, molmo/eval/vqa.py, preprocess_answer
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed);
-/* The same as the VQA v2 evaluator does it, with lower case last: only a capital sigma beside a deleted character
+/* The same as the VQA v2 evaluator does it, with lower case last: only a capital sigma next to a deleted character
  * makes a difference. The rest as above. */
 VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed);
 /* All that the VQA v2 evaluator does if the references are identical: newlines and tabs become spaces, and the text
@@ -131,7 +131,7 @@ VP_API vp_result vp_score_option_distance(const char *prediction, const char *op
  * source:  vqa.py, select_mc_option */
 VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count,
                                         char *scratch, size_t scratch_bytes, int32_t *index);
-/* ScienceQA's rule: the first letter A-Z that stands alone, in upper case, if there is such an option; otherwise the
+/* ScienceQA's rule: the first letter A-Z that is complete, in upper case, if there is such an option; otherwise the
  * upper-cased prediction among the names; otherwise the text rule over the names. Without names (name_count 0): the
  * text rule over the options. out, returns: as vp_score_select_option
  * source:  base_experiment.py, compute_accuracy */
@@ -167,7 +167,7 @@ typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SC
  * of the experiments, 0/1 only). Rules of the experiments' compute_accuracy run with its cleaning (LAST); rules that
  * only VqaEval has run with its cleaning (FREQUENT).
  * A new rule needs a function of its own, a line here and its case in vp_impl_score_by_metric. The program names it
- * once more in SCORE_RULES of cli/score/score_rules.c, with what it shows beside the score. */
+ * once more in SCORE_RULES of cli/score/score_rules.c, with what it shows next to the score. */
 #define VP_SCORE_METRICS(X) \
     X(VQA_SEED, "vqa_seed", " vqa_score ", NONE, LAST, 0) \
     X(VQA_OFFICIAL, "vqa_official", " ", NONE, LAST, 0) \
@@ -457,7 +457,7 @@ static int vp_impl_score_lowered_next(vp_impl_score_lowered *lowered, uint32_t *
 }
 
 /* Finds the punctuation characters that must be deleted from the whole text (the others become spaces): those that
- * stand beside a space, or all of them if a digit, a comma and a digit follow one another anywhere. */
+ * are next to a space, or all of them if a digit, a comma and a digit follow one another anywhere. */
 static void vp_impl_score_punctuation_scan(const char *text, unsigned char deleted[sizeof vp_impl_score_punctuation]) {
     vp_impl_score_lowered lowered = vp_impl_score_lowered_start(text);
     uint32_t code, before = 0, before2 = 0;
@@ -671,7 +671,7 @@ static int vp_impl_score_order(vp_impl_score_span left, vp_impl_score_span right
     const int order = least ? memcmp(left.text, right.text, least) : 0;
     if (order) return order;
     if (left.bytes != right.bytes) return left.bytes < right.bytes ? -1 : 1;
-    /* equal texts keep the order in which they lie in memory */
+    /* equal texts keep the order in which they are in memory */
     return left.text == right.text ? 0 : (uintptr_t)left.text < (uintptr_t)right.text ? -1 : 1;
 }
 
@@ -776,7 +776,7 @@ static void vp_impl_score_upper_rule(vp_impl_score_span span, vp_impl_score_text
             vp_impl_score_text_code(out, code >= 'a' && code <= 'z' ? code - 32 : code);
             continue;
         }
-        if (code >= 0x1F80 && code <= 0x1FAF) { /* the iota below becomes one beside */
+        if (code >= 0x1F80 && code <= 0x1FAF) { /* the iota below becomes one next to */
             vp_impl_score_text_code(out, (code < 0x1F90 ? 0x1F08u : code < 0x1FA0 ? 0x1F28u : 0x1F68u) + (code & 7));
             vp_impl_score_text_code(out, 0x399);
             continue;
@@ -807,7 +807,7 @@ static int vp_impl_score_float_text(vp_impl_score_span span, char *out, size_t *
         }
         out[count++] = (char)code;
     }
-    /* 28 to 31 are no spaces here */
+    /* 28 to 31 are not spaces here */
     while (first < count && (out[first] == ' ' || (out[first] >= 9 && out[first] <= 13))) first++;
     while (count > first && (out[count - 1] == ' ' || (out[count - 1] >= 9 && out[count - 1] <= 13))) count--;
     for (i = first; i < count; i++) {
@@ -1041,7 +1041,7 @@ static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, 
     vp_impl_score_sort(lines, count);
     for (first = 0; first < count; first = i) {
         for (i = first + 1; i < count && vp_impl_score_same(lines[first], lines[i]); i++) {}
-        /* of a run the first entry lies first in memory, as the lines do */
+        /* of a run the first entry is first in memory, as the lines do */
         if (i - first < best_count || (i - first == best_count && (uintptr_t)lines[first].text > (uintptr_t)best.text))
             continue;
         best_count = i - first;
@@ -1124,37 +1124,34 @@ static vp_result vp_impl_score_matches(const char *prediction, const char *const
     return VP_OK;
 }
 
-VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count,
-                             char *scratch, size_t scratch_bytes, double *score) {
+/* 1 where `whole` references or more equal the prediction; of fewer their number by it */
+static vp_result vp_impl_score_share(const char *prediction, const char *const *references, size_t count, size_t whole,
+                                     vp_impl_score_prepare prepare, char *scratch, size_t scratch_bytes,
+                                     double *score) {
     size_t matches = 0;
     vp_result result;
-    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch,
-                                   scratch_bytes, &matches);
-    if (result == VP_OK) *score = matches > 0;
+    if (!vp_impl_score_arguments(prediction, references, count, scratch, score)) return VP_ERR_RANGE;
+    result = vp_impl_score_matches(prediction, references, count, prepare, scratch, scratch_bytes, &matches);
+    if (result == VP_OK) *score = matches >= whole ? 1.0 : (double)matches / (double)whole;
     return result;
+}
+
+VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count,
+                             char *scratch, size_t scratch_bytes, double *score) {
+    return vp_impl_score_share(prediction, references, reference_count, 1, vp_impl_score_lower_trimmed, scratch,
+                               scratch_bytes, score);
 }
 
 VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count,
                                         char *scratch, size_t scratch_bytes, double *score) {
-    size_t matches = 0;
-    vp_result result;
-    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_all, scratch,
-                                   scratch_bytes, &matches);
-    if (result == VP_OK) *score = matches > 0;
-    return result;
+    return vp_impl_score_share(prediction, references, reference_count, 1, vp_impl_score_lower_all, scratch,
+                               scratch_bytes, score);
 }
 
 VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count,
                                   char *scratch, size_t scratch_bytes, double *score) {
-    size_t matches = 0;
-    vp_result result;
-    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch,
-                                   scratch_bytes, &matches);
-    if (result == VP_OK) *score = matches >= 3 ? 1.0 : (double)matches / 3.0;
-    return result;
+    return vp_impl_score_share(prediction, references, reference_count, 3, vp_impl_score_lower_trimmed, scratch,
+                               scratch_bytes, score);
 }
 
 /* newlines and tabs as spaces, stripped */
@@ -1268,7 +1265,7 @@ static vp_impl_score_span *vp_impl_score_words_of(vp_impl_score_pool *pool, cons
     size_t found = 0, most = 1;
     for (; at < end; at++) most += *at == ' ';
     words = (vp_impl_score_span *)vp_impl_score_take(pool, most, sizeof *words);
-    for (at = word = span.text; words && at <= end; at++) { /* one space stands between two words */
+    for (at = word = span.text; words && at <= end; at++) { /* one space is between two words */
         if (at < end && *at != ' ') continue;
         if (at > word) words[found++] = vp_impl_score_span_from(word, at);
         word = at + 1;
@@ -1593,7 +1590,7 @@ static void vp_impl_score_open_add(void *user, vp_impl_score_span span) {
         vp_impl_score_open_string(found, span);
         return;
     }
-    padded = (char *)vp_impl_score_take(found->pool, span.bytes + 3, 1); /* " x", " x " holds both */
+    padded = (char *)vp_impl_score_take(found->pool, span.bytes + 3, 1); /* " x", " x " contains both */
     if (!padded) return;
     padded[0] = padded[span.bytes + 1] = ' ';
     memcpy(padded + 1, span.text, span.bytes);

@@ -162,7 +162,7 @@ static void vp_impl_tool_mmmu_vk(vp_impl_score_pool *pool, const vp_score_sample
     }
     vp_impl_tool_mcq_vk(pool, &open, span, outcome);
 }
-/* What stands behind the last line that begins with "Answer:"; its only capital letter, if it has one alone. */
+/* What is after the last line that begins with "Answer:"; its only capital letter, if it has one alone. */
 static vp_impl_score_span vp_impl_tool_cot(vp_impl_score_span span) {
     static const char mark[] = "Answer:";
     const char *at = span.text, *end = span.text + span.bytes, *stop, *letter = NULL;
@@ -236,7 +236,7 @@ static void vp_impl_tool_phrases(vp_impl_score_pool *pool, vp_impl_score_span sp
         const char *at = vp_impl_score_search(lower, vp_impl_score_span_of(phrases[i]), 0), *from, *letter;
         size_t count, bytes;
         if (!at) continue;
-        /* the place is counted in characters of the lower-cased text and used in the text as it is */
+        /* the place is counted in characters of the lower-cased text and used in the text unchanged */
         count = vp_impl_score_length(vp_impl_score_span_from(lower.text, at + strlen(phrases[i])));
         for (from = span.text; count && from < span.text + span.bytes; count--) {
             vp_unicode_get(from, span.text + span.bytes, &bytes);
@@ -314,7 +314,7 @@ static void vp_impl_tool_realworld(vp_impl_score_pool *pool, const vp_score_samp
     vp_impl_tool_parsed(pool, lower, outcome);
     outcome->score = vp_impl_score_same(lower, vp_impl_score_lower_all(pool, answer));
 }
-/* mmbench_evals.py without a judge: words as they are, then twelve forms, then the option's text */
+/* mmbench_evals.py without a judge: words unchanged, then twelve forms, then the option's text */
 static char vp_impl_tool_mmbench_prefetch(vp_impl_score_pool *pool, const vp_score_sample *sample) {
     static const char *const forms[] = {"X",  "X.", "X,",  "X:",  "X)",  "X).", "(X)",
                                         "(X).", ":X", ":X,", ":X.", ":X)", ":X)."};
@@ -485,7 +485,7 @@ static void vp_impl_tool_mmmu_lmms(vp_impl_score_pool *pool, const vp_score_samp
 }
 
 /* ---- yes and no */
-/* process_punctuation: punctuation beside a space is deleted, other punctuation becomes a space, periods go.
+/* process_punctuation: punctuation next to a space is deleted, other punctuation becomes a space, periods go.
  * after_digit: 1: a period behind a digit stays (VLMEvalKit). */
 static void vp_impl_tool_points(vp_impl_score_span span, vp_impl_score_text_out *out, int after_digit) {
     unsigned char deleted[sizeof vp_impl_score_punctuation] = {0};
@@ -508,7 +508,7 @@ static void vp_impl_tool_points(vp_impl_score_span span, vp_impl_score_text_out 
         if (index >= 0 && deleted[index]) continue;
         if (index >= 0) code = ' ';
         if (code == '.' && dropped < 32 && !(after_digit && vp_unicode_is_digit(before))) {
-            for (next = 0, more = bytes; at + more < end;) { /* what stands behind it once the others are deleted */
+            for (next = 0, more = bytes; at + more < end;) { /* what is after it once the others are deleted */
                 size_t step;
                 next = vp_unicode_get(at + more, end, &step);
                 index = vp_impl_score_punctuation_index(next);
@@ -626,7 +626,7 @@ static void vp_impl_tool_tokenise_rule(vp_impl_score_span span, vp_impl_score_te
     size_t i;
     for (i = 0; i < span.bytes; i++) {
         if (span.text[i] == ',' || span.text[i] == '?') continue;
-        if (span.text[i] == '\'') { /* "'s", also when a comma stands between them */
+        if (span.text[i] == '\'') { /* "'s", also when a comma is between them */
             size_t next = i + 1;
             while (next < span.bytes && (span.text[next] == ',' || span.text[next] == '?')) next++;
             if (next < span.bytes && span.text[next] == 's') vp_impl_score_text_add(out, " ", 1);

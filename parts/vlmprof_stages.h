@@ -7,7 +7,7 @@
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_STAGES_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+ * VLMPROF_STAGES_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
 #ifndef VLMPROF_STAGES_H
 #define VLMPROF_STAGES_H
 #ifndef VLMPROF_H
@@ -91,14 +91,14 @@ typedef struct vp_stage_times {
     /* of device_ns, from the start of the request: a stage begins where the last one ended */
     int64_t begin_ns[VP_STAGE_COUNT];
     /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle, and on a GPU the copy of each
-     * token to the host, which is no launch */
+     * token to the host, which is not a launch */
     int64_t kernel_ns[VP_STAGE_COUNT];
     int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT]; /* the same by part of the model */
     unsigned char has_kernels;                      /* 0: kernel_ns and part_ns say nothing */
 } vp_stage_times;
 
 /* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`,
- * launches, flops and bytes are still filled in). KERNEL: each launch, product and copy lies between two stamps of
+ * launches, flops and bytes are still filled in). KERNEL: each launch, product and copy is between two stamps of
  * its own. That costs time: compare totals of this mode only with its own kernel_ns. On a GPU CUPTI's records take the
  * place of the stamps, if it is there (vp_engine_launch_timer): decode steps are then sent as ever, and times are those
  * of the device. Without it the stamps are events, which the device passes before and after a kernel: launch latency is
@@ -109,7 +109,7 @@ typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_T
                               VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
 /* On a GPU both clocks start when the device starts the request; the host's clock is read just after that, so no
  * launch appears after its kernel. The device's times count from the last boundary of a stage or decode step: their
- * resolution does not fade, and they lie within the stage's times. */
+ * resolution does not fade, and they are within the stage's times. */
 typedef struct vp_launch {
     /* of the kernel, or "gemm", "attention..", "copy..", perhaps "gemm: " and cuBLAS's kernel; static */
     const char *name;

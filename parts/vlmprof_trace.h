@@ -30,7 +30,7 @@
  *     thread_span          CPU: what each worker thread did of a launch
  *   and cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, around all of it
  * HTA drops what begins with the last slice whose name holds "ProfilerStep", where there are several names of that
- * kind. So after several steps stands an empty slice, "end of ProfilerStep#N": no reader counts it as a step, because
+ * kind. So after several steps is an empty slice, "end of ProfilerStep#N": no reader counts it as a step, because
  * a step's name begins with "ProfilerStep#". HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of
  * the CPU hold no GPU event: viewers and TensorBoard's operator view show them, but HTA's kernel analyses and
  * TensorBoard's kernel view have nothing to show. torch-tb-profiler 0.4.3 does not know cuda_runtime: it shows 0 as
@@ -47,7 +47,7 @@
  *
  * Needs vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_TRACE_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+ * VLMPROF_TRACE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
 #ifndef VLMPROF_TRACE_H
 #define VLMPROF_TRACE_H
 /* strict ISO mode hides POSIX unless it is asked for before the first system header */
@@ -107,7 +107,7 @@ typedef struct vp_trace_options {
     int profile_memory;               /* only told to readers: memory is what vp_trace_memory gets */
     const char *backend;              /* distributedInfo; "none" */
     int32_t rank, world_size;         /* 0 of 1 */
-    /* more top-level members; keys that differ from those that stand there anyway */
+    /* more top-level members; keys that differ from those that are there anyway */
     const vp_trace_metadata *metadata; int32_t metadata_count;
 } vp_trace_options;
 VP_API vp_trace_options vp_trace_options_default(void); /* as above; path, devices and metadata NULL */
@@ -116,7 +116,7 @@ typedef struct vp_trace vp_trace;
 /* what became of the trace; the first two members are also in the file's head, as "trace_truncated" and
  * "dropped_steps" */
 typedef struct vp_trace_info {
-    int truncated;                    /* 1: max_bytes was reached; what stands in the file is whole */
+    int truncated;                    /* 1: max_bytes was reached; what is in the file is whole */
     int64_t dropped_steps;            /* that began after that */
     int64_t dropped_launches;         /* of the request in which that happened, and later */
     uint64_t bytes;
@@ -257,7 +257,7 @@ struct vp_trace {
     char *path;
     vp_trace_device *devices;
     int32_t device_count, process, thread;
-    uint64_t max_bytes, reserve, flags_at;      /* flags_at: where the head tells whether it is whole */
+    uint64_t max_bytes, reserve, flags_at;      /* flags_at: where the head shows whether it is whole */
     int64_t base_ns, step, step_ns, step_end_ns, steps, dropped_steps, dropped_launches;
     int emulated, shapes, stacks, step_open, closed, full, counting, failed, args; /* failed: errno */
     /* tracks that have got their names: workers, then threads of ranges */
@@ -444,7 +444,7 @@ static int vp_impl_trace_room(vp_trace *trace, uint64_t bytes) {
         trace->full = 1;
     return !trace->full;
 }
-/* *at = a time of the caller, counted from the trace's zero; 0 if it lies before the zero or too far from it */
+/* *at = a time of the caller, counted from the trace's zero; 0 if it is before the zero or too far from it */
 static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {
     if (ns < trace->base_ns || (uint64_t)ns - (uint64_t)trace->base_ns > (uint64_t)VP_IMPL_TRACE_NS_LIMIT) return 0;
     *at = (int64_t)((uint64_t)ns - (uint64_t)trace->base_ns);

@@ -1,6 +1,6 @@
 /* Vision tokens of the images in a folder, for a MolmoE model under adaptive tiling and the three tiers, and for
  * Qwen3-VL. It needs three headers, no model and no GPU. Of each file only the beginning is read, where its width and
- * height stand.
+ * height are.
  * cc -I. -Iparts samples/03_tokens_of_folder.c -lm -o tokens_of_folder && ./tokens_of_folder samples */
 #define _POSIX_C_SOURCE 200809L
 #define VLMPROF_IMPLEMENTATION

@@ -125,7 +125,7 @@ sed -E 's/ +/ /g; s/: ?/:/' "$work/may" | while IFS=: read -r who what; do echo 
 sed -E -i 's/ +/ /g; s/: ?/:/' "$work/never"
 
 find vlmprof.h vlmprof_kernels.cu cli.c parts cli \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) 2>"$work/missing" | sort >"$work/files"
-# FILE LINE INCLUDED, an included file by its path from the root: beside the file itself, or where -I. -Iparts -Iparts/lib -Icli find it
+# FILE LINE INCLUDED, an included file by its path from the root: next to the file itself, or where -I. -Iparts -Iparts/lib -Icli find it
 while read -r file; do
     grep -nE '^[[:blank:]]*#[[:blank:]]*include[[:blank:]]*"' "$file" | sed -E 's/^([0-9]+):[^"]*"([^"]*)".*/\1 \2/' | while read -r line name; do
         for at in "$(dirname "$file")/" "" parts/ parts/lib/ cli/; do
@@ -145,7 +145,7 @@ rule() { # rule NAME OFFENCES: passes when there are none
 }
 rule "the tree is whole" "$(cat "$work/missing")"
 rule "each quoted include is a file of the tree" "$(awk '$3 ~ /^\?/ { print $1 ":" $2 ": " substr($3, 2) }' "$work/includes")"
-# one check a file: all its includes stand in its row
+# one check a file: all its includes are in its row
 cat >"$work/may.awk" <<'AWK'
 function fits(path, pattern) { return path == pattern || (pattern ~ /[\/._]$/ && index(path, pattern) == 1) }
 function row_of(path,   i) { for (i = 1; i <= rows; i++) if (fits(path, who[i])) { used[i] = 1; return i } return 0 }

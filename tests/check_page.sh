@@ -1,7 +1,7 @@
 #!/bin/bash
 # check_page.sh: the pages of report --html and of run --profile --html in a real browser, at 400, 800 and 1280 px, light and dark. tests/support/browse.py looks for texts over one
 # another, letters below 10 px and what sticks out, and uses the page: marks, series, data sets, the table. Findings of axe-core that are serious or
-# critical fail, too, where AXE names an axe.min.js, or build/axe holds one (python3 -m venv build/axe && build/axe/bin/pip install axe-playwright-python).
+# critical fail as well, where AXE names an axe.min.js, or build/axe contains one (python3 -m venv build/axe && build/axe/bin/pip install axe-playwright-python).
 # Skipped without chromium (or CHROMIUM=program) or python3. SHOTS=folder keeps the pictures.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 . tests/check.sh

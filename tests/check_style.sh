@@ -4,7 +4,7 @@ CDPATH= cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
 # How many lines of code the parts of the repository may have together. A row is lowered when its part has shrunk, and raised by what a feature needs.
 budgets='cli                      53500  ^cli/.*\.(c|h|css|js)$
-parts_and_kernels        43500  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
+parts_and_kernels        43250  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
 vlmprof.h                 3500  ^vlmprof\.h$
 tests                    67000  ^tests/.*\.(c|h|sh|py|cu)$'
 # And how many one file may have: the first row that fits it. Generated tables have no limit; headers that are copied out are one file each.
@@ -62,9 +62,9 @@ words() { # words LIMIT KIND WHAT FILE...
 guides=(cli/guides/*.txt README.md samples/README.md)
 others=(); for file in "${texts[@]}"; do case $file in cli/*|parts/*|vlmprof*|cli.c|*.md|Makefile) ;; *) others+=("$file") ;; esac; done
 words 10 text "guides and README" "${guides[@]}"
-words 280 string "strings of the product" "${product[@]}"
-words 920 comment "comments of the product" "${product[@]}" cli/page/*.css cli/page/*.js
-words 400 comment "comments of tests, samples and scripts" "${others[@]}" Makefile
+words 261 string "strings of the product" "${product[@]}"
+words 109 comment "comments of the product" "${product[@]}" cli/page/*.css cli/page/*.js
+words 81 comment "comments of tests, samples and scripts" "${others[@]}" Makefile
 rule "no tabs" "$(grep -n $'\t' "${sources[@]}")"
 rule "no blanks at the end of a line" "$(grep -nE ' +$' "${sources[@]}")"
 rule "nothing left to be done later" "$(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${texts[@]}")"

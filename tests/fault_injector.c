@@ -32,7 +32,7 @@ static _Thread_local int inside; /* the stack's printing may allocate */
     static result(*real) parameters; \
     if (!real) *(void **)&real = dlsym(RTLD_NEXT, name)
 
-/* Counts a call. Truth: it must fail. */
+/* Counts a call. Returns 1 if it must fail. */
 static int must_fail(int kind) {
     long number;
     if (!counting || inside) return 0;

@@ -16,6 +16,6 @@ enum {
 };
 struct injected {
     atomic_long calls[INJECT_KINDS]; /* counted from main on */
-    atomic_long failed;              /* truth: the call that was to fail came */
+    atomic_long failed;              /* 1 if the call that was to fail came */
 };
 #endif

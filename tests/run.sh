@@ -3,11 +3,11 @@
 # ended, adds up their lines `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past
 # its time, printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
 # What was skipped is listed before the last line; with TEST_STRICT_SKIPS a skip that no line of tests/allowed_skips.txt allows counts as a failure.
-# With TEST_TOTAL=FILE the last line is kept there, too. $B/tests/times.txt lists each program's processor seconds and wall seconds, the slowest first.
+# With TEST_TOTAL=FILE the last line is kept there as well. $B/tests/times.txt lists each program's processor seconds and wall seconds, the slowest first.
 unset MAKEFLAGS MFLAGS MAKELEVEL # a make that a test starts is not a part of the one that started this
 export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 # as ./vlmprof sets for itself: idle threads do not spin through other programs' time
 export VLMPROF_TEST_SYSTEM=/dev/null # what else this machine does is not known: no output depends on it
-# folders of tests lie in memory where there is room: a sweep's journal is written through to the disk at each point
+# folders of tests are in memory where there is room: a sweep's journal is written through to the disk at each point
 if [ -z "$TMPDIR" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null; then
     # other users may pass through it: some tests start programs as one of them
     TMPDIR=$(mktemp -d /dev/shm/vlmprof-tests-XXXXXX) && chmod 711 "$TMPDIR" && export TMPDIR && shm=$TMPDIR || unset TMPDIR

@@ -3,7 +3,7 @@
 # strange_machines.sh [PROGRAM...]: runs test programs (default: quick ones that look at what is strange) and some commands of $PROGRAM on machines
 # as other people have them: made-up processors, one core, many threads, no AVX, root or not, no network, other locales, time zones, homes and
 # temporary folders, tools that are missing, the variables of a launcher or a proxy. A program may skip there, and must not fail; a command must
-# print what it prints on the machine as it is. A machine that cannot be made here is a skip with its reason. Ends with a count line.
+# print what it prints on the machine unchanged. A machine that cannot be made here is a skip with its reason. Ends with a count line.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 export B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} VLMPROF_TEST_SYSTEM=/dev/null OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000
 . tests/check.sh

@@ -452,7 +452,7 @@ static int size_in(const char *body, int32_t side[2]) {
         side[i] = (int32_t)((uint32_t)bytes[16 + 4 * i] << 24 | (uint32_t)bytes[17 + 4 * i] << 16 | (uint32_t)bytes[18 + 4 * i] << 8 | bytes[19 + 4 * i]);
     return 1;
 }
-/* Tokens of an image by the model's name; an obeyed knob stands in the body. */
+/* Tokens of an image by the model's name; an obeyed knob is in the body. */
 static int64_t image_tokens(const char *model, const char *body, const int32_t side[2]) {
     static const char *const keys[] = {"max_pixels", "min_pixels", "max_patches"};
     char name[64];

@@ -24,7 +24,7 @@ check "the table is kept" grep -q '^decode ' "$work"/gpu-*.txt
 check "a file that cannot be written is an error" bash -c '! "$1" /nonexistent/x.json c d tiny' - "$B/emulated/bench_gpu"
 check "a wrong call is an error" bash -c '"$1" x; [ $? -eq 2 ]' - "$B/emulated/bench_gpu"
 
-# ---- everything in one script, on the emulated GPU; programs that stand in for the long tests
+# ---- everything in one script, on the emulated GPU; programs that replace the long tests
 all() { BENCH_GPU_SIZE=tiny tests/bench/gpu/run_all.sh "$work/all" "$B/emulated/vlmprof" "$B/emulated/bench_gpu" "$@" >"$work/said" 2>&1; }
 said() { grep -q "$1" "$work/said"; }
 printf '#!/bin/sh\necho 3 passed, 1 failed\nexit 1\n' >"$work/failing"

@@ -1,5 +1,5 @@
 /* test_best.c: the most accurate configuration within a budget, on result files with a known truth; exit codes; the printed texts, word by word.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -43,7 +43,7 @@ static void test_best(void) {
 }
 
 
-/* texts and JSON of the choice: weights and blocks in its command, the nearest configurations, none that holds */
+/* texts and JSON of the choice: weights and blocks in its command, the nearest configurations, none that contains */
 static void test_texts(void) {
     truth t = truth_default();
     static const char *const calls[] = {"--budget_ms 120", "--budget_ms 120 --json", "--budget_ms 300 --percentile mean --min_accuracy 0.5",

@@ -274,7 +274,7 @@ static void equal_to_a_reference(const set *s) {
         int words = 1;
         size_t k;
         for (k = 0; k < images[i].candidate.bytes; k++) words += images[i].candidate.text[k] == ' ';
-        for (n = 0; n < 4 && n < words; n++) CHECK_NEAR(each[i].bleu[n], 1.0, 1e-8); /* the 1e-9 beside the counts */
+        for (n = 0; n < 4 && n < words; n++) CHECK_NEAR(each[i].bleu[n], 1.0, 1e-8); /* the 1e-9 next to the counts */
         CHECK_NEAR(each[i].rouge_l, 1.0, 1e-15);
         CHECK(each[i].cider_d >= 0.0 && each[i].cider_d <= 10.0 + 1e-12);
     }

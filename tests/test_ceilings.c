@@ -12,7 +12,7 @@ enum { MIB = 1 << 20, BORROWED = 256 * MIB, MS = 1000000 };
 
 /* ---- the device */
 static struct device {
-    int64_t read_ns[4], copy_ns[4]; /* of the first rounds; the last of them is that of all others, too */
+    int64_t read_ns[4], copy_ns[4]; /* of the first rounds; the last of them is that of all others as well */
     int64_t product_ns[5];          /* of 256, 512 .. 4096 rows; the first of a size takes 60 ms more */
     int has_no_memory, fails;       /* fails: the first copy */
     /* what it was asked for */

@@ -1,6 +1,6 @@
 /* Conversions (every f16 and bf16 value), config.json (every refusal), the list of tensors, safetensors files (every rejection), folders of
  * shards, headers of packed weights (every rejection), what leaves memory, and file reading. Files are built in a temporary folder; the golden
- * checkpoints are opened as they are. */
+ * checkpoints are opened unchanged. */
 #define _DEFAULT_SOURCE 1
 #include <stdlib.h>
 /* the header's allocations, of which number `allocations_left` fails; negative: none */
@@ -98,7 +98,7 @@ static void test_conversions(void) {
         seed = seed * 1664525u + 1013904223u;
         bits = (seed >> 8) * 2654435761u;
         if (i % 4 == 0) bits = (bits & 0xffff0000u) | 0x8000u;                    /* a tie */
-        if (i % 4 == 1) bits = (bits & 0xffff0000u) | (0x7fffu + (bits & 2));      /* beside a tie */
+        if (i % 4 == 1) bits = (bits & 0xffff0000u) | (0x7fffu + (bits & 2));      /* next to a tie */
         if (i % 16 == 2) bits &= 0x807fffffu;                                      /* subnormal */
         if ((bits & 0x7fffffffu) >= 0x7f000000u) continue;                         /* the largest are below */
         low = bits >> 16;

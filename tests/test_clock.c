@@ -1,6 +1,6 @@
 /* test_clock.c: run, run --profile, sweep and sweep --plan with a clock that counts its readings ($B/tests/vlmprof-clock), so that every time is the same
  * each time: what they print, word by word (tests/golden/texts/clock-*). What the machine is called, its memory and the date are masked.
- * Runs from the repository's root; its files lie in a temporary folder. KEEP_TEXTS=1 writes the texts anew. */
+ * Runs from the repository's root; its files are in a temporary folder. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -72,7 +72,7 @@ static void test_sweep(void) {
 #define SWEEP "sweep --data %%F/set.jsonl --max_new_tokens 3 --ignore_eos --top_k_list 1 2 "
 #define TIERS SWEEP "--tier_list low --num_runs_per_sample 2 --bare_every 2 " MODEL
 #define PIXELS SWEEP "--image_knob max_pixels=65536 --num_runs_per_sample 3 " SMALL
-    snprintf(text, sizeof text, "%s/samples/", here); /* the test's folder may be in the repository, too */
+    snprintf(text, sizeof text, "%s/samples/", here); /* the test's folder may be in the repository as well */
     check_case("sweep");
     run(TIERS "--output_dir %%F/out --kernel_pass");
     mask(&last.err);

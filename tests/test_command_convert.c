@@ -1,6 +1,6 @@
 /* slow: checkpoints written by the command, up to 14 GB of them, 6 s */
 /* test_command_convert.c: convert as a program: the same answers from every form of a model, refusals, what a stop leaves.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "support/scan.h"
@@ -275,7 +275,7 @@ static void test_convert_folder(void) {
             CHECK_INT(count_files("full"), -1);
         }
     CHECK_INT(cli_with("convert --synthetic tiny %F/form0", NULL, in_folder("stdout"), 100000), 5);
-    CHECK_INT(cli("run -p a --model %F/form0 --device cpu --max_new_tokens 1"), 0); /* the earlier one still stands */
+    CHECK_INT(cli("run -p a --model %F/form0 --device cpu --max_new_tokens 1"), 0); /* the earlier one still is */
     remove_folder(in_folder("empty"));
 }
 static void test_convert(void) {

@@ -26,6 +26,21 @@ static int there(const char *name) {
     return stat(in_folder(name), &status) == 0;
 }
 
+/* data as other tools leave them: the requests have their questions and pictures */
+static void test_formats(void) {
+    static const struct { const char *file; int most; } files[] = {{"vlmevalkit_tsv/MMStar_mini.tsv", 4}, {"hf_parquet/docvqa_validation.parquet", 3},
+        {"openai_messages/messages.jsonl", 4}, {"aiperf_jsonl/single_turn.jsonl", 4}, {"arrow/saved", 4}};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char name[100];
+        const int before = server.request_count;
+        check_case("load --data %s", files[i].file);
+        snprintf(name, sizeof name, "f%zu", i);
+        run("load --endpoint http://127.0.0.1:%d --endpoint_model m --data tests/golden/datasets/%s --num_samples %d --duration_s 1 --output_dir %%F/%s "
+            "--concurrency 1", server.port, files[i].file, files[i].most, name);
+        CHECK_INT(last.code, 0);
+        CHECK(server.request_count > before + 1 && has(last.out, "concurrency 1"));
+    }
+}
 static void test_trials(void) {
     int before;
     check_case("two rates and one number of requests at once: a file each, a table, exit code 0");
@@ -138,6 +153,7 @@ int main(void) {
         return check_done("test_command_load");
     }
     test_trials();
+    test_formats();
     test_refusals();
     program_end();
     return check_done("test_command_load");

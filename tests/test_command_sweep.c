@@ -1,5 +1,5 @@
 /* test_command_sweep.c: sweep as a program: its files against their own rows, strategies, failures, resume after a signal, a kill, a torn journal and a full disk.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/command.h"
@@ -259,7 +259,7 @@ static void test_resume(void) {
     remove_folder(in_folder("out"));
 }
 
-/* a plan that nobody can read is no plan: one line says so */
+/* a plan that no one can read is not a plan: one line says so */
 static void test_full_plan(void) {
     check_case("--plan on a full disk");
     if (access("/dev/full", W_OK)) { check_skip("a full disk", "there is no /dev/full"); return; }
@@ -302,7 +302,7 @@ static void system_end(pid_t child) {
     while (waitpid(child, NULL, 0) < 0) { }
     setenv("VLMPROF_TEST_SYSTEM", folder, 1);
 }
-/* Sweeps on such a system, reports, and holds both against the words of a warning, NULL: there is none. */
+/* Sweeps on such a system, reports, and contains both against the words of a warning, NULL: there is none. */
 static void check_noise(int other, int steal, const char *words) {
     pid_t child = system_begin(other, steal);
     document d;
@@ -396,7 +396,7 @@ static void test_without_experts(void) {
     remove_folder(in_folder("dense"));
 }
 
-/* ---- weights as a knob: each kind has an engine, each file says it, and reports tell them apart */
+/* ---- weights as a knob: each kind has an engine, each file says it, and reports distinguish them */
 static void test_weights(void) {
     document one, other;
     check_case("weights: a sweep of bf16 goes on with int4");

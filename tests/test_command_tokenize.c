@@ -1,5 +1,5 @@
 /* test_command_tokenize.c: tokenize as a program: text and ids, lines of JSON, prompts of the data sets.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "support/scan.h"

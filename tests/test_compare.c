@@ -1,6 +1,6 @@
-/* test_compare.c: two sweeps against each other, on result files with a known truth: equal, slower, less accurate; what is not comparable; the
+/* test_compare.c: two sweeps against each other, on result files with a known 1 if equal, slower, less accurate; what is not comparable; the
  * number of samples that --plan names; the printed texts, word by word.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
@@ -251,7 +251,7 @@ static void test_plan(void) {
     check_note(same_count >= tries - 1, __FILE__, __LINE__, "SAME in %d of %d A/A comparisons of %d samples", same_count, tries, needed);
     check_note(found >= tries - 1, __FILE__, __LINE__, "3 %% found in %d of %d comparisons of %d samples", found, tries, needed);
 }
-/* A few pairs that agree prove little: what can still differ stands in the interval, the verdict and the plan. */
+/* A few pairs that agree prove little: what can still differ is in the interval, the verdict and the plan. */
 static void test_few(void) {
     static const struct { int pairs, least, most; double high; } table[] = {{1, 380, 900, 0.7935}, {3, 380, 900, 0.5615}, {13, 380, 900, 0.2281}, {50, 380, 900, 0.0713}};
     truth t = truth_default();
@@ -389,7 +389,7 @@ static void test_color(void) {
         free(plain);
     }
 }
-/* tables, warnings, plan and JSON; a stage that did not run in one of them is no latency of 0 */
+/* tables, warnings, plan and JSON; a stage that did not run in one of them is not a latency of 0 */
 static void test_texts(void) {
     truth t = truth_default();
     static const char *const calls[] = {"", "--json", "--plan", "--plan --effect 8 --margin 4 --accuracy_margin 3", "--plan --json"};

@@ -89,7 +89,7 @@ static uint32_t stage_of(const document *d, const char *name) {
     for (uint32_t i = all + 1; i < d->nodes[all].end; i = d->nodes[i].end) if (is_text(d, i, "stage", name)) return i;
     return all;
 }
-/* Runs conform; checks that it parts first at that stage, NULL: at none, and with JSON that holds together. The caller frees d->nodes when this says 1. */
+/* Runs conform; checks that it parts first at that stage, NULL: at none, and with JSON that contains together. The caller frees d->nodes when this says 1. */
 static int parts_at(const char *arguments, const char *stage, document *d) {
     char command[2000];
     snprintf(command, sizeof command, "conform %s --json", arguments);
@@ -275,7 +275,7 @@ static void test_hostile_files(void) {
         REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/dump", 3, faults[i].words);
     }
     dump_again("smolvlm");
-    expect_at(PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/dump", "prompt_ids"); /* of another model: its own shapes are no damage */
+    expect_at(PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/dump", "prompt_ids"); /* of another model: its own shapes are not damage */
     check_case("what cannot be compared");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/nowhere", 3, "expected a folder");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:tests", 3, "no file of a stage");

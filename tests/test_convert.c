@@ -55,7 +55,7 @@ static vp_engine_options options_of(const vp_model_config *c, const vp_checkpoin
     o.max_views = 1;
     return o;
 }
-/* the answer of a checkpoint (NULL: synthetic), or of what lies in the folder */
+/* the answer of a checkpoint (NULL: synthetic), or of what is in the folder */
 static void answer_of(const vp_model_config *c, const vp_checkpoint *cp, answer *a) {
     vp_engine_options o = options_of(c, cp);
     vp_engine *engine = NULL;
@@ -232,7 +232,7 @@ static void packed_refused(const char *what, const vp_engine_options *o, vp_resu
 
 /* ------------------------------------------------------------------------------------------------------ packed integers */
 typedef struct precision { vp_weights blocks, head, vision; } precision;
-/* an engine of a checkpoint (NULL: synthetic) whose linears hold such weights; answer: of the test's request, or NULL */
+/* an engine of a checkpoint (NULL: synthetic) whose linears contain such weights; answer: of the test's request, or NULL */
 static vp_engine *engine_of(const vp_model_config *c, const vp_checkpoint *cp, const precision *weights, answer *a) {
     vp_engine_options o = options_of(c, cp);
     vp_engine *engine = NULL;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Proves that each header for copying stands alone: in an empty folder, with vlmprof.h and the files that README and the manual name for it and nothing
+# Proves that each header for copying is complete: in an empty folder, with vlmprof.h and the files that README and the manual name for it and nothing
 # else, it compiles without a warning as C11 and as C++17, is linked and runs.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 CC=${CC:-cc}

@@ -1,4 +1,4 @@
-/* test_counts.c - the FLOPs and bytes that the engine tells of each operation, against counts by hand: what the model's equations need, written down
+/* test_counts.c - the FLOPs and bytes that the engine shows of each operation, against counts by hand: what the model's equations need, written down
  * here from the shapes alone. Every launch must be on the list with its part, shape and counts, and every entry of the list must have run.
  *
  * Two ways: requests that really run on the golden checkpoints, and requests of the real size, whose launches are only recorded: their weights and

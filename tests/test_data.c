@@ -1,5 +1,5 @@
-/* test_data.c: data as it lies on disks: each format against what the tools make of it, each score against theirs, hostile files.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+/* test_data.c: data as it is on disks: each format against what the tools make of it, each score against theirs, hostile files.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "formats/cells.h"
 #include "formats/picture_header.h"
@@ -21,7 +21,7 @@ static int same_text(const document *a, uint32_t i, const document *b, uint32_t 
     return vp_json_text(&a->json, i, one, sizeof one, &bytes) == VP_OK && vp_json_text(&b->json, k, other, sizeof other, &more) == VP_OK
         && bytes == more && !memcmp(one, other, bytes);
 }
-/* Equal values; members of objects in any order. `less`: the left object may have more members (a picture's size beside its hash). */
+/* Equal values; members of objects in any order. `less`: the left object may have more members (a picture's size next to its hash). */
 static int same(const document *a, uint32_t i, const document *b, uint32_t k, int less) {
     const vp_json_node *x, *y;
     double p, q;
@@ -90,7 +90,7 @@ static void check_format(const char *base) {
     CHECK(got && !*got);
     free(text);
 }
-/* 1: the whole goldens are beside the repository. */
+/* 1: the whole goldens are next to the repository. */
 static int has_shared(void) {
     FILE *file = fopen("../shared/goldens/datasets/aliases.jsonl", "rb");
     if (file) fclose(file);
@@ -575,6 +575,11 @@ static void test_sweep(void) {
     }
     CHECK_INT(ok, 1);
     CHECK_INT(failed, 2);
+    check_case("report: why a row failed, as text and on the page");
+    CHECK_INT(cli("report %F/swept"), 0);
+    CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 1: it is not JSON: "));
+    CHECK_INT(cli("report --html %F/swept"), 0);
+    CHECK(last.out && strstr(last.out, "row 1: it is not JSON: "));
     unload(&d);
 }
 /* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,

@@ -1,6 +1,6 @@
 /* test_dataset.c: data sets of a sweep: VQA v2, folders of images, defaults of known ones, shares that are kept; records that are read in turn,
  * files that change between plan and measurement, the table of reasons, memory of a sample.
- * Includes the room for its inner parts, and runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Includes the room for its inner parts, and runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
 #include "cli/data/dataset.c"
@@ -423,7 +423,7 @@ static int most_kb(const char *command, long *most) {
 static void test_flat(void) {
     long few = 0, many = 0;
     check_case("a planned sample takes less than 100 bytes, whatever its record holds");
-    if (CHECK_SANITIZED) { /* the program is, too */
+    if (CHECK_SANITIZED) { /* the program is as well */
         check_skip("memory of a planned sample", "a sanitizer keeps freed memory");
         return;
     }

@@ -1,6 +1,6 @@
 /* slow: requests on every kind of emulated device, 15 s */
 /* test_devices.c: commands on devices that are not there, broken, or emulated ($B/emulated/vlmprof, tests/emulator/cuda_on_cpu.h).
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/command.h"

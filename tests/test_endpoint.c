@@ -141,7 +141,7 @@ static void check_words(const struct request_knobs *knobs, size_t index, const c
     CHECK_TEXT(text.data ? text.data : "", want);
     free(text.data);
 }
-/* Adds a knob and compares its values, which stand between blanks in `want`, as JSON. */
+/* Adds a knob and compares its values, which are between blanks in `want`, as JSON. */
 static void values(const char *text, const char *path, const char *want) {
     struct request_knobs knobs = {NULL, 0};
     struct text_buffer got = {NULL, 0, 0};

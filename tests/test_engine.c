@@ -1,4 +1,4 @@
-/* test_engine.c - the engine's contract: every error it can return, and what must hold for any model: the cache equals recomputing, EOS
+/* test_engine.c - the engine's contract: every error it can return, and what must contain for any model: the cache equals recomputing, EOS
  * stops, a block that is off is not looked at, threads and earlier requests change nothing. Numbers are compared with the reference
  * implementation in test_model.c; kernels one by one in test_kernels.c. */
 #include "vlmprof.h"
@@ -101,7 +101,7 @@ static double row_error(const float *a, const float *b) {
 
 /* ---------------------------------------------------------------------------------------------------------- errors of opening */
 static void refused(const char *what, const vp_engine_options *options, vp_result code, const char *where) {
-    vp_engine *engine = (vp_engine *)(void *)&config; /* any address: it must stay as it is */
+    vp_engine *engine = (vp_engine *)(void *)&config; /* any address: it must stay unchanged */
     vp_error error;
     memset(&error, 0, sizeof error);
     check_case("open refuses %s", what);
@@ -365,7 +365,7 @@ static void test_times(vp_engine *engine) {
         run_free(&r);
     }
 }
-/* how a request is timed changes no bit of its reply, and each mode tells what it promises and nothing else */
+/* how a request is timed changes no bit of its reply, and each mode shows what it promises and nothing else */
 static void test_timing_off(vp_engine *engine, const run *stage, run *r) {
     const vp_stage_times *t = &r->reply.times, *other = &stage->reply.times;
     r->request.timing = VP_TIMING_OFF;
@@ -422,7 +422,7 @@ static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     CHECK(!memcmp(&launches[0], &untouched, sizeof untouched));
     free(launches);
 }
-/* Spans of the threads lie within their launches, each thread has one of a launch, or of attention up to two, and launches without any ran on one
+/* Spans of the threads are within their launches, each thread has one of a launch, or of attention up to two, and launches without any ran on one
  * thread; wanting them changes no bit. Behind the capacity nothing is written, and the count goes on. */
 static void check_spans(const run *r, const vp_launch *launches, const vp_span *spans, int threads) {
     int64_t parallel = 0, all = 0;

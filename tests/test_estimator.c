@@ -1,14 +1,14 @@
 /* test_estimator.c: result files -> a model of latency -> predictions. This program writes sweeps of a machine whose costs it knows: fit must find them
  * within their intervals, its held-out errors must be those of a small computation of our own, and predictions must cover what the same machine
  * measures next. Also recalibration to a second machine, hostile model files and exit codes.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
 #include "support/check.h"
 #include "support/program.h"
 
-/* exit code, one line on stderr that holds `word`, nothing on stdout */
+/* exit code, one line on stderr that contains `word`, nothing on stdout */
 static void check_refused(int code, const char *word) {
     int lines = 0;
     for (const char *p = last.err; *p; p++) lines += *p == '\n';
@@ -165,13 +165,13 @@ static void test_recovery(void) {
     CHECK_INT(number_at("ranges.sequence.least") < 100, 1);
     CHECK_INT((int)number_at("ranges.top_k.most"), 4);
     CHECK_INT((int)number_at("ranges.num_active_blocks.least"), 2);
-    CHECK(number_at("evaluation.seed.leave_one_configuration_out.prefill.mape_percent") > 5); /* a plane is no product */
+    CHECK(number_at("evaluation.seed.leave_one_configuration_out.prefill.mape_percent") > 5); /* a plane is not a product */
     CHECK(number_at("evaluation.mean.in_sample.decode.mape_percent") > 30);
     CHECK_INT(document.json.nodes[node_at("evaluation.measured_predicted_ms.total")].count, 200);
     CHECK_NEAR(number_at("evaluation.measured_predicted_ms.total.7.1") / number_at("evaluation.measured_predicted_ms.total.7.0"), 1, 4 * SCATTER);
 }
 
-/* Weighted least squares by normal equations in long double: good enough for columns as different as these, and nobody else's code. */
+/* Weighted least squares by normal equations in long double: good enough for columns as different as these, and no one else's code. */
 static int solve(int s, const unsigned char *use, const double *weights, double *coefficient, int columns) {
     long double a[8][9];
     memset(a, 0, sizeof a);
@@ -337,7 +337,7 @@ static void test_views(void) {
     architecture = NULL;
 }
 
-/* Times of sigma 0.5, log-normal: their mean is exp(0.125) = 1.133 of their median. The model goes through the mean, its intervals hold what comes next. */
+/* Times of sigma 0.5, log-normal: their mean is exp(0.125) = 1.133 of their median. The model goes through the mean, its intervals contain what comes next. */
 static void test_noise(void) {
     double medians = 0, means = 0;
     char *text;

@@ -2,7 +2,7 @@
 /* test_faults.c - every call of the GPU runtime and of cuBLAS that a request makes fails once: the engine must say so with the right code, serve
  * the next request or say that it is broken, hold nothing afterwards, and work again in a new engine. Runs on the emulated GPU
  * (tests/emulator/cuda_on_cpu.h), whose n-th call of a kind can be made to fail; with it machines without a GPU, with an old driver, an old or small GPU,
- * without cuBLAS, or with another NVML. And what only a GPU has: timing by events of its own kinds, on a clock that tells each kernel exactly.
+ * without cuBLAS, or with another NVML. And what only a GPU has: timing by events of its own kinds, on a clock that shows each kernel exactly.
  * links: engine */
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
@@ -116,7 +116,7 @@ static void test_kind(const char *kind, vp_timing timing) {
     }
     CHECK_INT(cuda_on_cpu_live(), 0);
 }
-/* who lists devices, or asks how they are, takes no memory of theirs; a context is reset by nobody but the program */
+/* who lists devices, or asks how they are, takes no memory of theirs; a context is reset by no one but the program */
 static void test_contexts(void) {
     vp_device_info info;
     vp_telemetry telemetry;
@@ -228,7 +228,7 @@ static void test_timing(void) {
         CHECK(other.reply.times.ran[s] == stage.reply.times.ran[s] && other.reply.times.launches[s] == stage.reply.times.launches[s]);
     }
     for (int i = 0; i < NEW_TOKENS; i++) CHECK_INT(other.step_ns[i], 0);
-    /* what is left: an event for each token, and those of the copies; none is asked for its time */
+    /* the rest: an event for each token, and those of the copies; none is asked for its time */
     CHECK_INT(events - (cuda_on_cpu_calls("event") - before), 1 + 7 - 1 + 7 + (NEW_TOKENS - 1));
     check_case("timing by kernels");
     r.timing = VP_TIMING_KERNEL;

@@ -1,5 +1,5 @@
 /* test_file.c: vlmprof_file.h. What vp_output does with each kind of path (new and old files, links, pipes, devices, open files, folders), what
- * stands after a failure, what is left by killed writers; and that reading a whole file never waits.
+ * is after a failure, the rest by killed writers; and that reading a whole file never waits.
  * Devices are made in a temporary folder, which takes root; without it that case is skipped. */
 #define _DEFAULT_SOURCE 1
 #include "vlmprof.h"

@@ -1,7 +1,7 @@
 /* test_flame_page.c: the page of run --profile --html. A profiled request becomes a page that is read again: its markup is plain, its script runs by its
  * nonce, its table has each row of the tool's own table with the same sums, and the chart's data hold each operation at a time within its stage.
  * Made-up requests of a large model show that the page stays small and says what it leaves out.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/document.h"
 #include "page/flame_data.h"
@@ -33,7 +33,7 @@ static int64_t whole(uint32_t node) {
     return vp_json_to_int(&json, node, &value) == VP_OK ? value : -1;
 }
 static int64_t member(uint32_t array, uint32_t index) { return whole(vp_json_at(&json, array, index)); }
-/* What the operations of the data are: how many, how long; all lie within their stage (and group), one after the other. */
+/* What the operations of the data are: how many, how long; all are within their stage (and group), one after the other. */
 typedef struct drawn { int64_t count, ns, outside; } drawn;
 static drawn drawn_of(const char *name) { /* NULL: all */
     uint32_t runs = vp_json_get(&json, 0, "runs"), stages = vp_json_get(&json, 0, "stages"), groups = vp_json_get(&json, 0, "groups"),
@@ -60,7 +60,7 @@ static drawn drawn_of(const char *name) { /* NULL: all */
 }
 
 /* ---- tests */
-/* Each row of the saved table stands in the page with its self and total time; its sum is there, too. */
+/* Each row of the saved table is in the page with its self and total time; its sum is there as well. */
 static void check_rows(const char *page, const char *table) {
     vp_json_node *rows = malloc(400000 * sizeof *rows);
     vp_json read;
@@ -148,7 +148,7 @@ static void test_forms(void) {
         page_is_good(page);
         CHECK(strlen(page) < 2000000 && data_parse(page));
         CHECK_INT(strstr(page, "How much, --cost measures.") != NULL, i != 3);
-        calls = 0; /* of the most expensive operation: all of its calls, whatever tells rows apart */
+        calls = 0; /* of the most expensive operation: all of its calls, whatever shows rows apart */
         said = strstr(page, "the most expensive operation is <b>");
         CHECK(said && (said = strstr(said, " self time in ")) != NULL && sscanf(said, " self time in %d calls", &calls) == 1 && calls > 2);
         remove(in_folder("form.html"));

@@ -38,7 +38,7 @@ static void test_exp(void) {
     CHECK(isnan(vk_exp(NAN)));
 }
 
-/* The weight of a single key beside a maximum of 0 is 2^x, and met.sum holds it before it is rounded: each softmax keeps its own promise over the
+/* The weight of a single key next to a maximum of 0 is 2^x, and met.sum holds it before it is rounded: each softmax keeps its own promise over the
  * whole range, down to where 2^x has no normal number. Damaged: 2^(x (1 + 1e-4)). */
 static void test_exp2(const char *name, vk_soften soften, double promise) {
     enum { STEPS = 6000 };
@@ -131,17 +131,17 @@ static void test_tile(const vk_gemm_kernel *kernel, size_t k, int wide) {
     release_all();
 }
 
-/* ---- a checkpoint of our own: pairs of tensors <n>x<k>.first and .second that lie over each other in one linear layer */
+/* ---- a checkpoint of our own: pairs of tensors <n>x<k>.first and .second that are over each other in one linear layer */
 enum { SHAPES = 4 };
 static const struct { int n, k, first_rows; vp_dtype first, second; } shapes[SHAPES] = {
     { 1, 32, 1, VP_DTYPE_F32, VP_DTYPE_F32 }, { 40, 24, 8, VP_DTYPE_F16, VP_DTYPE_BF16 }, /* the second tensor begins inside a panel */
     { 100, 100, 40, VP_DTYPE_F32, VP_DTYPE_BF16 }, { 160, 1000, 152, VP_DTYPE_BF16, VP_DTYPE_F32 } };
-static float *shape_values[SHAPES]; /* [n, k]: what the file holds, exactly */
+static float *shape_values[SHAPES]; /* [n, k]: what the file contains, exactly */
 static char folder[300];
 static vp_checkpoint *own_checkpoint;
 
 static size_t type_bytes(vp_dtype type) { return type == VP_DTYPE_F32 ? 4 : 2; }
-/* a value that the type holds exactly, and its bytes; f16 are multiples of 2^-10 below 1 */
+/* a value that the type contains exactly, and its bytes; f16 are multiples of 2^-10 below 1 */
 static float draw_value(vp_dtype type, unsigned char *out) {
     float v = uniform();
     uint16_t u = vp_f32_to_bf16(v);
@@ -630,7 +630,7 @@ static void test_attentions(void) {
     for (int w = 0; w < 4; w++)
         for (int c = 0; c < 4; c++)
             for (int mode = 0; mode < 4; mode++) test_attention(counts[c], counts[c] > 100 ? 1 : 3, 1, widths[w], mode & 1, mode >> 1);
-    for (int mode = 1; mode < 3; mode++) { /* heads that share keys, a width that is no multiple of a panel, blocks of keys that end at a row */
+    for (int mode = 1; mode < 3; mode++) { /* heads that share keys, a width that is not a multiple of a panel, blocks of keys that end at a row */
         test_attention(70, 4, 2, 72, mode & 1, mode >> 1);
         test_attention(VK_ATTEND_KEYS, 2, 2, 40, mode & 1, mode >> 1);
         test_attention(VK_ATTEND_KEYS + 1, 1, 1, 256, mode & 1, mode >> 1);

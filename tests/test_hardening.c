@@ -1,6 +1,6 @@
-/* test_hardening.c: the program against servers and files that are made to break it: pictures whose headers lie, keys that come back, counts at the
+/* test_hardening.c: the program against servers and files that are made to break it: pictures whose headers are, keys that come back, counts at the
  * edge of their type, two loads in one folder, summaries that their requests contradict.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; files are in a temporary folder. */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
 #include "support/command.h"
@@ -26,7 +26,7 @@ static int runs_at(int line, int want, const char *command) {
     return check_note(last.code == want, __FILE__, line, "%s: exit %d, expected %d: %s", command, last.code, want, last.err ? last.err : "");
 }
 #define SAYS(words) check_note(last.err && strstr(last.err, words), __FILE__, __LINE__, "stderr lacks \"%s\": %s", words, last.err ? last.err : "")
-/* Truth: a file below the folder contains the text. */
+/* Returns 1 if a file below the folder contains the text. */
 static int holds(const char *path, const char *text) {
     DIR *listing = opendir(path);
     struct dirent *entry;

@@ -495,7 +495,7 @@ static void test_limits(void) {
     broken.views++;
     CHECK_INT(vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed), VP_ERR_MISMATCH);
     broken = layout;
-    broken.fit = VP_FIT_PAD; /* the cut's numbers are no pad */
+    broken.fit = VP_FIT_PAD; /* the cut's numbers are not pad */
     broken.offset_left_px = 1;
     CHECK_INT(vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed), VP_ERR_MISMATCH);
     CHECK(fence_stands(pixels, 0) && fence_stands(pixels, 16 * 576 * 588) && fence_stands(masks, 0));
@@ -593,14 +593,14 @@ static bytes_buffer make_png(uint32_t width, uint32_t height, int depth, int col
         put(&data, raw + at, block);
         at += block;
     } while (at < raw_bytes);
-    put_be32(&data, 1); /* checksum of the stream: nobody looks */
+    put_be32(&data, 1); /* checksum of the stream: no one looks */
     put_chunk(&png, "IDAT", data.data, data.count);
     put_chunk(&png, "IEND", NULL, 0);
     free(header.data);
     free(data.data);
     return png;
 }
-/* decoding and size must both refuse (size only where the header is at fault) with this code and a text that holds `words` */
+/* decoding and size must both refuse (size only where the header is at fault) with this code and a text that contains `words` */
 static void refuses(const bytes_buffer *file, vp_result code, const char *words) {
     vp_image image = {-7, -7, NULL};
     vp_error error;
@@ -679,7 +679,7 @@ static void test_orientation(void) {
     for (x = 0; x < 26; x++) {
         make_exif(exif, 1, 6, 3);
         CHECK_INT(vp_impl_exif_orientation(exif, (size_t)x), x < 22 ? 1 : vp_impl_exif_orientation(exif, (size_t)x));
-        exif[4] = (uint8_t)(250 - x); /* the table lies outside */
+        exif[4] = (uint8_t)(250 - x); /* the table is outside */
         CHECK_INT(vp_impl_exif_orientation(exif, 26), 1);
     }
 }

@@ -83,7 +83,7 @@ static int writing_below(const char *path) {
     if (listing) closedir(listing);
     return count;
 }
-/* Truth: every file of the folder `whole` is in `other` with the same bytes, or, if old is not NULL, with that text. */
+/* Returns 1 if every file of the folder `whole` is in `other` with the same bytes, or, if old is not NULL, with that text. */
 static int same_files(const char *whole, const char *other, const char *old) {
     DIR *listing = opendir(whole);
     struct dirent *entry;
@@ -104,7 +104,7 @@ static int same_files(const char *whole, const char *other, const char *old) {
     if (listing) closedir(listing);
     return good;
 }
-/* Truth: the result files of two sweeps say the same but for times: how many points, and what each answered. */
+/* Returns 1 if the result files of two sweeps say the same but for times: how many points, and what each answered. */
 static int same_results(const char *whole, const char *other) {
     static const char *const keys[] = {"\"status\": ", "\"num_ok\": ", "\"num_failed\": ", "\"num_missing\": ", "\"sample_id\": ", "\"num_runs\": ",
                                        "\"output_token_ids\": ", "\"pred\": ", "\"accuracy\": ", "\"actual_vision_tokens\": "};
@@ -162,7 +162,7 @@ static int is_old_or_json(const char *path) {
     unload(&d);
     return 1;
 }
-/* What must hold after a fault, and after the same command once more. */
+/* What must contain after a fault, and after the same command once more. */
 static void check_left(const struct walk *walk, const char *what) {
     struct injected counted;
     int code = last.code;
@@ -185,7 +185,7 @@ static int may_end_with(const struct walk *walk, int kind, int code) {
     if (code >= 0 && code <= 9 && strchr(KINDS[kind].codes, '0' + code)) return 1;
     if (is_sweep && is_input && code == 1) return strstr(said, "failed points are rows") != NULL; /* an image that was readable before */
     if (code == 5 && strstr(said, "cannot be written: Cannot allocate memory")) return 1; /* the C library found no memory for the file */
-    /* a folder is opened to be synced, too */
+    /* a folder is opened to be synced as well */
     return is_input && code == 5 && (strstr(said, "written") || strstr(said, "not safely on the disk"));
 }
 static void try_place(const struct walk *walk, int kind, long at) {

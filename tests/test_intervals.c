@@ -94,7 +94,7 @@ static void test_bounded_exact(void) {
         width = (interval.high - interval.low) / (high - low);
         check_note(width > 1 && width < 1 + 3 / sqrt((double)n), __FILE__, __LINE__, "%d samples: %.5f of Student's width", n, width);
     }
-    for (int n = 120; n <= 180; n += 4) { /* a quarter on one side: the limit between the two, 2^12 pairs, lies at 148 values */
+    for (int n = 120; n <= 180; n += 4) { /* a quarter on one side: the limit between the two, 2^12 pairs, is at 148 values */
         const double here = bounded(made(n, n / 4, n / 4), n, -1, 1, 0.95).high, next = bounded(made(n + 4, n / 4 + 1, n / 4 + 1), n + 4, -1, 1, 0.95).high;
         check_note(fabs(here / next - sqrt((n + 4.0) / n)) < 1e-3, __FILE__, __LINE__, "%d samples: %.6f, then %.6f", n, here, next); /* 1 / sqrt(n) */
     }
@@ -267,8 +267,8 @@ static struct coverage graded_coverage(int method) {
     }
     return all;
 }
-/* Limits by measurement. Score: a sample of 1 holds 0.8 at worst. The bounded mean holds its level everywhere. Newcombe's method 10, measured once
- * over 1 to 20 pairs beside Tango's: mean 0.944 against 0.970, below 0.93 in 24 % of the rates against 6 %. The bounded mean of pairs is safe but a
+/* Limits by measurement. Score: a sample of 1 contains 0.8 at worst. The bounded mean contains its level everywhere. Newcombe's method 10, measured once
+ * over 1 to 20 pairs next to Tango's: mean 0.944 against 0.970, below 0.93 in 24 % of the rates against 6 %. The bounded mean of pairs is safe but a
  * fifth wider than Tango's, so Tango's is the one for right or wrong answers, with McNemar's exact test on top before anything is called worse. */
 static void test_coverage(void) {
     static const struct { const char *name; struct coverage (*measure)(int); int first; double mean, least[METHODS]; } tables[] = {
@@ -354,7 +354,7 @@ static void test_effects(void) {
     CHECK(effects[1].high - effects[1].low < 1e-9); /* Student's: no width */
     CHECK_INT(vp_effects_bounded(&knobs, values, SAMPLES, 2, 0, 1, 0.95, room, bytes, effects, NULL), VP_OK);
     for (size_t i = 0; i < vp_effect_count(&knobs, 2); i++) {
-        /* a mean lies in 0..1, a main effect and an interaction in -0.5..0.5, a step in -1..1: upper limits of no difference at 5 samples */
+        /* a mean is in 0..1, a main effect and an interaction in -0.5..0.5, a step in -1..1: upper limits of no difference at 5 samples */
         const double range = effects[i].kind == VP_EFFECT_MAIN || effects[i].kind == VP_EFFECT_PAIR ? 0.5 : 1;
         const double limit = range * (1 - pow(0.025, 1.0 / SAMPLES));
         if (effects[i].kind == VP_EFFECT_MEAN) CHECK(effects[i].high > 1 - 1e-9 && fabs(effects[i].low - (1 - limit)) < 1e-9);

@@ -46,7 +46,7 @@ static int read_text(const char *name, const char *text) {
     write_text(in_folder(name), text);
     return HEARD(index_read(&book, in_folder(name), open(in_folder(name), O_RDONLY), 1));
 }
-/* text is appended to what is there; returns where it stands */
+/* text is appended to what is there; returns where it is */
 static struct text_buffer lines;
 static long long add(const char *format, ...) {
     char line[4096];

@@ -1,8 +1,8 @@
 /* slow: each line of a journal damaged in each way, 15 s */
 /* test_journal_hostile.c: a journal that somebody changed: each key of each kind of line renamed and removed, each value replaced, lines torn, doubled,
- * swapped, deleted, mixed with those of another plan, bytes that are no text. Each line is whole or damaged: what is damaged is reported with its place
+ * swapped, deleted, mixed with those of another plan, bytes that are not text. Each line is whole or damaged: what is damaged is reported with its place
  * and measured again, nothing crashes, and the results become those of the unbroken sweep. The rooms read most journals in this process; $PROGRAM
- * (default ./vlmprof) reads some. Files lie in a temporary folder. */
+ * (default ./vlmprof) reads some. Files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "sweep/journal.h"
 #include "base/console.h"
@@ -23,7 +23,7 @@ static int line_count;
 static const char *const kinds[] = {"{\"schema\"", "{\"session\"", "{\"sample\"", "\"run\": 1", "\"bare\"", "\"done\"", "\"failed\"", "{\"kernels\"", "{\"finished\"",
     "{\"noise\"", "\"twins\": {"};
 enum { KINDS = 11, ENGINE_KINDS = KINDS - 1 };
-/* the last line of a kind: lines behind it are few, those before it stay as they are */
+/* the last line of a kind: lines behind it are few, those before it stay unchanged */
 static int line_of_kind(int kind) {
     for (int i = line_count - 1; i >= 0; i--)
         if (kinds[kind][0] == '{' ? !strncmp(lines[i].text, kinds[kind], strlen(kinds[kind])) : strstr(lines[i].text, kinds[kind]) != NULL) return i;
@@ -120,7 +120,7 @@ static int is_named(int line) {
 /* ---- each key and each value of a line */
 static const char *const values[] = {"null", "true", "false", "7", "-1", "0", "0.5", "1e300", "9223372036854775807", "99999999999999999999999", "\"x\"", "\"\"",
                                      "\"\\u0000\"", "\"../../x_imgsize\"", "[]", "[1]", "[[], {}]", "{}", "{\"a\": 1}"};
-/* Parts of a line that hold what the user or the machine gave: any keys can stand there. */
+/* Parts of a line that contain what the user or the machine gave: any keys can be there. */
 static int is_open_part(const char *key) {
     static const char *const keys[] = {"options", "metadata", "cold", "gpu", "clocks", "telemetry", "parts", "session", "request_knobs", "family_keys", "timings"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -311,7 +311,7 @@ static void check_program(const char *what, int line) {
     cli("merge %F/out --quiet");
     check_note(last.code == 1 || (line == 0 && last.code == 2), __FILE__, __LINE__, "merge, %s of line %d: exit %d: %s", what, line + 1, last.code, last.err);
     cli(SWEEP "--output_dir %F/out");
-    if (last.code == 2) { /* the head of the whole journal: it stays as it is */
+    if (last.code == 2) { /* the head of the whole journal: it stays unchanged */
         size_t bytes = 0;
         char *text = check_read(in_folder("out/journal.jsonl"), &bytes);
         check_note(line == 0 && strstr(last.err, "journal.jsonl is no journal"), __FILE__, __LINE__, "sweep, %s of line %d: %s", what, line + 1, last.err);
@@ -342,7 +342,7 @@ static void test_program(void) {
         free(made);
         if (line == 0) continue;
         write_order(order, change_order(order, line, 0), -1, NULL);
-        if (kind != 1) check_program("a double", line); /* a session that stands twice is none that is damaged */
+        if (kind != 1) check_program("a double", line); /* a session that is twice is none that is damaged */
         write_order(order, change_order(order, line_count, 2), line, foreign);
         check_program("a foreign line", line);
     }

@@ -2,7 +2,7 @@
 /* test_kernels.c - every kernel of vlmprof_kernels.cu by itself and every operation of a backend, against plain loops in double precision,
  * and single modules of the reference implementation (tests/golden/components). How cases are judged is in expect.h.
  *
- * The file makes a program for each backend: the CPU; with TEST_CUDA and an object that holds vk_gpu_code the GPU; with TEST_EMULATED
+ * The file makes a program for each backend: the CPU; with TEST_CUDA and an object that contains vk_gpu_code the GPU; with TEST_EMULATED
  * as well the GPU code that runs on the CPU. What only the CPU has (tiles, packing, choice of GEMM kernels) is in test_gemm.c.
  *
  * Every operation is sent twice. First `dry`: it is counted and touches nothing. Then really. Both times it must count the launches, FLOPs and
@@ -262,7 +262,7 @@ static void test_silu_mul(int rows, int h, int ldy, int wide) {
 static double pad_of(float mask, const float *pad_embed, size_t features, size_t at, int damaged) {
     double v = 0.0;
     if (mask == 0.0f) v += (double)pad_embed[at];
-    if ((mask > 0.0f && mask < 1.0f) || (mask == -1.0f && !damaged)) v += (double)pad_embed[features + at]; /* damaged: -1 is no padding */
+    if ((mask > 0.0f && mask < 1.0f) || (mask == -1.0f && !damaged)) v += (double)pad_embed[features + at]; /* damaged: -1 is not a padding */
     return v;
 }
 /* views of which each third one, from the second on, is dead; hidden has room for one view more in each layer */
@@ -463,7 +463,7 @@ static void test_scatter_add(int rows, int d) {
     release_all();
 }
 
-/* image features in place of what stands there; damaged: added */
+/* image features in place of what is there; damaged: added */
 static void test_place_rows(int rows, int d) {
     expected e;
     float *x, *features;
@@ -592,7 +592,7 @@ static void test_grid_embed(int rows, int cols, int pool, int side, int d) {
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
-/* heads turned by row and column, half of the pairs each, what lies behind them untouched; damaged: by column and row */
+/* heads turned by row and column, half of the pairs each, what is behind them untouched; damaged: by column and row */
 static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide) {
     int width = 3 * heads * head_dim, ld = (int)padded((size_t)width) + 2, half = head_dim / 2, quarter = head_dim / 4, turned = 2 * heads * head_dim;
     expected e;
@@ -1122,7 +1122,7 @@ static void *layer_values(int n, int k, int wide) {
     }
     return values;
 }
-/* of a linear's weights as vk_linear has them, and as they are counted */
+/* of a linear's weights as vk_linear has them, and as counted */
 static size_t layer_bytes(int n, int k, int wide) {
     if (bits && !wide) return (size_t)n * padded((size_t)k) * (size_t)bits / 8 + (size_t)n * padded((size_t)k) / VK_QUANT_BLOCK * 2;
     return (on_gpu() ? (size_t)n : padded((size_t)n)) * padded((size_t)k) * (wide ? 4 : 2);
@@ -1211,7 +1211,7 @@ static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int 
     }
     return work;
 }
-/* every epilogue with and without bias. The router's layer is f32 in bf16 mode, too: layer_wide in a mode that is not, with f32 results. */
+/* every epilogue with and without bias. The router's layer is f32 in bf16 mode as well: layer_wide in a mode that is not, with f32 results. */
 static void test_linear(int n, int k, int m, int layer_wide, int wide) {
     static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
     size_t cols = (size_t)n, ldx = padded((size_t)k) + VK_PAD, ldy = cols + 3;
@@ -1322,7 +1322,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     lists = (int32_t *)take((size_t)(2 * experts + 1 + 2 * pairs + 2 * tiles) * sizeof *lists);
     for (int i = 0, expert = 0, left = counts[0]; i < pairs; i++, left--) {
         while (!left) left = counts[++expert];
-        index[(i * 7 + 3) % pairs] = expert; /* pairs is no multiple of 7 */
+        index[(i * 7 + 3) % pairs] = expert; /* pairs is not a multiple of 7 */
     }
     memset(&job, 0, sizeof job);
     job.start = lists + experts; job.list = job.start + experts + 1; job.slot_row = job.list + pairs; job.tiles = job.list + 2 * pairs;
@@ -1365,7 +1365,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
         buffer_count -= 6; /* the six arrays of `sums` and `other` */
         for (int i = 0; i < 6; i++) free(buffers[buffer_count + i].base);
     }
-    for (int r = 0; r < pairs; r++) /* what stands behind the last column is zero, as it was */
+    for (int r = 0; r < pairs; r++) /* what is after the last column is zero, as it was */
         for (size_t c = (size_t)h; c < ldh; c++) if (!CHECK_INT(hidden[(size_t)r * ldh + c], 0)) r = pairs - 1;
     for (int t = 0; t < tokens; t++) /* the last slot's row is what the damaged sum forgets */
         for (int c = 0; c < d; c++) {
@@ -1475,7 +1475,7 @@ static vk_work attention_work(const vk_attention_job *job, int wide) {
     work.bytes += scores * (4 + 4 + in_type + in_type);
     return work;
 }
-/* `together`: keys and values share rows that are longer than both; otherwise they lie as in the cache of a sequence, and decode, one query
+/* `together`: keys and values share rows that are longer than both; otherwise they are as in the cache of a sequence, and decode, one query
  * against the same keys, must give what the last row of the last sequence gives */
 static void test_attention(int batch, int tokens, int heads, int group, int head_dim, int causal, int together, int wide) {
     size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), kv = d / (size_t)group, ldq = padded(d) + VK_PAD, ldk = together ? 2 * padded(kv) + VK_PAD : kv;
@@ -1652,7 +1652,7 @@ static double *normed_input(float **x, float **w, int d) {
     for (int i = d; i < d + 4; i++) (*x)[i] = (*w)[i] = (float)NAN; /* 16 bytes are read at once: what is behind the row must not count */
     return normed_row(*x, *w, d);
 }
-/* plain: x as it is, and a bias */
+/* plain: x unchanged, and a bias */
 static void test_decode_qkv(int n, int d, int plain, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0);
     layer l;
@@ -1870,7 +1870,7 @@ static void test_decode_router(int experts, int d, int wide) {
     verdict(job.normed, padded((size_t)d), wide, &en);
     keep_results();
 }
-/* Many rows at once: norm, logits, choice. The first row is zero, so that all logits tie; the last one may hold a NaN: nobody is chosen
+/* Many rows at once: norm, logits, choice. The first row is zero, so that all logits tie; the last one may contain a NaN: no one is chosen
  * for it. damaged: ties to the higher index, weights of other sums */
 static void test_route(int rows, int experts, int d, int k, int norm_topk, int wide) {
     vk_route_job job;
@@ -2137,7 +2137,7 @@ static void test_decode_once(int wide) {
     test_decode_end(60, 24, 1, wide);
     test_decode_end(60, 24, 0, wide);
 }
-/* integers: rows that are no multiple of two or of a block's warps; a last block of 32 that is not whole; k of one block and of an odd number of them; more
+/* integers: rows that are not multiple of two or of a block's warps; a last block of 32 that is not whole; k of one block and of an odd number of them; more
  * than a strip of x; more rows than the grid has warps; heads whose attention is merged, and others */
 static void test_decode_integers(void) {
     test_decode_qkv(1, 32, 0, 0);
@@ -2545,7 +2545,7 @@ static void test_opening(void) {
 #ifdef TEST_EMULATED
 extern void cuda_on_cpu_fail(const char *what, int n);
 extern int cuda_on_cpu_live(void);
-/* the first failure sticks: nothing more is sent or counted, waiting tells its name and line, and closing frees everything */
+/* the first failure sticks: nothing more is sent or counted, waiting shows its name and line, and closing frees everything */
 static void test_failure(const char *what, const char *where, vp_result expected_result) {
     int live = cuda_on_cpu_live();
     mode m = { NULL, NULL, 0 };

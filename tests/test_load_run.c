@@ -107,7 +107,7 @@ static void test_concurrency(void) {
     close_server(&endpoint, &records);
 }
 
-/* ---- a client that stands still */
+/* ---- a client that is still */
 static void test_stall(void) {
     enum { REQUESTS = 100 };
     static double due_s[REQUESTS];

@@ -1,4 +1,4 @@
-/* test_load_search.c: the search for the highest rate, over queues that are simulated on a made-up clock: the right rate is known, from the law of M/M/1 or
+/* test_load_search.c: the search for the highest rate, over queues that are simulated on a made-up clock: the right rate is known, from the latency model of M/M/1 or
  * from millions of requests. How often the interval contains it, and how often it is as narrow as was asked for. VLMPROF_TEST_ALL=1: 200 searches a queue. */
 #include "load/load_search.h"
 #include "load/load_stats.h"

@@ -1,4 +1,4 @@
-/* test_measurements.c: result files, made up in memory, to the requests and times of a latency model: which samples count, what is left of T_total,
+/* test_measurements.c: result files, made up in memory, to the requests and times of a latency model: which samples count, the rest of T_total,
  * the noise of the means, warnings, and files that do not go together. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"

@@ -1,6 +1,6 @@
 /* test_objective.c: `best --slo` over sweeps of the engine and of servers and over trials of load, and `compare` of servers, on files with a known
- * truth: shares and their intervals are counted here again. Hostile files, exit codes.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * 1 if shares and their intervals are counted here again. Hostile files, exit codes.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"

@@ -1,4 +1,4 @@
-/* test_option_values.c: every option of every command, from the commands' own tables, with values that nobody means: empty, a blank, no UTF-8, 100 kB,
+/* test_option_values.c: every option of every command, from the commands' own tables, with values that no one means: empty, a blank, no UTF-8, 100 kB,
  * hyphens, numbers out of range, no numbers. They are parsed in this process: what no number, no choice and no flag can be must be refused with 2. With
  * what the parser lets pass the program is run: it must end by an exit code that its help names, and with words on stderr where it failed; one value of
  * each option, the next one of the list for the next option, with VLMPROF_TEST_ALL=1 all of them. A new option is covered when its command is; a new

@@ -114,7 +114,7 @@ typedef struct test_case {
 } test_case;
 static void free_case(test_case *c) { free(c->seen); free(c->ids); free(c->tokens); free(c->index); free(c->pixels); free(c->masks); }
 
-/* pictures of crop x crop, one below the other, or beside each other where one picture is cut into them -> patches of normalised values */
+/* pictures of crop x crop, one below the other, or next to each other where one picture is cut into them -> patches of normalised values */
 static void load_pictures(test_case *c, const vp_model_config *config, const char *path) {
     const vp_geometry *g = &config->geometry;
     const int32_t side = g->crop_px / g->patch_px, values = 3 * g->patch_px * g->patch_px;
@@ -248,7 +248,7 @@ static vp_request request_of(const vp_model_config *config, const test_case *c, 
     r.input_ids = c->ids; r.input_count = c->id_count;
     r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
     r.grid_rows = c->rows; r.grid_cols = c->cols;
-    for (int32_t i = c->id_count - 1; i >= 0; i--) /* a view's tokens stand side by side and see each other */
+    for (int32_t i = c->id_count - 1; i >= 0; i--) /* a view's tokens are side by side and see each other */
         ends[i] = i + 1 < c->id_count && c->views
                   && (c->seen ? c->seen[i] && c->seen[i + 1] : c->ids[i] == c->image_token && c->ids[i + 1] == c->image_token)
                   ? ends[i + 1] : i + 1;
@@ -566,7 +566,7 @@ static void test_converted(const family *f, int packed) {
     remove(file);
     rmdir(directory);
 }
-/* A tied head is held once: with a head of its own the same model has a table of embeddings more. A head of integers is a copy beside it. */
+/* A tied head is held once: with a head of its own the same model has a table of embeddings more. A head of integers is a copy next to it. */
 static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
     vp_engine_options options = vp_engine_options_default();
     vp_model_config changed = *config;

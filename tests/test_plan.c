@@ -97,7 +97,7 @@ static void test_grid(void) {
         }
     }
 }
-/* Each row of the table with a list, by itself: both values are points of the grid, have files of their own, stand in the journal's head, and those of the
+/* Each row of the table with a list, by itself: both values are points of the grid, have files of their own, are in the journal's head, and those of the
  * grid reach the request. */
 static void test_rows(void) {
     check_case("every knob with a list is varied by its row alone");

@@ -1,4 +1,4 @@
-/* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler, whose own numbers stand beside it, on hand-made traces
+/* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler, whose own numbers are next to it, on hand-made traces
  * with known answers and on damaged ones. PROGRAM names the program (default ./vlmprof). */
 #define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
@@ -439,7 +439,7 @@ static void test_own_trace(void) {
     for (int i = 0; i < table.count; i++) {
         const char *name = table.rows[i].cells[0];
         double ns = cell_number(&table, name, "host_total_ns");
-        if (!strncmp(name, "stage::", 7)) continue; /* parts of the model stand between */
+        if (!strncmp(name, "stage::", 7)) continue; /* parts of the model are between */
         CHECK_NEAR(cell_number(&trace, name, "calls"), cell_number(&table, name, "calls"), 0);
         CHECK_NEAR(cell_number(&trace, name, "host_total_ns"), ns, 0.001 * ns + 100 * cell_number(&table, name, "calls"));
     }

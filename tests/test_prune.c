@@ -123,7 +123,7 @@ static float *read_array(const char *folder, const char *name, check_array *a) {
     snprintf(path, sizeof path, "%s/%s.npy", folder, name);
     return CHECK(check_golden(path) && check_npy(check_golden(path), a)) ? given_floats(a) : NULL;
 }
-/* equal rows cannot be told apart: compared as the first of them */
+/* equal rows cannot be distinguished: compared as the first of them */
 static void fold_twins(const json_file *file, int32_t *values, int32_t count, int sorts) {
     int32_t twins, *twin_of = ints_of(file, "twin_of", &twins);
     for (int32_t i = 0; i < count && twin_of; i++) if (CHECK(values[i] >= 0 && values[i] < twins)) values[i] = twin_of[values[i]];
@@ -664,7 +664,7 @@ static double noise(void) { /* -1..1 */
     noise_state = noise_state * 1664525u + 1013904223u;
     return (double)(noise_state >> 8) / 8388608.0 - 1.0;
 }
-/* a made picture between text; image tokens are read in another order than the connector makes them, and some of these are no tokens */
+/* a made picture between text; image tokens are read in another order than the connector makes them, and some of these are not tokens */
 static void make_input(const vp_model_config *config, int shuffled, input *in) {
     const vp_geometry *g = &config->geometry;
     const int32_t patches = config->vit_positions - config->vit_class_token, before = 5, behind = 9;
@@ -691,7 +691,7 @@ static void make_input(const vp_model_config *config, int shuffled, input *in) {
     in->masks = (float *)malloc((size_t)(in->views * patches) * sizeof(float));
     for (int32_t i = 0; i < in->views * patches; i++) in->masks[i] = 1.0f;
 }
-/* random weights in a checkpoint's shapes, or gguf/NAME as it is */
+/* random weights in a checkpoint's shapes, or gguf/NAME unchanged */
 static int open_made(const char *name, vp_weights weights, model *m) {
     char path[200];
     size_t bytes = 0, preprocessor_bytes = 0;
@@ -812,7 +812,7 @@ static void check_same_scores(const model *m, vp_request r) {
         memset(o, 0, sizeof o);
     }
 }
-/* A window counts positions: for each row of a region what is listed as gone is what lies a window or more before it. */
+/* A window counts positions: for each row of a region what is listed as gone is what is a window or more before it. */
 static void check_window(const model *m, vp_request r) {
     const int window = m->config.sliding_window;
     const vk_pruning *pruning = &m->engine->pruning;

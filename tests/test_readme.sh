@@ -18,7 +18,7 @@ check "sample 02 ends well" [ $? -eq 0 ]
 check "sample 02 counts its requests" grep -q '"count": 200' "$work/report.json"
 check "sample 02 has finite percentiles of three stages" [ "$(grep -cE '"(min|p50|p95|p99|max)": [0-9.e+-]+,?$' "$work/report.json")" -eq 15 ]
 
-# sample 03: its counts are those of vlmprof tile, its total and mean those of its rows; a file that is no image is named, and the rest counted
+# sample 03: its counts are those of vlmprof tile, its total and mean those of its rows; a file that is not an image is named, and the rest counted
 pictures=$(cd samples && ls *.jpg *.png | LC_ALL=C sort)
 tokens_of() { # tokens_of OPTIONS...: vision tokens of the pictures, a line each, as vlmprof tile counts them
     (cd samples && "$program" tile $pictures --csv "$@") | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /^(features|actual_vision_tokens|total_tokens)$/) c = i }

@@ -1,7 +1,7 @@
-/* test_report.c: result files -> answers. Reports on sweeps that this program writes itself with a known truth: which configurations are on the
+/* test_report.c: result files -> answers. Reports on sweeps that this program writes itself with a known 1 if which configurations are on the
  * front, what each knob does. Also the experiments' own files (as formats of their repository have them), damaged files of every kind, exit codes
  * and the shape of CSV, Markdown and JSON.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. REPORT_LARGE=1 adds 336 x 1,000 samples. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. REPORT_LARGE=1 adds 336 x 1,000 samples. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -319,7 +319,7 @@ static void test_warnings(void) {
     for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) write_made("sets", &t, 0, k, b);
     CHECK_INT(run("report %%F/sets"), 0);
     CHECK(strstr(last.out, "P50 of T_total, made, 20 samples") && strstr(last.out, "P50 of T_total, other, 20 samples"));
-    { /* the findings of a data set stand together: front, then knobs; no line says that a part is never the largest */
+    { /* the findings of a data set are together: front, then knobs; no line says that a part is never the largest */
         const char *own = strstr(last.out, "\n  made: blocks 16 costs"), *next = strstr(last.out, "\n  other: ");
         CHECK(own && next && own < next && !strstr(next, "\n  made: "));
         CHECK(!strstr(last.out, "in 0 of "));
@@ -394,7 +394,7 @@ static void test_forms(void) {
     }
 }
 
-/* A knob with more levels than effects can have, beside one that varies: a front, and no word on what the knobs change. */
+/* A knob with more levels than effects can have, next to one that varies: a front, and no word on what the knobs change. */
 static void test_many_levels(void) {
     check_case("257 values of top_k and two image sizes");
     make_empty(in_folder("many"));

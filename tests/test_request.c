@@ -11,7 +11,7 @@ static struct model model;
 static struct session session;
 static vp_ranges ranges;
 static vp_range records[RANGES];
-static int64_t hook_depth; /* ranges that a tool beside the program would show as open */
+static int64_t hook_depth; /* ranges that a tool next to the program would show as open */
 
 static void hook_push(void *user, const char *name) { (void)user; (void)name; hook_depth++; }
 static void hook_pop(void *user) { (void)user; hook_depth--; }

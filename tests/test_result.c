@@ -94,7 +94,7 @@ static void test_arena(void) {
     unsigned char *p;
     size_t before;
     check_case("arena: alignment, exhaustion, overflow");
-    arena.base = memory + 1; /* an address that is surely not a multiple of 64 */
+    arena.base = memory + 1; /* an address that is reliably not a multiple of 64 */
     arena.capacity_bytes = sizeof memory - 1;
     arena.used_bytes = 0;
     p = (unsigned char *)vp_arena_take(&arena, 3, 5);

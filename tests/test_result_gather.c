@@ -43,7 +43,7 @@ static int read_book(void) {
     CHECK_INT(HEARD(index_read(&book, in_folder("journal.jsonl"), open(in_folder("journal.jsonl"), O_RDONLY), 1)), 0);
     return CHECK_TEXT(room_said, "") && CHECK_INT(index_sort(&book), 0);
 }
-/* the line of a point; returns where it stands */
+/* the line of a point; returns where it is */
 static long long add_line(int id, long long before, const char *format, ...) {
     char members[2048];
     va_list list;

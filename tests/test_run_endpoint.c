@@ -1,5 +1,5 @@
 /* test_run_endpoint.c: `run --endpoint` as a user runs it, against a server that answers what the model's name asks for. Exit
- * codes, both outputs, what was sent, what each failure says, Ctrl-C, and that the API key stands nowhere. */
+ * codes, both outputs, what was sent, what each failure says, Ctrl-C, and that the API key is nowhere. */
 #define _XOPEN_SOURCE 700
 #include "vlmprof.h"
 #include "support/check.h"
@@ -98,7 +98,7 @@ static void parse(void) {
     size_t needed;
     CHECK_INT(vp_json_parse(last.out, strlen(last.out), nodes, 8192, &json, &needed, NULL), VP_OK);
 }
-/* a member by its path, keys between dots; NaN when it is no number */
+/* a member by its path, keys between dots; NaN when it is not a number */
 static double value(const char *path) {
     char keys[200], *key, *rest = keys;
     uint32_t node = 0;
@@ -229,7 +229,7 @@ static void test_sent(void) {
     free(one);
     free(two);
     CHECK_INT(ask("good", "--cold"), 0);
-    CHECK(strstr(latest, "data:image/jpeg;base64,/9j/")); /* the file as it is */
+    CHECK(strstr(latest, "data:image/jpeg;base64,/9j/")); /* the file unchanged */
 }
 static void test_key(void) {
     check_case("the key: from the environment or a file, and in no output");

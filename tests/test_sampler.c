@@ -230,7 +230,7 @@ static void test_blocks(void) {
     free(text);
 }
 
-/* the scores of a file {"block": score} and the blocks' places in it; with `reversed` as if the file stood upside down */
+/* the scores of a file {"block": score} and the blocks' places in it; with `reversed` as if the file was upside down */
 static int importance_file(const char *name, int reversed, double *scores, int32_t *order) {
     char *text = golden_text(name);
     const char *p = text;
@@ -309,7 +309,7 @@ static void test_errors(void) {
     CHECK_INT(blocks[1], 1);
     CHECK_INT(vp_sampler_blocks(4, 3, scores, order, blocks), VP_OK);
     CHECK_INT(blocks[1], 2);
-    scores[0] = scores[1] = scores[2] = scores[3] = (double)NAN; /* nothing but NaN is no file */
+    scores[0] = scores[1] = scores[2] = scores[3] = (double)NAN; /* nothing but NaN is not a file */
     CHECK_INT(vp_sampler_blocks(4, 2, scores, NULL, blocks), VP_OK);
     CHECK(blocks[0] == 0 && blocks[1] == 1);
     scores[1] = -(double)INFINITY; /* the worst score is still a score */

@@ -145,7 +145,7 @@ static int valid(checker *c, uint32_t schema, uint32_t value, const char *path, 
     double least, number;
     int good;
     if (depth > 40) return complain(c, path, "too deep", "");
-    while (vp_json_get(s, schema, "$ref") != VP_JSON_NONE) { /* this schema's references stand beside nothing but descriptions */
+    while (vp_json_get(s, schema, "$ref") != VP_JSON_NONE) { /* this schema's references are next to nothing but descriptions */
         schema = resolve(s, schema);
         if (schema == VP_JSON_NONE || depth++ > 40) return complain(c, path, "this $ref leads nowhere", "");
     }
@@ -168,7 +168,7 @@ static int valid(checker *c, uint32_t schema, uint32_t value, const char *path, 
 }
 
 /* ---------------------------------------------------------------------------------------------------- the validator's own test */
-/* 1: valid, 0: not, -1: the schema is refused, -2: one of them is no JSON */
+/* 1: valid, 0: not, -1: the schema is refused, -2: one of them is not JSON */
 static int verdict(const char *schema, const char *value) {
     document s, v;
     checker c;
@@ -382,7 +382,7 @@ static void test_partial(const char *program) {
     free(text);
 }
 
-/* The knobs as the result tells them: which blocks an importance file keeps, more experts than trained. */
+/* The knobs as the result shows them: which blocks an importance file keeps, more experts than trained. */
 static void test_knobs(const char *program) {
     static const struct { const char *scores; int blocks; const char *want; } table[] = {
         {"{\"1\": 0.5, \"2\": 0.5}", 3, "\"active_block_indices\": [0, 1, 3],"}, /* a tie: the file's order */
@@ -422,7 +422,7 @@ static void test_gpu_files(void) {
     free(sweep(program, "--device cuda --data samples/questions.jsonl --tier_list low --num_samples 1 --num_runs_per_sample 1", 0, 1));
 }
 
-/* --write makes the file anew. */
+/* --write makes the file again. */
 int main(int argc, char **argv) {
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
     checker c;

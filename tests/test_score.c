@@ -180,7 +180,7 @@ static size_t hold_list(rows *r, const char *key, const char *texts[REFERENCES_M
     for (i = 0; i < r->json.nodes[node].count && i < REFERENCES_MAX; i++) texts[i] = hold_text(r, vp_json_at(&r->json, node, i));
     return i;
 }
-static double row_number(rows *r, const char *key) { /* booleans count as 0 and 1, what is no number as NaN */
+static double row_number(rows *r, const char *key) { /* booleans count as 0 and 1, what is not a number as NaN */
     uint32_t node = vp_json_get(&r->json, 0, key);
     double value = 0;
     if (node == VP_JSON_NONE) return (double)NAN;
@@ -212,7 +212,7 @@ static void read_sample(void) {
 }
 static int same_score(double got, double wanted) { return (isnan(got) && isnan(wanted)) || fabs(got - wanted) <= 1e-12; }
 
-/* What a file's rows hold beside the score. */
+/* What a file's rows hold next to the score. */
 typedef void (*more_checks)(const vp_score_outcome *o);
 static void check_rows(const char *file, const char *metric_name, vp_score_cleaning cleaning, const char *score_key, more_checks more, int rows_least) {
     int count[2] = {0, 0}, equal[2] = {0, 0};

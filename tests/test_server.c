@@ -1,4 +1,4 @@
-/* test_server.c: requests to a hostile server of the tests' own: what comes of each, how often it is tried, in which order the stamps lie; what is sent;
+/* test_server.c: requests to a hostile server of the tests' own: what comes of each, how often it is tried, in which order the stamps are; what is sent;
  * options; many at once; signals; the API key in no text; libcurl that is missing. The part is included, so that dlopen can fail. */
 #include <dlfcn.h>
 #include <signal.h>
@@ -483,7 +483,7 @@ static void test_key(void) {
     }
 }
 
-/* Spells a key as a server may: each character as it is, as an escape of JSON, of a URL, in JSON inside JSON, with a line end behind it. */
+/* Spells a key as a server may: each character unchanged, as an escape of JSON, of a URL, in JSON inside JSON, with a line end behind it. */
 enum { SPELLINGS = 8 };
 static size_t spell(const char *key, int spelling, vp_random *random, char *out) {
     char *to = out;
@@ -752,7 +752,7 @@ static void test_schedule(void) {
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK);
     CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
     early = late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile, &hostile.connection_count) == 0;
-    CHECK(early || vp_clock_ns() >= late.scheduled_ns); /* (this program may have stood still for that long) */
+    CHECK(early || vp_clock_ns() >= late.scheduled_ns); /* (this program may have was still for that long) */
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == &late && late.start_ns >= late.scheduled_ns);
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
@@ -945,7 +945,7 @@ static void test_library(void) {
     hidden_function = NULL;
 }
 
-/* A server with a certificate that nobody signed for "localhost", by the tool of OpenSSL. */
+/* A server with a certificate that no one signed for "localhost", by the tool of OpenSSL. */
 static void test_tls(void) {
     static const struct { const char *name, *host; int is_trusted; vp_result result; } cases[] = {{"a certificate that is trusted", "localhost", 1, VP_OK},
         {"a certificate that is not", "localhost", 0, VP_ERR_DEVICE}, {"another host's certificate", "127.0.0.1", 1, VP_ERR_DEVICE}};

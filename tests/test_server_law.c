@@ -1,7 +1,7 @@
-/* test_server_law.c: result files of servers -> a law of TTFT and of the time per token -> predictions. This program writes sweeps of a server whose
+/* test_server_law.c: result files of servers -> a latency model of TTFT and of the time per token -> predictions. This program writes sweeps of a server whose
  * costs it knows: fit must find them within their intervals, its held-out errors must be the noise that was planted, and predictions must cover what
  * the same server takes next. Also servers that say little, hostile files, exit codes.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -11,7 +11,7 @@
 
 enum { SAMPLES = 40 };
 
-/* ---- the law */
+/* ---- the latency model */
 static int check_line(const char *line, const double *planted, int columns) {
     int inside = 0;
     for (int c = 0; c < columns; c++) {
@@ -42,7 +42,7 @@ static void test_recovery(void) {
     CHECK(number_at("laws.0.evaluation.law.leave_one_configuration_out.T_total.r2") > 0.95);
     CHECK(number_at("laws.0.evaluation.mean.in_sample.TTFT.mape_percent") > 20);
     CHECK(number_at("laws.0.evaluation.mean.leave_one_configuration_out.TTFT.r2") < 0);
-    CHECK_INT(json.nodes[at_path("laws.0.evaluation")].count, 3); /* the law, the mean, and the noise of runs */
+    CHECK_INT(json.nodes[at_path("laws.0.evaluation")].count, 3); /* the latency model, the mean, and the noise of runs */
     check_case("the text has the same numbers");
     CHECK_INT(run("fit %%F/a"), 0);
     CHECK(strstr(last.out, "200 measurements of 5 configurations of made-vl at http://127.0.0.1:8000") && strstr(last.out, "Errors of TPOT"));
@@ -149,7 +149,7 @@ static void test_load(void) {
     }
     CHECK_INT(run("fit %%F/a %%F/load --json"), 0);
     if (read_json(last.out))
-        for (int i = 0; i < 4; i++) /* only what lies between two others is held out */
+        for (int i = 0; i < 4; i++) /* only what is between two others is held out */
             CHECK((json.nodes[at_path(i ? i == 1 ? "load.0.trials.1.held_out.TTFT.p50.ms" : i == 2 ? "load.0.trials.2.held_out.TTFT.p50.ms"
                                         : "load.0.trials.3.held_out.TTFT.p50.ms" : "load.0.trials.0.held_out.TTFT.p50.ms")].type == VP_JSON_NULL) == (i % 3 == 0));
     t.rate = 0;

@@ -2,7 +2,7 @@
 /* test_sweep.c: a sweep's numbers can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and
  * ftruncate, resumed until done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and memory that does
  * not suffice on the emulated GPU; closure with a planted pause; the stop rule; the tool's own cost.
- * Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files lie in a temporary folder.
+ * Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a temporary folder.
  * SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
 #define _GNU_SOURCE 1
 #include "support/check.h"
@@ -120,7 +120,7 @@ static int count_results(const char *name) {
     if (d) closedir(d);
     return count;
 }
-/* Each (configuration, sample, run) stands in the journals of a folder once, and each point is closed once. */
+/* Each (configuration, sample, run) is in the journals of a folder once, and each point is closed once. */
 static int count_lines(const char *path, const char *kind, int *twice) {
     char *lines = check_read(path, NULL), *seen[4096];
     int count = 0;
@@ -235,7 +235,7 @@ static void test_kills(void) {
     }
 }
 
-/* ---- faults of the file system: a library that stands before libc makes the n-th call fail; n goes up until no call is left to fail */
+/* ---- faults of the file system: a library that is before libc makes the n-th call fail; n goes up until no call is left to fail */
 static const char FAULTS[] =
     "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
     "#include <unistd.h>\n"

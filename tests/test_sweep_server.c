@@ -1,6 +1,6 @@
 /* test_sweep_server.c: sweeps of servers against a scripted one on 127.0.0.1: what is sent and kept, two models and knobs in one report, resumed after
- * kill -9 and Ctrl-C with the same answers and counts, what breaks and is refused, and no file that holds the key.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; files lie in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
+ * kill -9 and Ctrl-C with the same answers and counts, what breaks and is refused, and no file that contains the key.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; files are in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
 #define VLMPROF_FAMILIES_IMPLEMENTATION
@@ -47,7 +47,7 @@ static void make_set(void) {
              here, check_golden("images/img-200x150.png"), here, check_golden("images/img-333x517.png"));
     write_text(in_folder("set.jsonl"), text);
 }
-/* the file of a configuration whose name holds both words; "" when there is none or more than one */
+/* the file of a configuration whose name contains both words; "" when there is none or more than one */
 static const char *result_of(const char *out, const char *one, const char *other) {
     static char path[800];
     DIR *d = opendir(in_folder(out));
@@ -70,7 +70,7 @@ static int count_files(const char *out) {
     if (d) closedir(d);
     return count;
 }
-/* Truth: a file below the folder holds the text. */
+/* Returns 1 if a file below the folder contains the text. */
 static int holds(const char *path, const char *text) {
     DIR *d = opendir(path);
     struct dirent *e;
@@ -345,7 +345,7 @@ static void test_kills(void) {
         }
     }
     check_case("Ctrl-C: 130, and how to go on");
-    chat.piece_ms = 200; /* what is left takes many seconds */
+    chat.piece_ms = 200; /* the rest takes many seconds */
     all = hostile_count(&server, &server.request_count);
     child = start(with_port(LONG "%F/killed"), NULL, in_folder("stdout"), 0);
     pause_until_answers(all + 8);

@@ -1,6 +1,6 @@
 /* test_texts.c: what tile, trace, fit, predict, score, rescore and tokenize print, word by word (tests/golden/texts/text-*), in each of their forms.
  * That the numbers are right is shown by the tests of these commands; these texts hold words, columns, order and forms.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. KEEP_TEXTS=1 writes the texts anew. */
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -169,7 +169,7 @@ static void check_figures(const char *name, const char *path) {
         uint64_t hash = UINT64_C(14695981039346656037);
         next = strstr(at + 1, "<figure");
         for (const char *byte = at; *byte && byte != next; byte++) hash = (hash ^ (unsigned char)*byte) * UINT64_C(1099511628211);
-        if (at != text) /* what stands before the first figure names the test's folder */
+        if (at != text) /* what is before the first figure names the test's folder */
             kept_add(&all, line, (size_t)snprintf(line, sizeof line, "%zu bytes, FNV-1a %016llx\n", next ? (size_t)(next - at) : strlen(at), (unsigned long long)hash));
         if (!next || !strstr(next + 1, "<figure")) break; /* nor is what follows the last one looked at */
     }
@@ -398,7 +398,7 @@ static void test_estimator_words(void) {
     rename_all("undecoded/made_imgsizetier-low_crops1_topk4_blocks12.json", "\"T_LLM_decode\"", "\"not_T_decode\"");
     CHECK_MANY("text-estimator-words.txt", commands);
 }
-/* result files with one thing that cannot be: report's words, and where it stands */
+/* result files with one thing that cannot be: report's words, and where it is */
 static void test_damaged_results(void) {
     static const char *const edits[][3] = {
         {"{", "\"top_k\": 4", "\"top_k\": 0"}, {"{", "\"top_k\": 4", "\"top_k\": \"4\""}, {"{", "\"num_active_blocks\": 12", "\"num_active_blocks\": null"},

@@ -566,7 +566,7 @@ static void test_rules(void) {
         tier.min_crops = 1 + (int32_t)vp_random_below(&random, 12);
         tier.max_crops = tier.min_crops + (int32_t)vp_random_below(&random, 12);
         tier.preferred_count = (int32_t)vp_random_below(&random, 4);
-        for (i = 0; i < tier.preferred_count; i++) { /* some lie outside of the tier, which makes them void */
+        for (i = 0; i < tier.preferred_count; i++) { /* some are outside of the tier, which makes them void */
             tier.preferred[i] = (int32_t)vp_random_below(&random, 27);
             if (tier.preferred[i] >= tier.min_crops && tier.preferred[i] <= tier.max_crops) order[number++] = tier.preferred[i];
         }
@@ -581,7 +581,7 @@ static void test_rules(void) {
 }
 
 /* Random geometries and tilings: the kept cells cover the high-resolution grid and the global view exactly once, each points at a patch token, and
- * the crop that keeps a cell lies over it. */
+ * the crop that keeps a cell is over it. */
 static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     const vp_special_ids ids = {0, 0, 0, 11, 12, 13, 14, 15};
     const int32_t side = vp_geometry_tokens_per_side(g), per_crop = side * side, stride = vp_geometry_window_px(g) / g->patch_px / g->pool;
@@ -604,7 +604,7 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
         if (!CHECK(place >= 0 && place < l->image_tokens && !seen[place] && sequence[place] == ids.im_patch)) continue;
         seen[place] = 1;
         kept++;
-        if (view > 0) { /* where the crop lies, from the tiling alone */
+        if (view > 0) { /* where the crop is, from the tiling alone */
             const int32_t y = (view - 1) / l->tiling.cols * stride + cell / side, x = (view - 1) % l->tiling.cols * stride + cell % side;
             CHECK_INT(place, 3 + side * (side + 1) + y * (grid_cols + 1) + x);
         } else {

@@ -446,7 +446,7 @@ static void test_pipeline(void) {
     check_case("the pipeline on a tokenizer of ten tokens");
     t = load_text(mini);
     for (i = 0; t && i < sizeof rows / sizeof *rows; i++) encode_is(t, rows[i].text, strlen(rows[i].text), rows[i].ids, (size_t)rows[i].count);
-    if (t) { /* what stands behind the text is not read: "<em" is no added token although '>' follows in memory */
+    if (t) { /* what is after the text is not read: "<em" is not an added token although '>' follows in memory */
         static const int32_t cut[2] = { 1, 8 };
         encode_is(t, "a<em>", 4, cut, 2);
         encode_is(t, "a<|endoftext|>", 13, cut, 2);
@@ -465,8 +465,8 @@ static void test_words(void) {
         { "\xC2\xA0x", "\xC2\xA0|x" },                                           /* no-break space is white space, but joins no word */
         { "x\xE3\x80\x80 y", "x|\xE3\x80\x80| y" },                              /* U+3000 */
         { "\xC3\xA9t\xC3\xA9 \xD9\xA3\xC2\xBD!? \xE2\x82\xAC", "\xC3\xA9t\xC3\xA9| \xD9\xA3\xC2\xBD|!?| \xE2\x82\xAC" },
-        { "e\xCC\x81" "e", "e|\xCC\x81|e" },                                     /* a mark is no letter */
-        { "\xE2\x80\x8B" "a", "\xE2\x80\x8B|a" },                                /* U+200B is no white space */
+        { "e\xCC\x81" "e", "e|\xCC\x81|e" },                                     /* a mark is not a letter */
+        { "\xE2\x80\x8B" "a", "\xE2\x80\x8B|a" },                                /* U+200B is not a white space */
     };
     static vp_unicode_forms u;
     size_t i;
@@ -501,7 +501,7 @@ static void test_nfc(void) {
         { "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81" },
         { "\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81" },
         { "\xEA\xB0\x81\xE1\x86\xA8", "\xEA\xB0\x81\xE1\x86\xA8" },         /* LVT T does not */
-        { "\xEA\xB0\x80\xE1\x86\xA7", "\xEA\xB0\x80\xE1\x86\xA7" },         /* U+11A7 is no final */
+        { "\xEA\xB0\x80\xE1\x86\xA7", "\xEA\xB0\x80\xE1\x86\xA7" },         /* U+11A7 is not a final */
         { "\xE1\x84\x92\xE1\x85\xB5\xE1\x87\x82", "\xED\x9E\xA3" },         /* the last ones of each kind */
         { "\xED\x9E\x88\xE1\x87\x82", "\xED\x9E\xA3" },
         { "\xED\x9E\x88\xE1\x87\x83", "\xED\x9E\x88\xE1\x87\x83" },
@@ -568,7 +568,7 @@ static void test_added_and_nfc(void) {
     if (t) {
         encode_is(t, "<\xC3\xA9>", 4, one, 1);
         encode_is(t, "<e\xCC\x81>", 5, one, 1);
-        decode_is(t, one, 1, 0, "<e\xCC\x81>", 5); /* decoded as it was written */
+        decode_is(t, one, 1, 0, "<e\xCC\x81>", 5); /* decoded as written */
     }
     vp_tokenizer_free(t);
     free(text);
@@ -854,7 +854,7 @@ static void test_load_errors(void) {
     CHECK(t == NULL);
 }
 
-/* what other writers of such files leave out or write in the older way is no error */
+/* what other writers of such files leave out or write in the older way is not an error */
 static void test_load_variants(void) {
     static const struct { const char *from, *to; } rows[] = {
         { "\"truncation\":null,\"padding\":null,", "" }, { "\"type\":\"BPE\",", "" }, { ",\"ignore_merges\":false", "" },

@@ -26,7 +26,7 @@ void cuda_on_cpu_reset(uint64_t seed);
 #define ON_GPU 1
 #endif
 
-/* ---- a trace as it is read back ---- */
+/* ---- a trace as read back ---- */
 enum { LONGEST_STACK = 64 };
 typedef struct event {
     char phase, category[24], name[96], process[24], thread[24];
@@ -120,7 +120,7 @@ static int by_track(const void *a, const void *b) {
     if (!order) order = (x->ns < y->ns) - (x->ns > y->ns);
     return order ? order : (x->order > y->order) - (x->order < y->order);
 }
-/* a slice begins within the one around it and ends within it; and where both begin at once the outer stands first in the file */
+/* a slice begins within the one around it and ends within it; and where both begin at once the outer is first in the file */
 static void check_nesting(const file *f) {
     event *slices = (event *)malloc((f->count + 1) * sizeof *slices);
     const event *open[LONGEST_STACK];
@@ -201,7 +201,7 @@ static void check_members(const file *f) {
     line = strstr(f->text, "\"distributedInfo\"");
     CHECK(rank && line && rank > line && !memchr(line, '\n', (size_t)(rank - line)));
 }
-/* Steps follow each other. Behind several, and behind everything, stands the empty slice that HTA needs: its name holds
+/* Steps follow each other. Behind several, and behind everything, is the empty slice that HTA needs: its name holds
  * "ProfilerStep" and begins otherwise, so that no reader takes it for a step. Returns the number of steps. */
 static int64_t check_steps(const file *f) {
     const event *last = NULL, *closing = NULL;
@@ -815,7 +815,7 @@ static void test_steps(void) {
     forget(&f);
 }
 
-/* the disk is full from the start, and in the middle: the error sticks, nothing but what stood there remains */
+/* the disk is full from the start, and in the middle: the error sticks, nothing but what was there remains */
 static void test_full_disk(void) {
     char *path = in_folder("full.json");
     vp_trace_options o = options_for(path);
@@ -826,7 +826,7 @@ static void test_full_disk(void) {
     vp_result result = VP_OK;
     check_case("full disk");
     if (access("/dev/full", W_OK) == 0) {
-        CHECK_INT(symlink("/dev/full", path), 0); /* a device is written as it is */
+        CHECK_INT(symlink("/dev/full", path), 0); /* a device is written unchanged */
         CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
         CHECK(strstr(error.text, "No space left") != NULL && !unfinished_files());
         CHECK_INT(unlink(path), 0);
@@ -1009,7 +1009,7 @@ static void make_request(vp_request *r) {
     r->launches = launches; r->launch_capacity = LAUNCHES;
     r->spans = spans; r->span_capacity = SPANS;
 }
-/* what stands in the file against what the engine said, stage by stage; requests follow each other */
+/* what is in the file against what the engine said, stage by stage; requests follow each other */
 static void check_stages(const file *f, const vp_stage_times *said, size_t nth) {
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         char name[48];
@@ -1035,7 +1035,7 @@ static void check_stages(const file *f, const vp_stage_times *said, size_t nth) 
                    (ON_GPU ? 0.0005 : 0.005) * (double)said->device_ns[stage] + 10.0, name, __FILE__, __LINE__);
     }
 }
-/* for tests/tools/check_trace.py, beside a trace that is kept: what the engine said of each stage, in us over all requests */
+/* for tests/tools/check_trace.py, next to a trace that is kept: what the engine said of each stage, in us over all requests */
 static void write_said(const char *path, const vp_stage_times *said) {
     char name[700];
     FILE *f;

@@ -1,5 +1,5 @@
 /* test_virtual.c: load, its report, page, fit and prediction, ask --twins and audit against a server and a clock that are made up ($B/tests/vlmprof-virtual):
- * what they print, word by word (tests/golden/texts/virtual-*). Dates and the machine are masked. KEEP_TEXTS=1 writes the texts anew. */
+ * what they print, word by word (tests/golden/texts/virtual-*). Dates and the machine are masked. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"

@@ -1,5 +1,5 @@
 /* test_waits.c: inputs that are pipes or sockets. What must be a regular file is refused at once; what is read once as a stream is read when a writer
- * comes, and SIGTERM ends the wait for one. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+ * comes, and SIGTERM ends the wait for one. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "vlmprof.h"
@@ -11,7 +11,7 @@
 #define RESULT "out/set_imgsizetier-low_crops0_topk1_blocks4.json"
 enum { LIMIT_MS = 10000 };
 
-/* Waits for the child at most LIMIT_MS. Truth: it ended by itself. */
+/* Waits for the child at most LIMIT_MS. Returns 1 if it ended by itself. */
 static int ends_in_time(pid_t child) {
     for (int waited = 0; waited < LIMIT_MS; waited += 5) {
         siginfo_t info;

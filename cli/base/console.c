@@ -98,7 +98,7 @@ int complain_result(int exit_code, const char *what, vp_result result, const vp_
 void end_in_order(void) { ends_in_order = 1; }
 static void on_signal(int number) {
     (void)number;
-    /* a second signal ends even a sweep at once: the journal holds whole lines at any time */
+    /* a second signal ends even a sweep at once: the journal contains whole lines at any time */
     if (interrupted || !ends_in_order) _exit(EXIT_INTERRUPTED);
     interrupted = 1;
 }

@@ -9,7 +9,7 @@
 enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_DEVICE = 4, EXIT_OUTPUT = 5, EXIT_INTERRUPTED = 130 };
 enum { LINE_BYTES = 992 }; /* capacity of an error line: the place and the text of a vp_error fit */
 
-/* Truth: a signal came after end_in_order. A sweep then finishes its current point. */
+/* Returns 1 if a signal came after end_in_order. A sweep then finishes its current point. */
 extern volatile sig_atomic_t interrupted;
 
 /* What all commands share: --quiet silences progress, notes and warnings; --color is "always", "never", or "auto": on a
@@ -50,7 +50,7 @@ int complain_result(int exit_code, const char *what, vp_result result, const vp_
 void end_in_order(void);
 
 /* Installs the handlers: SIGINT and SIGTERM end the program, or set `interrupted` after end_in_order; then they end
- * every wait, too. A file that grows too large and a closed pipe are errors of write, no signals. */
+ * every wait as well. A file that grows too large and a closed pipe are errors of write, no signals. */
 void catch_signals(void);
 
 /* Shows progress on stderr: one line that is updated on a terminal, otherwise a plain line every ten seconds. */

@@ -64,7 +64,7 @@ static void print_markdown_rule(struct text_buffer *out, const size_t *widths, s
 static void add_color(struct text_buffer *out, enum console_color color, enum console_color bytes_of) {
     if (color != COLOR_END) text_add_string(out, color_bytes(stdout, bytes_of));
 }
-/* One row. The first column holds names and is aligned to the left, the others hold numbers, to the right. */
+/* One row. The first column contains names and is aligned to the left, the others contain numbers, to the right. */
 static void print_table_row(struct text_buffer *out, char *const *cells, const size_t *widths, size_t columns,
                             int is_markdown, text_color *color_of) {
     for (size_t column = 0; column < columns; column++) {
@@ -94,7 +94,7 @@ static void add_plain(struct text_buffer *out, const char *text, int is_markdown
     }
     free(copy);
 }
-/* The block's cells as they are printed. */
+/* The block's cells as printed. */
 static struct text_list plain_cells(const struct text_block *block, int is_markdown) {
     struct text_list cells = {NULL, 0};
     for (size_t i = 0; i < block->cells.count; i++) {
@@ -222,7 +222,7 @@ struct number_text number_share(double share) {
                      : number_formatted("%.1f %%", 100 * share);
 }
 
-/* Truth: the whole text is one number, which a spreadsheet may read as what it is. */
+/* Returns 1 if the whole text is one number, which a spreadsheet may read as what it is. */
 static int is_number(const char *text) {
     char *end;
     if (!strchr("+-.0123456789", *text) || text[strspn(text, "+-.0123456789eE")]) return 0;

@@ -12,7 +12,7 @@ typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_DRAWING, BLOCK_TABLE 
 struct text_block {
     block_kind kind;
     char *text;                             /* of a heading, a line, or a line of a drawing, whose spaces count */
-    size_t columns; struct text_list cells; /* of a table, row by row; the first row holds the heads */
+    size_t columns; struct text_list cells; /* of a table, row by row; the first row contains the heads */
 };
 /* The colour of a heading or of a cell in the last column; COLOR_END: none. */
 typedef enum console_color text_color(const char *text);

@@ -30,7 +30,7 @@ enum { JSON_FILE_BYTES_MAX = 256 << 20, IMAGE_FILE_BYTES_MAX = 1 << 30 };
 /* Reads FOLDER/NAME into a malloc'ed text; `identity`, if not NULL, takes its bytes into a hash. */
 int file_read_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity);
 
-/* Truth: the name ends like an image file and is not hidden. */
+/* Returns 1 if the name ends like an image file and is not hidden. */
 int is_image_name(const char *name);
 
 /* Appends the names in a folder to the list and sorts them. Returns 0 or an exit code: the list then lacks names. */

@@ -29,13 +29,13 @@ struct parsed { vp_json json; vp_json_node *nodes; size_t capacity; };
 /* Parses a text, which must outlive the result. */
 vp_result parse_json(struct parsed *parsed, const char *text, size_t bytes, vp_error *error);
 int node_is(const vp_json *json, uint32_t node, vp_json_type type);
-/* A malloc'ed copy of a string without escapes; NULL when the node is no string or holds \u0000. */
+/* A malloc'ed copy of a string without escapes; NULL when the node is not a string or holds \u0000. */
 char *node_text(const vp_json *json, uint32_t node);
-double node_number(const vp_json *json, uint32_t node); /* NaN when it is no number */
+double node_number(const vp_json *json, uint32_t node); /* NaN when it is not a number */
 /* Fails with VP_ERR_FORMAT: "KEY" must be WANT. */
 vp_result bad_member(vp_error *error, const char *key, const char *want);
-int has_value(const vp_json *json, uint32_t object, const char *key);       /* truth: the key is there and not null */
-/* Writes the node as it was read, on one line. */
+int has_value(const vp_json *json, uint32_t object, const char *key);       /* 1 if the key is there and not null */
+/* Writes the node as read, on one line. */
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
 int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
 

@@ -1,5 +1,5 @@
 /* json_stream.c: one JSON object of any size, read through a window that moves along the file.
- * The window holds the bytes from the current place on; it grows only when a single value does not fit. Quotes and
+ * The window contains the bytes from the current place on; it grows only when a single value does not fit. Quotes and
  * brackets alone find a value's end, then the library's strict reader parses it. */
 #include "base/json_stream.h"
 
@@ -65,7 +65,8 @@ static int64_t stream_place(const struct json_stream *stream) { return stream->b
 static vp_result stream_fail(const struct json_stream *stream, const char *text, vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, stream_place(stream), stream->source->path, text);
 }
-/* Reads more bytes behind those in the window. Truth: there were some; not so at the end or after a read error. */
+/* Reads more bytes behind those in the window. Returns 1 if there were some; not so at the end or after a read
+ * error. */
 static int stream_has_read(struct json_stream *stream) {
     ssize_t got;
     if (stream->ended) return 0;
@@ -90,7 +91,7 @@ static char stream_peek(struct json_stream *stream) {
             return stream->data[stream->begin];
     }
 }
-/* Takes the next character if it is the wanted one. Truth: it was. */
+/* Takes the next character if it is the wanted one. Returns 1 if it was. */
 static int stream_has_taken(struct json_stream *stream, char wanted) {
     if (stream_peek(stream) != wanted || stream->begin == stream->end) return 0;
     stream->begin++;

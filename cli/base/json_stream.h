@@ -6,7 +6,7 @@
 #include "vlmprof.h"
 #include <sys/types.h>
 
-/* A file that is read by place: through `fd`, or whole in memory where it is no regular file (a pipe). */
+/* A file that is read by place: through `fd`, or whole in memory where it is not a regular file (a pipe). */
 struct source { const char *path; int fd; char *memory; size_t memory_bytes; };
 
 vp_result source_open(struct source *source, const char *path, vp_error *error);
@@ -28,7 +28,7 @@ struct stream_visitor {
     vp_result (*element)(void *user, const vp_json *value, int64_t place, size_t bytes, vp_error *error);
     vp_result (*member)(void *user, const char *key, const vp_json *value); /* may be NULL */
     void *user;
-    int found; /* truth: the array is there */
+    int found; /* 1 if the array is there */
 };
 
 /* Visits {..., ARRAY: [...], ...} from front to back. Memory: twice the longest single value, and its nodes. */

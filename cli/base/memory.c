@@ -23,7 +23,7 @@ void unfinished_end(struct unfinished *unfinished) {
     if (*at) *at = unfinished->before;
 }
 static void undo_unfinished(void) {
-    while (latest_unfinished) { /* taken off first: undoing may need memory, too */
+    while (latest_unfinished) { /* taken off first: undoing may need memory as well */
         struct unfinished *unfinished = latest_unfinished;
         latest_unfinished = unfinished->before;
         unfinished->undo(unfinished->user);

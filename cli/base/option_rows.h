@@ -137,7 +137,7 @@
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "nothing on stderr but errors; sweep and merge: no table"}, \
     {"color", CHOICE, "WHEN", "auto", 0, 0, "auto always never", "auto: on a terminal, unless NO_COLOR is set"}, \
     {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
-/* A row that is no option: the title of the options below it in the help. */
+/* A row that is not an option: the title of the options below it in the help. */
 #define OPTION_GROUP(title) \
     {title, GROUP, NULL, NULL, 0, 0, NULL, NULL}
 /* The same with rules: RULED_GROUP("profiling", .needs = "profile"). */

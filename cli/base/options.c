@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Truth: both are the same option's name. A hyphen and an underscore are the same letter. */
+/* Returns 1 if both are the same option's name. A hyphen and an underscore are the same letter. */
 static int is_same_name(const char *one, const char *other, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         if (one[i] != other[i] && !(one[i] == '_' && other[i] == '-')) return 0;
@@ -110,7 +110,7 @@ int can_parse_number(const char *text, int64_t *value) {
     *value = strtoll(text, NULL, 10);
     return 1;
 }
-/* Truth: the text is made of digits with at most one point, and *value is set. */
+/* Returns 1 if the text is made of digits with at most one point, and *value is set. */
 static int can_parse_real(const char *text, double *value) {
     size_t digits = strspn(text, "0123456789"),
            more = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
@@ -125,7 +125,7 @@ int has_word(const char *words, const char *word) {
     return 0;
 }
 
-/* Truth: the option names a file or folder, whose name may be any bytes. */
+/* Returns 1 if the option names a file or folder, whose name may be any bytes. */
 static int is_path_option(const char *name) {
     return has_word(
         "model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
@@ -154,7 +154,7 @@ static int option_check(const struct option_spec *spec, const char *word, int64_
         return complain_word(spec->name, "value", word, spec->choices);
     return 0;
 }
-/* Appends a word to a list, which holds every value once. Returns 0 or an exit code. */
+/* Appends a word to a list, which contains every value once. Returns 0 or an exit code. */
 static int option_append(const struct option_spec *spec, struct option_value *value, const char *word, int64_t number) {
     value->items = resize(value->items, value->count + 1, sizeof *value->items);
     value->numbers = resize(value->numbers, value->count + 1, sizeof *value->numbers);

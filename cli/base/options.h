@@ -8,7 +8,7 @@
 
 /* What an option takes: nothing (FLAG), a whole number, a real number, a text, a text or nothing (MAYBE, only as
  * --name=TEXT), one of some words, a list of whole numbers, a list of texts, a list of texts whose commas stay and that
- * may be given again (WHOLES). A GROUP is no option: its name is the title of the rows below it in the help. */
+ * may be given again (WHOLES). A GROUP is not an option: its name is the title of the rows below it in the help. */
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS, WHOLES, GROUP } option_kind;
 
 struct option_spec {
@@ -23,18 +23,18 @@ struct option_spec {
      * separated by spaces; names that the command does not have are passed over. */
     const char *needs;    /* one of these must be given too */
     const char *excludes; /* none of these may be given */
-    const char *unless;   /* beside one of these no rule of the row holds */
+    const char *unless;   /* next to one of these no rule of the row contains */
     const char *because;  /* the reason why it excludes them, or why it is required */
-    int is_required;      /* truth: the command needs it */
+    int is_required;      /* 1 if the command needs it */
 };
 #ifdef __GNUC__
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* rows leave out the rules that they do not have */
 #endif
 
 struct option_value {
-    int given;                                          /* truth: it is on the command line; a default does not count */
+    int given;                                          /* 1 if it is on the command line; a default does not count */
     int64_t number; double real;                        /* COUNT; REAL */
-    const char *text;                                   /* the last word as it was given; NULL: none */
+    const char *text;                                   /* the last word as given; NULL: none */
     const char **items; int64_t *numbers; size_t count; /* the lists */
 };
 
@@ -52,11 +52,11 @@ struct command {
     const char *name, *operands, *summary, *example;
     size_t operands_most;
     const struct option_spec *options; size_t option_count;
-    const char *keyed_by; /* names of options, separated by spaces; beside one of them an unknown option is a key */
+    const char *keyed_by; /* names of options, separated by spaces; next to one of them an unknown option is a key */
     int (*run)(const struct options *options); /* returns an exit code */
 };
 
-/* Truth: this command has such an option. Rooms that several commands share ask before they read it. */
+/* Returns 1 if this command has such an option. Rooms that several commands share ask before they read it. */
 int has_option(const struct options *options, const char *name);
 
 /* The value of an option of this command. A name that is not in its table is a bug: the program aborts. */
@@ -84,14 +84,14 @@ void add_unknown_word(struct text_buffer *out, const char *kind, const char *val
 /* The same as a complaint about an option's value. Returns EXIT_USAGE. */
 int complain_word(const char *option, const char *kind, const char *value, const char *words);
 
-/* Truth: the text is a whole number of at most 18 digits, and *value is set. */
+/* Returns 1 if the text is a whole number of at most 18 digits, and *value is set. */
 int can_parse_number(const char *text, int64_t *value);
 
-/* Truth: `word` is one of the `words`, which spaces separate. */
+/* Returns 1 if `word` is one of the `words`, which spaces separate. */
 int has_word(const char *words, const char *word);
 
-/* Truth: one of the command's keyed_by options is on the command line. The keys are checked later, when the family of
- * models is known. */
+/* Returns 1 if one of the command's keyed_by options is on the command line. The keys are checked later, when the
+ * family of models is known. */
 int has_family_keys(const struct options *options);
 
 /* Parses argv[2...]. The caller sets `command` and `commands` of *options and clears everything else. Returns 0 or an

@@ -18,7 +18,7 @@ static double real_at(const char *row, size_t offset) {
 static struct json_member whole_cell(const struct table_column *column, int64_t value) {
     return json_member_known(column->key, value >= 0 || !(column->rules & COLUMN_FROM_0), value);
 }
-/* The cell of a row in a column; `own` holds a text that is made for it. */
+/* The cell of a row in a column; `own` contains a text that is made for it. */
 static struct json_member cell_of(const struct table *table, const struct table_column *column, size_t index,
                              char own[CELL_BYTES]) {
     const char *row = (const char *)table->rows + index * table->row_bytes, *at = row + column->offset;

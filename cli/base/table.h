@@ -32,7 +32,7 @@ struct table_column {
     const char *format;    /* printf's, of the number as text; NULL: about four significant digits */
     struct number_text (*as)(double value); /* the number as text, in the place of `format` */
     double scale;          /* of the number as text; 0: 1 */
-    int is_measured;       /* truth: as number_measured rounds, so that noise is not printed */
+    int is_measured;       /* 1 if as number_measured rounds, so that noise is not printed */
     const char *range_key; /* of the interval in JSON; NULL: none. In CSV it is two fields, KEY_low and KEY_high */
     int rules;             /* COLUMN_... */
     unsigned in;           /* the column is only in tables that have one of these bits; 0: in all */

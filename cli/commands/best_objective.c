@@ -1,4 +1,4 @@
-/* best_objective.c: `best --slo`: what holds a latency objective.
+/* best_objective.c: `best --slo`: what contains a latency objective.
  * Result files come in, or trials of load. The most accurate configuration whose samples are good, or the highest load
  * whose requests are, goes to stdout as text or JSON. */
 #include "commands/best_objective.h"
@@ -18,7 +18,7 @@ static const struct result_file *file_of(const struct results *results, const st
                                          size_t config) {
     return &results->files[tradeoff->group->paired[config]];
 }
-/* The most accurate configuration that holds the objective, the faster one of two alike, other than `except`; the count
+/* The most accurate configuration that meets the objective, the faster one of two alike, other than `except`; the count
  * of configurations: none does. */
 static size_t most_accurate(const struct tradeoff *tradeoff, const struct objective_share *shares,
                             const struct objective *objective, double min_accuracy, size_t except) {
@@ -135,7 +135,7 @@ static const char *const TRIAL_NAMES[] = {"holds", "fails", "undecided"};
 static vp_trial trial_of(const struct load_level *level, const struct objective *objective) {
     return vp_trial_of(&level->summary.good_share, objective->share);
 }
-/* The highest load that holds, below every one that fails; NULL: none. The levels are of one kind: rates or numbers of
+/* The highest load that passes, below every one that fails; NULL: none. The levels are of one kind: rates or numbers of
  * requests at once. */
 static const struct load_level *highest_load(const struct load_level *levels, size_t count,
                                              const struct objective *objective) {
@@ -183,7 +183,7 @@ int best_of_load(const struct options *options, const struct objective *objectiv
     int code = 0;
     for (size_t i = 0; i < levels->count && !code; i++) code = load_level_judge(&levels->items[i], &objective->slo);
     if (code) return code;
-    while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* they stand first */
+    while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* they are first */
     best[0] = highest_load(levels->items, rates, objective);
     best[1] = highest_load(levels->items + rates, levels->count - rates, objective);
     if (is_given(options, "json")) {

@@ -1,4 +1,4 @@
-/* best_objective.h: `best --slo`: what holds a latency objective. */
+/* best_objective.h: `best --slo`: what contains a latency objective. */
 #ifndef VLMPROF_CLI_BEST_OBJECTIVE_H
 #define VLMPROF_CLI_BEST_OBJECTIVE_H
 #include "base/options.h"

@@ -48,13 +48,13 @@ struct served_run {
     struct request_knobs knobs;
     vp_chat_knob *setting; size_t text_knobs; /* [knobs.count]; those before the image's own */
     const char *image_path;
-    vp_image image;         /* the pixels that are sent; none where the file is sent as it is */
+    vp_image image;         /* the pixels that are sent; none where the file is sent unchanged */
     struct picture picture; /* what is sent, but for --unique_image */
     int32_t file_width_px, file_height_px;
     int64_t tokens_by_rule; const char *family; /* NULL: no --family */
     struct question question;
     struct timed_runs timed;
-    struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: nobody asked */
+    struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: no one asked */
 };
 
 /* ---- the request */
@@ -191,7 +191,7 @@ static void warn_of_cache(const struct options *options, struct served_run *stat
                       (long long)state->timed.runs[first].served->usage.cached_tokens,
                       (long long)state->timed.runs[first].served->usage.prompt_tokens, advice);
 }
-/* Where a piece holds many tokens, the first one does, too. */
+/* Where a piece contains many tokens, the first one does as well. */
 static void warn_of_pieces(struct served_run *state) {
     const struct served *served = state->timed.runs[0].served;
     const int64_t tokens = served->usage.completion_tokens, pieces = (int64_t)served->piece_count;

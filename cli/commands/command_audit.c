@@ -205,7 +205,7 @@ static int ask_usage(struct audit *audit, const struct request *request, struct 
     ask_free(&exchange);
     return code;
 }
-/* Truth: the server refused this request and may take others. */
+/* Returns 1 if the server refused this request and may take others. */
 static int is_refusal(int code, int status) {
     return code == EXIT_DEVICE && status >= 400 && status != 401 && status != 403 && status != 404 && status != 429
            && status != 503;

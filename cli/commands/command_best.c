@@ -1,5 +1,5 @@
 /* command_best.c: the most accurate configuration within a latency budget.
- * Result files of one data set come in. The best configuration, the next one and how surely the best holds the budget
+ * Result files of one data set come in. The best configuration, the next one and how reliably the best meets the budget
  * go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
@@ -60,7 +60,7 @@ static const struct result_group *group_of(const struct results *results, const 
                      task ? task : "", results->files[0].dataset_name);
     return NULL;
 }
-/* The best configuration and the second best, and the share of the best one's requests that hold the budget. */
+/* The best configuration and the second best, and the share of the best one's requests that contain the budget. */
 struct pick {
     size_t config, runner_up;
     int has_runner_up;
@@ -83,7 +83,7 @@ static void share_within(const struct results *results, const struct tradeoff *t
     /* never fails: at least 2 samples */
     if (vp_rate_interval(hits, pick->within_of, 0.95, &pick->within_low, &pick->within_high) != VP_OK) abort();
 }
-/* Truth: a configuration holds the budget and the accuracy, and *pick is filled. */
+/* Returns 1 if a configuration meets the budget and the accuracy, and *pick is filled. */
 static int can_pick_best(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
     double *accuracy = resize(NULL, tradeoff->config_count, 2 * sizeof *accuracy),
@@ -255,7 +255,7 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     return json_end(&writer);
 }
 /* Leaves out the pruned configurations that are not shown to be more accurate than random tokens: from here on no
- * budget holds them. */
+ * budget contains them. */
 static void require_better_than_random(const struct results *results, struct tradeoff *tradeoff) {
     const struct pruned_rows rows = pruned_rows_make(tradeoff, results);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
@@ -267,7 +267,7 @@ static void require_better_than_random(const struct results *results, struct tra
     }
     free(rows.items);
 }
-/* No configuration holds the budget: says which one comes closest. Returns the exit code. */
+/* No configuration meets the budget: says which one comes closest. Returns the exit code. */
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,
                               const struct report_settings *settings) {
     size_t fastest = 0;

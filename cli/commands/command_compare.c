@@ -64,7 +64,7 @@ struct compared_row {               /* one comparison */
     int test;              /* TEST_* */
     struct score_range range; /* of a score */
     const char *reason;    /* why there is no interval; NULL: there is one */
-    int is_noisy;          /* truth: a latency, and the machine was not quiet for A or B: no verdict */
+    int is_noisy;          /* 1 if a latency, and the machine was not quiet for A or B: no verdict */
     size_t needed;         /* samples that would find a change; 0: not known */
 };
 struct comparison_job {
@@ -74,7 +74,7 @@ struct comparison_job {
     struct compared_row *rows; vp_comparison *verdicts; size_t count;
     struct text_list warnings;
     double margin, accuracy_margin, effect;
-    int has_unknown_range; /* truth: an accuracy has scores of no known range */
+    int has_unknown_range; /* 1 if an accuracy has scores of no known range */
 };
 #define COMPARE_ALPHA 0.05
 
@@ -93,14 +93,14 @@ static double throttled_share(const struct result_file *file) {
                ? (double)file->num_throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
-/* Truth: a server was asked the same by both files. Their variants may have other names, because a name says only what
- * differs among the files of one side. */
+/* Returns 1 if a server was asked the same by both files. Their variants may have other names, because a name says only
+ * what differs among the files of one side. */
 static int is_same_request(const struct result_file *before, const struct result_file *after) {
     return before->is_served && after->is_served && !strcmp(before->dataset_name, after->dataset_name)
            && is_same_size(before, after) && !knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
            && !knob_compare(KNOB_ENDPOINT_MODEL, &before->knobs, &after->knobs);
 }
-/* Truth: the files differ in this. `out` gets what each of them says. */
+/* Returns 1 if the files differ in this. `out` gets what each of them says. */
 static int is_different(const struct result_file *before, const struct result_file *after, int what, char out[2][80]) {
     const char *texts[2] = {NULL, NULL};
     int64_t numbers[2] = {-1, -1};
@@ -109,7 +109,7 @@ static int is_different(const struct result_file *before, const struct result_fi
     plain[0].told_apart = plain[1].told_apart = 0;
     out[0][0] = out[1][0] = 0;
     switch (what) {
-    case ALIKE_CONFIGURATION: /* weights are told apart below */
+    case ALIKE_CONFIGURATION: /* weights are distinguished below */
         setting_text(&plain[0], out[0]);
         setting_text(&plain[1], out[1]);
         return !is_same_request(before, after) && are_texts_different(out[0], out[1]);
@@ -269,7 +269,7 @@ static vp_comparison comparison_unknown(double estimate, size_t count) {
     comparison.verdict = VP_VERDICT_INCONCLUSIVE;
     return comparison;
 }
-/* Truth: the values can be compared; *comparison and row->reason are set. */
+/* Returns 1 if the values can be compared; *comparison and row->reason are set. */
 static int can_compare(const struct comparison_job *job, struct compared_row *row, const double *before,
                        const double *after, size_t count, vp_comparison *comparison) {
     const int by_ratio = is_latency(row->which);
@@ -299,9 +299,9 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
                                : "all differences are equal and the metric's range is not known: no interval";
     return 1;
 }
-/* Truth: other programs or a virtual machine's host took time while a pair of the row was measured, on either side.
- * Such company comes and goes between two sweeps: no number of samples tells it from a change of the program. How far
- * runs of equal work spread is no reason: the interval is as wide as that. */
+/* Returns 1 if other programs or a virtual machine's host took time while a pair of the row was measured, on either
+ * side. Such company comes and goes between two sweeps: no number of samples shows it from a change of the program. How
+ * far runs of equal work spread is no reason: the interval is as wide as that. */
 static int is_noisy(const struct comparison_job *job, const struct compared_row *row) {
     int reasons = 0;
     for (size_t i = 0; i < job->pair_count; i++) {

@@ -1,7 +1,7 @@
 /* command_convert.c: a model in another form.
  * A checkpoint folder or a preset comes in, a folder OUT goes out. Everything is first written into a staging folder
- * inside OUT, then moved to its place, config.json last: a folder without it is no model. The file CONVERTED lists what
- * this command wrote, so that it later replaces its own output and nothing else. */
+ * inside OUT, then moved to its place, config.json last: a folder without it is not a model. The file CONVERTED lists
+ * what this command wrote, so that it later replaces its own output and nothing else. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -54,8 +54,8 @@ struct convert_job {
     char *staging;   /* the folder CONVERTING in it */
     struct text_list old; /* files that an earlier convert wrote here */
     struct text_list written; /* files of this one */
-    int made_out;         /* truth: the folder was not there before */
-    int packed;           /* truth: --layout packed */
+    int made_out;         /* 1 if the folder was not there before */
+    int packed;           /* 1 if --layout packed */
 };
 
 static void remove_staging(const char *staging) {
@@ -70,7 +70,7 @@ static void remove_staging(const char *staging) {
     rmdir(staging);
 }
 
-/* Truth: a file beside the weights that is copied along: configuration, tokenizer, code, licence. */
+/* Returns 1 if a file next to the weights that is copied along: configuration, tokenizer, code, licence. */
 static int is_small_file(const char *name) {
     static const char *const endings[] = {".json", ".txt", ".py", ".jinja", ".md"};
     const char *dot = strrchr(name, '.');
@@ -79,7 +79,7 @@ static int is_small_file(const char *name) {
     for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++) if (!strcmp(dot, endings[i])) return 1;
     return 0;
 }
-/* A GGUF file has no files beside it: what the folder would have is made from its metadata. */
+/* A GGUF file has no files next to it: what the folder would have is made from its metadata. */
 static int write_gguf_files(const struct convert_job *job) {
     static const char *const names[] = {"config.json", "tokenizer.json", "preprocessor_config.json",
                                         "chat_template.jinja"};
@@ -235,7 +235,7 @@ static int write_preset_tokenizer(const struct convert_job *job) {
 }
 
 /* ---- the folder */
-/* Reads the list of an earlier convert. Truth: there is one, and it is well formed. */
+/* Reads the list of an earlier convert. Returns 1 if there is one, and it is well formed. */
 static int can_read_converted(struct convert_job *job) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *path = join_path(job->out, CONVERTED), *text = NULL;

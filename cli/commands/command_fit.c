@@ -1,6 +1,6 @@
 /* command_fit.c: a latency model from result files.
- * Result files come in. A model of each stage's latency goes to a file, or of servers a law of TTFT and of the time per
- * token; its errors on rows that it never saw, and its coefficients, go to stdout as text or JSON. */
+ * Result files come in. A model of each stage's latency goes to a file, or of servers a latency model of TTFT and of
+ * the time per token; its errors on rows that it never saw, and its coefficients, go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -80,7 +80,7 @@ static void write_fit(struct document *document, const struct estimator *estimat
     if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
 }
 /* ---- servers */
-/* The laws as the JSON of a model file. */
+/* The latency models as the JSON of a model file. */
 static void put_server_model(vp_json_writer *writer, const void *laws, const void *loads) {
     PUT(writer, KEY_OBJECT(NULL));
     server_laws_put(writer, laws);

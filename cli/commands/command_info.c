@@ -139,7 +139,7 @@ static int64_t cache_bytes(const struct model *model, int fp32) {
     return (fp32 ? 8 : 4) * (int64_t)model->config.kv_head_count * model->config.head_dim * model->config.block_count;
 }
 
-/* whether the weights are packed, and what their linears hold */
+/* whether the weights are packed, and what their linears contain */
 static void put_packed(vp_json_writer *writer, const struct model *model) {
     vp_packed packed;
     const int is = is_packed(model, &packed);
@@ -253,7 +253,7 @@ static void put_gpus(vp_json_writer *writer, int32_t count) {
 static int64_t steady_clock_mhz(const vp_telemetry *telemetry) {
     return isfinite(telemetry->sm_clock_max_mhz) ? (int64_t)(telemetry->sm_clock_max_mhz * 0.71 / 15) * 15 : 0;
 }
-/* What can be read of a GPU beside its times, and what makes times repeatable. */
+/* What can be read of a GPU next to its times, and what makes times repeatable. */
 static void print_gpu_tools(int32_t index) {
     vp_telemetry telemetry;
     vp_error error = {VP_OK, -1, "", ""};

@@ -117,7 +117,7 @@ struct load {
 
 /* ---- options */
 static int is_trace(const struct options *options) { return !strncmp(text_of(options, "arrivals"), "trace=", 6); }
-/* A rate as it was typed; 0: it is none. */
+/* A rate as typed; 0: it is none. */
 static double rate_of(const char *text) {
     char *end = NULL;
     const double rate = strtod(text, &end);

@@ -105,7 +105,7 @@ static void limit_part(const struct estimator *estimator, int part, double stret
                             &prediction->high[part]);
     prediction->is_limited[part] = 1;
 }
-/* Truth: the counts of the request are in range, and the prediction is filled. */
+/* Returns 1 if the counts of the request are in range, and the prediction is filled. */
 static int can_predict_request(const struct estimator *estimator, const vp_latency_request *request,
                                struct prediction *prediction) {
     double stretch = 1;

@@ -33,12 +33,12 @@ static const struct option_spec RESCORE_OPTIONS[] = {
 struct rescore_job {
     vp_score_metric metric;
     vp_score_cleaning cleaning;
-    int compares;     /* truth: the stored scores are of the same metric */
+    int compares;     /* 1 if the stored scores are of the same metric */
     int differ_count; /* rows whose stored score is another */
     struct tally tally, stored; /* of the new scores and of those in the file */
 };
 
-/* A malloc'ed copy of a string up to its first \u0000, as a sweep scores it; NULL when the node is no string. */
+/* A malloc'ed copy of a string up to its first \u0000, as a sweep scores it; NULL when the node is not a string. */
 static char *node_text_cut(const vp_json *json, uint32_t node) {
     char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
@@ -121,7 +121,7 @@ static int rescore_metric(const struct options *options, const vp_json *json, st
     if (is_given(options, "metric") && vp_score_metric_find(text_of(options, "metric"), &job->metric) != VP_OK)
         code = unknown_metric(text_of(options, "metric"), METRICS);
     job->compares = job->metric == own && (known || !is_given(options, "metric"));
-    /* files of the experiments hold answers that are cleaned already */
+    /* files of the experiments contain answers that are cleaned already */
     job->cleaning = vp_json_get(json, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE
                                                                    : vp_score_metric_of(job->metric)->run_cleaning;
     job->tally.is_binary = vp_score_metric_of(job->metric)->is_binary;

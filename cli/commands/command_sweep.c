@@ -129,7 +129,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* Truth: all result files of the plan are there and whole at their beginning. */
+/* Returns 1 if all result files of the plan are there and whole at their beginning. */
 static int are_files_there(const struct sweep *sweep) {
     int there = 1;
     for (size_t i = 0; i < sweep->plan.configuration_count && there; i++) {
@@ -282,7 +282,7 @@ static int check_sweep_options(const struct options *options) {
     return 0;
 }
 /* Complains when a file of a result's name is there but no journal that it could be made from: one that is complete,
- * whose points would be measured again, or one that is no result file of a sweep. Returns 0 or an exit code. */
+ * whose points would be measured again, or one that is not a result file of a sweep. Returns 0 or an exit code. */
 static int check_result(const struct sweep *sweep, const char *folder, const char *file_name) {
     const int is_first = !sweep->journal.end && sweep->rank.world_size == 1;
     struct result_found found;
@@ -315,8 +315,8 @@ static void count_points(struct sweep *sweep, struct configuration *configuratio
         sweep->failed += retries ? 0 : known->failed;
     }
 }
-/* Truth: both are one point of the grid. Their names can differ: that of a tier contains the mean of the crops, and it
- * changes when an image that could not be read is there again. */
+/* Returns 1 if both are one point of the grid. Their names can differ: that of a tier contains the mean of the crops,
+ * and it changes when an image that could not be read is there again. */
 static int is_same_configuration(const struct sweep *sweep, const struct configuration *planned,
                                  const struct index_configuration *known) {
     return known->set == planned->set - sweep->plan.sets && knob_values_are_same(&planned->knobs, &known->knobs);

@@ -82,7 +82,7 @@ struct tile_job {
     vp_geometry geometry;
     vp_tile_options tiles;
     struct table table; /* one row of --csv and --json */
-    int csv, json;      /* truth: the option is given */
+    int csv, json;      /* 1 if the option is given */
     int64_t row_count, refused_count;
     vp_json_writer writer; /* of --json, to stdout */
 };
@@ -134,8 +134,8 @@ static struct tile_row tile_row_new(const struct tile_job *job) {
     return row;
 }
 
-/* Truth: adaptive fit-and-pad refuses the size, and *layout now has the tiling, the canvas and the resized sizes, one
- * of which is 0. The resized sizes are computed as vp_layout_compute does, in float32 step by step. */
+/* Returns 1 if adaptive fit-and-pad refuses the size, and *layout now has the tiling, the canvas and the resized sizes,
+ * one of which is 0. The resized sizes are computed as vp_layout_compute does, in float32 step by step. */
 static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t height, vp_layout *layout) {
     const vp_geometry *geometry = &job->geometry;
     if (job->tiles.rule != VP_TILE_ADAPTIVE || job->tiles.fit != VP_FIT_PAD) return 0;

@@ -78,7 +78,7 @@ static int load_any_tokenizer(const struct options *options, struct model *model
 
 struct tokenize_job {
     const vp_tokenizer *tokenizer;
-    int decode;              /* truth: --decode */
+    int decode;              /* 1 if --decode */
     int flags;               /* VP_DECODE_... */
     int64_t seed;            /* of records that have none */
     struct buffer ids, text; /* of the current line */

@@ -1,4 +1,4 @@
-/* predict_server.c: what requests to a server will cost, by the laws of `vlmprof fit`.
+/* predict_server.c: what requests to a server will cost, by the latency models of `vlmprof fit`.
  * Sizes with --family, or counts, become requests; TTFT, TPOT and E2E with intervals go to stdout as text or JSON. */
 #include "commands/predict_server.h"
 
@@ -55,10 +55,10 @@ static int count_size(const struct options *options, const char *text, double *t
     free(family);
     return code;
 }
-/* Completes what the command line says of a request by the law's data. Returns 0 or an exit code. */
+/* Completes what the command line says of a request by the latency model's data. Returns 0 or an exit code. */
 static int complete_request(const struct server_law *law, struct law_request *request) {
     if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
-    if (isnan(request->output_tokens)) /* nobody knows */
+    if (isnan(request->output_tokens)) /* it is unknown */
         return complain(EXIT_USAGE,
                         "predict: the data of the law do not say the tokens of an answer: give --output_tokens");
     if (isnan(request->image_bytes))
@@ -81,7 +81,7 @@ static int complete_request(const struct server_law *law, struct law_request *re
     return 0;
 }
 
-/* "1024", or "?" where nobody knows. */
+/* "1024", or "?" where it is unknown. */
 static const char *count_text(double count, char out[24]) {
     if (isfinite(count)) snprintf(out, 24, "%.0f", count); else snprintf(out, 24, "?");
     return out;
@@ -95,7 +95,8 @@ static void write_request(struct document *document, const char *size, const str
                   count_text(request->output_tokens, output));
     prediction_describe(document, &LAW_FORM, prediction, budget);
 }
-/* What a request takes under load: the law, and what requests waited beyond it. The interval is that of the wait. */
+/* What a request takes under load: the latency model, and what requests waited beyond it. The interval is that of the
+ * wait. */
 static void write_load(struct document *document, const struct prediction *prediction,
                        const struct load_wait *wait) {
     struct text_list *table;
@@ -138,7 +139,7 @@ static void put_request(vp_json_writer *writer, const char *size, const struct l
 }
 /* What the command line asks for: requests by size, or one by its counts; rate NaN: one at a time. */
 struct asked { struct law_request *requests; size_t count; double budget, rate; };
-/* The predictions of one law, into the document or the JSON. Returns 0 or an exit code. */
+/* The predictions of one latency model, into the document or the JSON. Returns 0 or an exit code. */
 static int predict_law(const struct options *options, const struct server_law *law, const struct asked *asked,
                        const struct load_wait *wait, struct document *document, vp_json_writer *writer) {
     struct law_request *requests = resize(NULL, asked->count, sizeof *requests);

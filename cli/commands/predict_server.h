@@ -1,4 +1,4 @@
-/* predict_server.h: what requests to a server will cost, by the laws of `vlmprof fit`. */
+/* predict_server.h: what requests to a server will cost, by the latency models of `vlmprof fit`. */
 #ifndef VLMPROF_CLI_PREDICT_SERVER_H
 #define VLMPROF_CLI_PREDICT_SERVER_H
 #include "base/options.h"
@@ -8,7 +8,7 @@
 /* Complains of options that go with the other kind of model. Returns 0 or an exit code. */
 int predict_server_check(const struct options *options, int is_server);
 
-/* Predicts the requests of the command line by each law and prints them. Returns 0 or an exit code. */
+/* Predicts the requests of the command line by each latency model and prints them. Returns 0 or an exit code. */
 int predict_server(const struct options *options, const struct server_laws *laws, const struct load_laws *loads);
 
 #endif

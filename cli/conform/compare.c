@@ -205,7 +205,7 @@ static struct stage_verdict compare_counts(int64_t ours, int64_t theirs, const c
              what, (long long)theirs);
     return verdict;
 }
-/* Bytes of a text in front of the first that is no UTF-8, or was replaced for that (U+FFFD). */
+/* Bytes of a text in front of the first that is not UTF-8, or was replaced for that (U+FFFD). */
 static size_t clear_bytes(const char *text, size_t bytes) {
     const size_t valid = vp_utf8_valid_bytes(text, bytes);
     for (size_t i = 0; i + 3 <= valid; i++) if (!memcmp(text + i, "\xef\xbf\xbd", 3)) return i;

@@ -182,7 +182,7 @@ int stack_run(const struct options *options, struct request *request, const char
 /* ---- in which precision weights are stored */
 enum { LOOKED_AT = 4096 }; /* values of a tensor, spread over it */
 
-/* bf16 holds all of a tensor's fp32 values, and not all are 0: then they were rounded to it. */
+/* bf16 contains all of a tensor's fp32 values, and not all are 0: then they were rounded to it. */
 static enum precision precision_of_values(const unsigned char *data, size_t count) {
     int is_bf16 = 1, has_value = 0;
     const size_t step = count > LOOKED_AT ? count / LOOKED_AT : 1;

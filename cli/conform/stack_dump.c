@@ -34,7 +34,7 @@ static int read_stage(const char *folder, int stage, struct npy *npy, char **pat
     return 0;
 }
 
-/* Truth: stages of whole numbers. */
+/* Returns 1 if stages of whole numbers. */
 static int is_whole(int stage) {
     return stage == CONFORM_PROMPT_IDS || stage == CONFORM_IMAGE || stage == CONFORM_TOKENS;
 }
@@ -78,7 +78,7 @@ static int take_stage(const struct request *request, const struct stack *ours, i
     }
     return 0;
 }
-/* Truth: all values are ones that a type holds whose last `bits` of fp32's are 0, and some are not 0. */
+/* Returns 1 if all values are ones that a type contains whose last `bits` of fp32's are 0, and some are not 0. */
 static int fits(const struct stage_values *values, uint32_t bits) {
     int has_value = 0;
     for (size_t i = 0; i < values->count; i++) {

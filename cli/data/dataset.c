@@ -83,7 +83,7 @@ static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, 
     loader->population++;
     return VP_OK;
 }
-/* Sets the stratum of a record, unless it has one: a hash of the field's value as it is written. Records without the
+/* Sets the stratum of a record, unless it has one: a hash of the field's value as written. Records without the
  * field keep 0, a stratum of their own. */
 static void read_stratum(struct loader *loader, const vp_json *json, size_t index) {
     uint32_t node = loader->field ? vp_json_get(json, 0, loader->field) : VP_JSON_NONE;
@@ -324,7 +324,7 @@ static int check_references(const char *path, const vp_json *json, const struct 
     return good ? 0 : bad_record(path, sample->id, "\"answers\" must be an array of strings");
 }
 
-/* Truth: the record of a data set that may have images has one. */
+/* Returns 1 if the record of a data set that may have images has one. */
 static int names_image(const struct dataset *dataset, const vp_json *json) {
     return dataset->kind == KIND_VQA || has_value(json, 0, dataset->kind == KIND_TABLE ? "images_sha256" : "image");
 }
@@ -341,7 +341,7 @@ static int make_conversation(const struct dataset *dataset, const struct model *
                : 0;
 }
 
-/* A tool's prompt stays as it is, its last line end too. */
+/* A tool's prompt stays unchanged, its last line end too. */
 static void keep_prompt(const struct prompt_fields *fields, const char *hint, struct sample *sample) {
     struct text_buffer text = {NULL, 0, 0};
     if (hint || !fields->questions.count) return;

@@ -32,14 +32,14 @@ struct configuration {
 struct plan {
     struct variants variants; /* of servers; none: the engine is measured */
     struct dataset *sets; size_t set_count;
-    struct configuration *configurations; size_t configuration_count; /* those of a data set stand together */
+    struct configuration *configurations; size_t configuration_count; /* those of a data set are together */
     const char **weights; size_t weights_count; /* that points are run with; each has an engine */
     uint32_t named;     /* knobs that file names say although they may have the same value, as bits */
     uint32_t seed;      /* of what pruning draws */
     int32_t run_count;  /* runs of each point */
     int32_t new_tokens; /* the most of any data set */
     int32_t max_sequence, max_views;
-    int has_images; /* truth: the engine sees at least one */
+    int has_images; /* 1 if the engine sees at least one */
     int ignore_eos;
     uint64_t fingerprint; /* of model, data, seed and options; not of the grid, so that a grid can grow */
     size_t point_count;
@@ -62,9 +62,9 @@ void configuration_input(const struct plan *plan, const struct configuration *co
                          const struct sample *sample, const vp_layout *layout, const vp_image *image,
                          struct pass_input *input);
 
-/* The size that a sample's image has when it is sent to a server in a configuration; 0 x 0: the file as it is. The size
- * is that of MolmoE's canvas or, with --family, the one that family_size_for finds. Returns 0, or EXIT_INPUT with a
- * reason where there is no such size; nothing is printed. */
+/* The size that a sample's image has when it is sent to a server in a configuration; 0 x 0: the file unchanged. The
+ * size is that of MolmoE's canvas or, with --family, the one that family_size_for finds. Returns 0, or EXIT_INPUT with
+ * a reason where there is no such size; nothing is printed. */
 int configuration_sent_size(const struct configuration *configuration, const struct entry *entry, int32_t *width_px,
                             int32_t *height_px, char *reason, size_t capacity);
 

@@ -61,7 +61,7 @@ static struct table *table_of(struct table_rows *rows, int64_t *index) {
         *index -= (int64_t)rows->tables[i++].row_count;
     return &rows->tables[i];
 }
-/* Options by letter; a gap is an empty text. Where the prompt is made already they are "choices": nobody adds them to
+/* Options by letter; a gap is an empty text. Where the prompt is made already they are "choices": no one adds them to
  * it again. */
 static void put_choices(vp_json_writer *writer, const struct example *example, int is_asked) {
     int last = OPTIONS_MAX;

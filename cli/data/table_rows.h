@@ -22,7 +22,7 @@ void table_rows_close(struct table_rows *rows);
 /* 1: a plain file of our own lines, which needs no table. */
 int table_rows_is_plain(const struct table_rows *rows);
 
-/* 1: the tool drops the row: it is no sample. */
+/* 1: the tool drops the row: it is not a sample. */
 int table_rows_drops(struct table_rows *rows, int64_t index);
 
 /* Appends the record of a row to `record`. Returns 0 when the tool drops the row. */

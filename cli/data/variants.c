@@ -1,4 +1,4 @@
-/* variants.c: what a sweep of servers varies beside the images: endpoints, their models, members of the request. */
+/* variants.c: what a sweep of servers varies next to the images: endpoints, their models, members of the request. */
 #include "data/variants.h"
 
 #include "base/console.h"
@@ -24,7 +24,7 @@ void variants_free(struct variants *variants) {
     knobs_free(&variants->knobs);
 }
 
-/* The base of a URL. One with a user or a password gets none: it would stand in every file. */
+/* The base of a URL. One with a user or a password gets none: it would be in every file. */
 static char *endpoint_base(const char *url) {
     const char *host = strstr(url, "://"), *slash;
     host = host ? host + 3 : url;

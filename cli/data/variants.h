@@ -1,4 +1,4 @@
-/* variants.h: what a sweep of servers varies beside the images: endpoints, their models, members of the request.
+/* variants.h: what a sweep of servers varies next to the images: endpoints, their models, members of the request.
  * Options come in; variants, which a configuration of the grid has one of, go out. */
 #ifndef VLMPROF_CLI_VARIANTS_H
 #define VLMPROF_CLI_VARIANTS_H
@@ -22,7 +22,7 @@
 struct variant {
     struct knob_values values;     /* of the server; the endpoint is without /v1 and without a slash at its end */
     const char *endpoint, *model;  /* of these */
-    vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs; those of image parts stand last */
+    vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs; those of image parts are last */
     size_t text_knob_count;                 /* those before them: of a request without an image */
     char *words;            /* "max_pixels=1024 detail=low"; "": no knobs */
     vp_family *family;      /* counts image tokens as the knobs set it; NULL: no --family */

@@ -387,7 +387,7 @@ static int read_escape(const char **at, struct text_buffer *out) {
     ++*at;
     return 1;
 }
-/* A string, or several in a row, which Python joins. */
+/* A string, or several consecutive ones, which Python joins. */
 static int read_string(const char **at, struct text_buffer *out) {
     while (**at == '\'' || **at == '"') {
         const char quote = *(*at)++;
@@ -440,7 +440,7 @@ static int read_number(const char **at, struct text_buffer *out) {
     }
     return 1;
 }
-/* One element. An inner list becomes the text as it is written: nobody compares it. */
+/* One element. An inner list becomes the text as written: no one compares it. */
 static int read_element(const char **at, struct text_buffer *out) {
     static const char *const words[] = {"None", "True", "False"};
     if (**at == '\'' || **at == '"') return read_string(at, out);

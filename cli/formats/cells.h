@@ -1,5 +1,5 @@
 /* cells.h: tables of text, TSV and CSV, as pandas.read_csv reads them.
- * The first line names the columns. A cell that starts with a quote may hold line ends and separators; elsewhere a
+ * The first line names the columns. A cell that starts with a quote may contain line ends and separators; elsewhere a
  * quote is a plain character. A column is of whole numbers, of real numbers, of truths, or of texts; its cells are then
  * said as Python prints them ("007" of a column of whole numbers is "7"), and a cell like "NA" or "None" is missing.
  * Memory: 8 bytes a row, and the row that is read. */
@@ -9,11 +9,11 @@
 #include "formats/window.h"
 
 enum { CELL_BYTES_MAX = 1 << 30, COLUMNS_MAX = 10000, SHORT_CELL_BYTES = 64 };
-/* WHOLE_FLOAT: whole numbers beside missing cells; RAW: texts, and none is missing */
+/* WHOLE_FLOAT: whole numbers next to missing cells; RAW: texts, and none is missing */
 enum column_type { COLUMN_INT, COLUMN_UNSIGNED, COLUMN_FLOAT, COLUMN_WHOLE_FLOAT, COLUMN_BOOL, COLUMN_TEXT, COLUMN_RAW,
                    COLUMN_EMPTY };
 
-/* A cell as it is in the file, without quotes; or as it is said. `is_missing`: pandas takes it for NaN. */
+/* A cell unchanged in the file, without quotes; or as said. `is_missing`: pandas takes it for NaN. */
 struct cell { const char *text; size_t bytes; int is_missing; };
 
 struct cells {
@@ -24,7 +24,7 @@ struct cells {
     int64_t *places; size_t row_count, row_capacity; /* where each row begins */
     struct text_buffer text;                         /* of the row that is read */
     size_t *starts; size_t start_count, start_capacity; /* of its cells, in `text`; each ends with a NUL */
-    char (*said)[40];                                /* [names.count], numbers as they are said */
+    char (*said)[40];                                /* [names.count], numbers as said */
 };
 
 /* Opens a file and goes through it once: rows and types. `each`, if not NULL, is called for each row while it is at
@@ -36,7 +36,7 @@ void cells_close(struct cells *cells);
 /* Reads a row. Fails when it has too many cells. */
 vp_result cells_row(struct cells *cells, size_t row, vp_error *error);
 
-/* A cell of the row that was read: as it is written, and as it is said. Both are valid until the next row. */
+/* A cell of the row that was read: as written, and as said. Both are valid until the next row. */
 struct cell cell_written(const struct cells *cells, size_t column);
 struct cell cell_said(struct cells *cells, size_t column);
 size_t cells_column(const struct cells *cells, const char *name); /* SIZE_MAX: there is none */

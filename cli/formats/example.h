@@ -8,7 +8,7 @@
 
 /* A picture of an example: bytes inside the row, or a file. */
 struct picture {
-    char *path;       /* as it is named, relative to the data; NULL: inside */
+    char *path;       /* as named, relative to the data; NULL: inside */
     char *file;       /* where it was found; NULL: inside */
     int hides_path;   /* 1: the data name no path but an address */
     size_t blob;      /* in row.blobs, without a path */

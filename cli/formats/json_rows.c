@@ -139,7 +139,7 @@ static vp_result find_lines(struct json_rows *rows, int64_t place, vp_error *err
     vp_result result = VP_OK;
     while (result == VP_OK && peek_byte(window, &place) >= 0) {
         int64_t start = place;
-        while (window_byte(window, place) >= 0) { /* the window holds `place` */
+        while (window_byte(window, place) >= 0) { /* the window contains `place` */
             const char *at = window->data + (place - window->start);
             size_t left = window->bytes - (size_t)(place - window->start);
             const char *found = memchr(at, '\n', left);

@@ -544,7 +544,7 @@ static vp_result put_members(struct assembly *in, uint32_t index) {
     vp_json_end_object(&in->writer);
     return result;
 }
-/* What a repeated node holds, element after element. `element`: the node that is the element. */
+/* What a repeated node contains, element after element. `element`: the node that is the element. */
 static vp_result put_elements(struct assembly *in, uint32_t index, uint32_t element) {
     const struct schema_node *node = &in->file->footer.nodes[index];
     struct cursor *cursor = &in->file->cursors[node->leaf];
@@ -589,7 +589,7 @@ static vp_result put_node(struct assembly *in, uint32_t index, int is_element) {
     return put_members(in, index);
 }
 
-/* The value of one column. After a failure its cursors find their place anew. */
+/* The value of one column. After a failure its cursors find their place again. */
 static vp_result put_column(struct assembly *in, struct column *column, size_t group, int64_t first, int64_t index) {
     struct parquet *file = in->file;
     const struct schema_node *node = &file->footer.nodes[column->node];

@@ -7,7 +7,7 @@
 /* The format as PIL names it: PNG, JPEG, WEBP, GIF, BMP, TIFF; NULL: none of them. */
 const char *picture_format(const unsigned char *data, size_t bytes);
 
-/* The size as it is stored, without EXIF's turns. Returns 0 when the header is cut or damaged. */
+/* The size as stored, without EXIF's turns. Returns 0 when the header is cut or damaged. */
 int picture_size(const unsigned char *data, size_t bytes, int32_t *width_px, int32_t *height_px);
 
 #endif

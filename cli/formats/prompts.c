@@ -148,7 +148,7 @@ static void ask_mme(struct text_buffer *out, const char *question) {
     add(out, at);
     free(stripped.data);
 }
-/* Multiple choice of lmms-eval, but for what stands before the question. */
+/* Multiple choice of lmms-eval, but for what is before the question. */
 static void ask_letters(struct text_buffer *out, const struct example *example, const char *gap, const char *request) {
     add(out, example->question);
     add(out, gap);

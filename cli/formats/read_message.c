@@ -222,7 +222,7 @@ static void read_aiperf(struct row *row, size_t index, struct example *example) 
 }
 
 /* ---- vLLM */
-/* A name without file:// is a file beside the data; only the first one is sent, as vLLM does. */
+/* A name without file:// is a file next to the data; only the first one is sent, as vLLM does. */
 static void read_vllm(struct row *row, size_t index, struct example *example) {
     const vp_json *json = &row->parsed.json;
     struct text_list files = {NULL, 0}, urls = {NULL, 0};

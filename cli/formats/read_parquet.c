@@ -1,5 +1,5 @@
 /* read_parquet.c: rows of the Parquet files on the Hugging Face hub, and of Arrow files,, as lmms-eval reads them.
- * Sets are told apart by their columns. */
+ * Sets are distinguished by their columns. */
 #include "formats/picture_header.h"
 #include "base/sha256.h"
 #include "formats/table.h"

@@ -384,7 +384,8 @@ int table_example(struct table *table, size_t index, struct row *row, struct exa
     } else if (table->format == DATA_PARQUET) result = parquet_row(table->parquet, (int64_t)index, row, &error);
     else if (table->format == DATA_ARROW) result = arrow_row(table->arrow, (int64_t)index, row, &error);
     else result = json_rows_read(&table->json, index, row, &error);
-    if (result == VP_OK) result = row_parse(row, &error);
+    if (result == VP_OK && (result = row_parse(row, &error)) != VP_OK)
+        example_fail(example, "it is not JSON: %.300s at byte %lld", error.text, (long long)error.offset);
     if (result == VP_OK && !node_is(&row->parsed.json, 0, VP_JSON_OBJECT))
         result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "expected a JSON object");
     if (result != VP_OK)

@@ -47,7 +47,7 @@ struct table {
     const char *variant;               /* the name that says which part of the set it is: --dataset_name, or the stem */
     enum prompt_origin origin;
     int is_origin_given;               /* 1: --prompt_origin: the metric follows it */
-    const char *image_dir;             /* NULL: beside the file */
+    const char *image_dir;             /* NULL: next to the file */
     struct tsv tsv;
     struct parquet *parquet;
     struct arrow *arrow;
@@ -70,7 +70,7 @@ vp_result table_open(struct table *table, const char *path, const struct table_w
 void table_close(struct table *table);
 
 /* Reads a row into an example: pictures are named, not looked at. Where the row cannot be used, example->reason says
- * why. Returns 0 when the tool drops the row: it is no sample. */
+ * why. Returns 0 when the tool drops the row: it is not a sample. */
 int table_example(struct table *table, size_t index, struct row *row, struct example *example);
 
 /* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download; where it has none,

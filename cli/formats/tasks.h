@@ -9,7 +9,7 @@
 /* How a question becomes a prompt. P1: "Answer the question using a single word or phrase."; L1: "Answer with the
  * option's letter from the given choices directly." */
 enum prompt_form {
-    FORM_NONE, /* the question as it is */
+    FORM_NONE, /* the question unchanged */
     FORM_P1,
     FORM_P1_STRIPPED,
     FORM_CAPITALISED,

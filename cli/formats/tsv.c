@@ -154,7 +154,7 @@ static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row
     text_list_free(&list);
     return result;
 }
-/* Writes a cell as a member. Returns 0 when it is not UTF-8 or holds a NUL. */
+/* Writes a cell as a member. Returns 0 when it is not UTF-8 or contains a NUL. */
 static int put_cell(struct tsv *tsv, size_t column, vp_json_writer *writer) {
     struct cell cell = cell_said(&tsv->cells, column);
     struct text_list paths = {NULL, 0};

@@ -2,7 +2,7 @@
  * The texts are the files of cli/guides/. A rule of the Makefile turns them into one generated file,
  * build/cli/guides.c, which defines what is declared here.
  * Their form: the first line is "NAME - SUMMARY"; "## " starts a heading, "- " a point of a list; lines that begin with
- * spaces are shown as they are; other lines are paragraphs, which empty lines separate. */
+ * spaces are shown unchanged; other lines are paragraphs, which empty lines separate. */
 #ifndef VLMPROF_CLI_GUIDE_H
 #define VLMPROF_CLI_GUIDE_H
 #include <stddef.h>
@@ -17,7 +17,7 @@ extern const struct guide GUIDES[];
 /* The guide of a name, or NULL. */
 const struct guide *guide_find(const char *name);
 
-/* What stands behind "NAME - " in its first line. */
+/* What is after "NAME - " in its first line. */
 const char *guide_summary(const struct guide *guide);
 
 #endif

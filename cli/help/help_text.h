@@ -17,8 +17,8 @@ void help_print_command(const struct command *command);
 /* A guide, on stdout. */
 void help_print_guide(const struct guide *guide);
 
-/* Complains about a word that is no command (and no topic, unless `topics` is 0). Names the near misses and the words
- * that begin with it. Returns EXIT_USAGE. */
+/* Complains about a word that is not a command (and no topic, unless `topics` is 0). Names the near misses and the
+ * words that begin with it. Returns EXIT_USAGE. */
 int help_complain_unknown(const char *word, const struct command *const *commands, int topics);
 
 #endif

@@ -40,7 +40,7 @@ static void print_name(const char *name, const char *summary) {
     printf(" \\- ");
     print_roff_line(summary);
 }
-/* Lines shown as they are. */
+/* Lines shown unchanged. */
 static void print_example(const char *text) {
     printf(".PP\n.nf\n");
     while (*text) {

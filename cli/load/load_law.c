@@ -1,4 +1,4 @@
-/* load_law.c: how much longer requests take under load than the law of their server says. */
+/* load_law.c: how much longer requests take under load than the latency model of their server says. */
 #include "load/load_law.h"
 
 #include "base/console.h"
@@ -15,7 +15,7 @@ static const char *const PERCENTILE_KEYS[WAIT_PERCENTILES] = {"p50", "p95"};
 static const double PERCENTILES[WAIT_PERCENTILES] = {50, 95};
 
 /* ---- one trial */
-/* Truth: the sample that a request asked about is in the results, with as many tokens of the prompt. */
+/* Returns 1 if the sample that a request asked about is in the results, with as many tokens of the prompt. */
 static int can_match(const struct results *results, const struct server_law *law, const struct load_level *level,
                      const struct load_request *asked, struct law_request *request) {
     for (size_t i = 0; i < results->count; i++) {

@@ -1,7 +1,7 @@
-/* load_law.h: how much longer requests take under load than the law of their server says.
- * For each trial at a rate: percentiles of what its requests waited beyond the law, which was measured with one request
- * at a time. Between two measured rates they are interpolated; there is no theory of queues, and nothing beyond the
- * rates that were measured. */
+/* load_law.h: how much longer requests take under load than the latency model of their server says.
+ * For each trial at a rate: percentiles of what its requests waited beyond the latency model, which was measured with
+ * one request at a time. Between two measured rates they are interpolated; there is no theory of queues, and nothing
+ * beyond the rates that were measured. */
 #ifndef VLMPROF_CLI_LOAD_LAW_H
 #define VLMPROF_CLI_LOAD_LAW_H
 #include "load/load_result.h"
@@ -16,10 +16,10 @@ extern const char *const WAIT_NAMES[WAIT_PARTS][WAIT_PERCENTILES];
 struct wait_value { double value, low, high; };
 struct load_wait { double rate; int64_t requests; struct wait_value of[WAIT_PARTS][WAIT_PERCENTILES]; };
 
-/* Of one law, ascending by rate. held_out: the trial's waits interpolated from its neighbours without it; NaN for the
- * first and the last. */
+/* Of one latency model, ascending by rate. held_out: the trial's waits interpolated from its neighbours without it; NaN
+ * for the first and the last. */
 struct load_law {
-    size_t law; /* its place in the laws */
+    size_t law; /* its place in the latency models */
     struct load_wait *items; size_t count;
     struct wait_value (*held_out)[WAIT_PARTS][WAIT_PERCENTILES];
 };

@@ -104,7 +104,7 @@ static void read_summary(const vp_json *json, uint32_t object, struct load_summa
         }
     }
 }
-/* Truth: the numbers are those of a trial. A file is anybody's. */
+/* Returns 1 if the numbers are those of a trial. A file is anybody's. */
 static int is_level(const struct load_level *level) {
     const struct load_summary *summary = &level->summary;
     if ((level->rate > 0) == (level->concurrency > 0) || !(level->rate < 1e9)) return 0;
@@ -245,7 +245,7 @@ static int by_load(const void *left_item, const void *right_item) {
     if (left->rate < right->rate || left->rate > right->rate) return left->rate < right->rate ? -1 : 1;
     return strcmp(left->path, right->path);
 }
-/* Truth: a file of this name can be a trial; others are not even opened. */
+/* Returns 1 if a file of this name can be a trial; others are not even opened. */
 static int is_trial_name(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     const size_t bytes = strlen(name);
@@ -254,7 +254,7 @@ static int is_trial_name(const char *path) {
 static int levels_add(struct load_levels *levels, const char *path) {
     struct load_level level;
     int code = is_trial_name(path) ? load_level_read(path, &level) : NO_TRIAL;
-    if (code == NO_TRIAL) return 0; /* there are other files, too */
+    if (code == NO_TRIAL) return 0; /* there are other files as well */
     if (code) return code;
     levels->items = resize(levels->items, levels->count + 1, sizeof *levels->items);
     levels->items[levels->count++] = level;

@@ -16,7 +16,7 @@ struct load_level {
     double rate;         /* requests/s; 0: by concurrency */
     int32_t concurrency; /* 0: by rate */
     double duration_s;   /* while requests were sent; NaN: not known */
-    int is_complete;     /* truth: no signal ended it */
+    int is_complete;     /* 1 if no signal ended it */
     struct load_summary summary;
     /* of a file that is written or was read; NULL where it does not say */
     const char *schema, *plan, *task, *metric, *endpoint, *model, *api, *server, *status, *arrivals, *slo;
@@ -44,10 +44,10 @@ void put_load_requests(vp_json_writer *writer, const struct load_records *record
 /* The requests of a file, as far as their latencies and tokens go. */
 extern const struct fields LOAD_LEVEL, LOAD_SUMMARY, LOAD_SERIES, LOAD_REQUEST;
 struct load_request { int64_t sample_id; struct load_record record; double latency[LOAD_LATENCY_COUNT]; };
-/* *requests is malloc'ed on success; its texts belong to nobody. Returns 0 or an exit code after a message. */
+/* *requests is malloc'ed on success; its texts belong to no one. Returns 0 or an exit code after a message. */
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
 
-/* Truth: clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
+/* Returns 1 if clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
 int load_level_saturates(const struct load_level *level);
 
 /* Judges the requests of a file again, by another objective: good_share and goodput of the summary are of that one.
@@ -64,7 +64,7 @@ struct load_levels { struct load_level *items; size_t count; };
 int load_levels_read(struct load_levels *levels, const char *const *operands, size_t count);
 void load_levels_free(struct load_levels *levels);
 
-/* What the trials say, a sentence each: the highest load at which the objective holds, where the queue begins to grow,
+/* What the trials say, a sentence each: the highest load at which the objective is met, where the queue begins to grow,
  * what else a reader must know. */
 void load_findings(const struct load_levels *levels, struct text_list *texts);
 

@@ -15,7 +15,7 @@
 /* Requests are handed over so long before they are due: the client sends them itself, without being woken for each. */
 static const int64_t AHEAD_NS = INT64_C(200000000);
 static const int64_t PROGRESS_NS = INT64_C(500000000);
-enum { FAILURES_FROM_THE_START = 20 }; /* then nobody is there, and nothing can be measured */
+enum { FAILURES_FROM_THE_START = 20 }; /* then no one is there, and nothing can be measured */
 
 /* A request in flight. */
 struct flight { vp_exchange exchange; size_t body; int64_t due_ns; int is_used; struct flight *next_free; };
@@ -210,7 +210,7 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     trial.endpoint = endpoint;
     trial.plan = plan;
     trial.records = records;
-    trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are handed over before they are due, too */
+    trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are handed over before they are due as well */
     records->begin_unix_s = (int64_t)time(NULL);
     code = trial_loop(&trial);
     close_progress();

@@ -1,4 +1,4 @@
-/* load_search.c: the search for the highest rate that holds an objective. */
+/* load_search.c: the search for the highest rate that contains an objective. */
 #include "load/load_search.h"
 
 #include "base/json.h"
@@ -111,7 +111,7 @@ vp_trial load_search_judge(struct load_search *search, const struct load_records
 double load_search_longer(const struct load_search *search, double duration_s) {
     const double first_s = load_search_duration(search), left_s = search->budget_s - search->spent_s;
     if (duration_s >= first_s * (1 << DOUBLINGS_MAX) * 0.99 || search->end != LOAD_SEARCHES) return duration_s;
-    /* a trial that takes more than half of what is left would leave no time for its neighbours */
+    /* a trial that takes more than half of the rest would leave no time for its neighbours */
     return 2 * duration_s <= fmax(left_s / 2, first_s) ? 2 * duration_s : duration_s;
 }
 

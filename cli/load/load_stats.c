@@ -37,7 +37,7 @@ static int by_number(const void *left, const void *right) {
     const double a = *(const double *)left, b = *(const double *)right;
     return a < b ? -1 : a > b;
 }
-/* The part of a request's stay that lies in the window, in s. */
+/* The part of a request's stay that is in the window, in s. */
 static double stay_s(const struct load_record *record, double from_s, double to_s) {
     const double begin = fmax((double)record->start_ns / 1e9, from_s),
                  end = fmin((double)record->end_ns / 1e9, to_s);

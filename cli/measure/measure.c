@@ -122,7 +122,7 @@ static const char *range_text(const struct median_range *range, const char *unit
              has_unit ? unit : "");
     return out;
 }
-/* A row of milliseconds that is no term. */
+/* A row of milliseconds that is not a term. */
 static void print_ms(const struct timed_runs *timed, const char *key, double (*number)(const struct pass_result *, int),
                      const char *meaning) {
     const struct median_range range = range_of_runs(timed->runs, timed->count, number, 0);

@@ -21,7 +21,7 @@ void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading);
 #define NOISE_ADVICE_RUN "stop other programs and run again, with more --num_runs"
 
 /* ---- a cost that noise hides */
-/* Truth: the interval of a cost says how large it is: to 1 percentage point, or to a tenth of itself. */
+/* Returns 1 if the interval of a cost says how large it is: to 1 percentage point, or to a tenth of itself. */
 int is_cost_known(vp_estimate percent);
 
 /* How many pairs give an interval of +-1 percentage point, when `count` pairs of the same spread gave this one: the

@@ -107,7 +107,7 @@ static void put_device(vp_json_writer *writer, const struct options *options, co
     else vp_json_null(writer);
     PUT(writer, KEY("gemm_rows_1", vp_engine_gemm(engine, 1)), KEY("gemm_rows_1024", vp_engine_gemm(engine, 1024)),
         KEY("threads", number_of(options, "threads")), KEY("seed", number_of(options, "seed")));
-    vp_json_key(writer, "clocks"); /* null where neither NVML nor the system tells them */
+    vp_json_key(writer, "clocks"); /* null where neither NVML nor the system shows them */
     if (vp_device_telemetry(gpu_of(engine), &telemetry, NULL) == VP_OK) put_telemetry(writer, &telemetry);
     else vp_json_null(writer);
 }

@@ -167,7 +167,7 @@ static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, str
     }
     return 0;
 }
-/* What a method needs beside its own defaults, which are the published ones. */
+/* What a method needs next to its own defaults, which are the published ones. */
 static int complete(struct prune_setting *out, const struct given_counts *counts, char *reason, size_t capacity) {
     vp_prune *prune = &out->how;
     const char *why = NULL;

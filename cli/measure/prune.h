@@ -5,13 +5,13 @@
 #include "base/memory.h"
 #include "vlmprof_engine.h"
 
-/* A value of --prune as it was read. */
+/* A value of --prune as read. */
 struct prune_setting { vp_prune how; int has_seed; };
 
 /* Reads METHOD[:KEY=VALUE,..]. Returns 1, or 0 with a reason that names the key, the value and what it can be. */
 int prune_read(const char *text, struct prune_setting *out, char *reason, size_t capacity);
 
-/* Reads each text; complains as `option` about the first that is no setting. Returns 0 or EXIT_USAGE. */
+/* Reads each text; complains as `option` about the first that is not a setting. Returns 0 or EXIT_USAGE. */
 int prune_check(const char *option, const char *const *texts, size_t count);
 
 /* What a setting makes of a request of which only counts are known, as the engine would: `tokens` image tokens of

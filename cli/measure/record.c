@@ -116,7 +116,7 @@ static void put_resolution(vp_json_writer *writer, const struct point *point) {
 static double mean_of(const struct point *point, int metric) {
     return point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN;
 }
-/* Truth: a stage that most points do not have. */
+/* Returns 1 if a stage that most points do not have. */
 static int lacks_stage(const struct point *point, int stage) {
     return is_left_out(METRIC_STAGE + stage, mean_of(point, METRIC_STAGE + stage));
 }

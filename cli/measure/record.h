@@ -18,7 +18,7 @@ struct sample {
     char *question, *style, *prompt, *image_path;
     int32_t width_px, height_px;
     int32_t *text_ids; int32_t text_count;
-    int has_own_image;                /* truth: the file at image_path was made for this sample and goes with it */
+    int has_own_image;                /* 1 if the file at image_path was made for this sample and goes with it */
     int no_image, no_bos;             /* truths: the prompts of its data set have no image, no BOS */
     const vp_prompt_dataset *dataset; /* gives its prompt and answer length; NULL: none of the nine known ones */
     char *reason;                     /* why the image cannot be used; NULL: it can */
@@ -39,7 +39,7 @@ struct point {
     /* image tokens behind the last cut, and their mean over blocks; 0: all went on */
     int32_t kept_tokens; double mean_image_tokens;
     int64_t cache_bytes, full_cache_bytes; /* of the KV cache, then; 0: not pruned */
-    int is_served; /* truth: a server ran it; only the answer as it arrived is known */
+    int is_served; /* 1 if a server ran it; only the answer as it arrived is known */
 };
 
 /* The setting, the tiling in theory and in fact, the lengths of the sequence. */
@@ -57,7 +57,7 @@ void put_point_tokens(vp_json_writer *writer, const struct point *point);
 /* Means over the runs: totals, stages, details of the stages; then each decode step, and each run by itself. */
 void put_point_times(vp_json_writer *writer, const struct point *point);
 
-/* Truth: an answer ended because no more tokens were allowed; -1: a server does not say. */
+/* Returns 1 if an answer ended because no more tokens were allowed; -1: a server does not say. */
 int is_truncated(const struct pass_result *run);
 
 /* The text of a run; run NULL: null. */

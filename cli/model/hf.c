@@ -46,7 +46,7 @@ static int read_optional(const struct model_files *source, const char *name, cha
     return code;
 }
 
-/* eos_token_id: an id or a list of them; absent or null leaves *count as it is. Returns 0 or an exit code. */
+/* eos_token_id: an id or a list of them; absent or null leaves *count unchanged. Returns 0 or an exit code. */
 static int read_eos(const char *folder, const vp_json *json, uint32_t object, int32_t *eos, uint32_t *count) {
     const uint32_t node = vp_json_get(json, object, "eos_token_id");
     const int is_list = node_is(json, node, VP_JSON_ARRAY);
@@ -104,7 +104,7 @@ static char *whole_text(const vp_json *json, uint32_t node) {
     return NULL;
 }
 
-/* what stands in files beside preprocessor_config.json */
+/* what is in files next to preprocessor_config.json */
 static int load_text(struct model *model) {
     static const char *const names[] = {"processor_config.json", "tokenizer_config.json"};
     struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
@@ -170,7 +170,7 @@ static int load_template(struct model *model) {
     return code;
 }
 
-/* InternVL's original form: numbers of tiles and the name of the prompt's template stand in config.json, and the
+/* InternVL's original form: numbers of tiles and the name of the prompt's template are in config.json, and the
  * template's separator ends an answer. A chat_template of its tokenizer is not used by the reference. */
 static int load_internvl_chat(struct model *model, const vp_json *json) {
     static const char *const flags[] = {"dynamic_image_size", "use_thumbnail"};
@@ -234,7 +234,7 @@ static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
     {"<|im_end|>", "<IMG_CONTEXT>", "<|im_start|>", "<img>", "</img>"},
 }; /* the first one ends an answer */
 
-/* all of a kind; Idefics3's name the places of its views, too */
+/* all of a kind; Idefics3's name the places of its views as well */
 static void list_markers(vp_processor_kind kind, struct text_list *markers) {
     for (int i = 0; i < 8 && markers_of[kind][i]; i++) text_list_copy(markers, markers_of[kind][i]);
     for (int place = 0; kind == VP_PROCESSOR_IDEFICS3 && place < 36; place++)
@@ -308,7 +308,7 @@ static int hf_knobs(const struct options *options, const struct model *model, co
                         vp_geometry_tokens_per_crop(&tried.geometry));
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", option, name, error.where, error.text);
 }
-/* What stands around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does
+/* What is around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does
  * not: the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
  * of them. */
 static vp_result count_markers(const struct model *model, vp_layout *layout) {
@@ -413,8 +413,8 @@ static int hf_tokenize(const struct model *model, const char *prompt, const vp_l
 }
 
 /* ---- what the engine is shown */
-/* Tokens of an image that see each other: Molmo2's from `first` on, its start, columns and ends, too; Gemma 3's those
- * of one view, which stand side by side. */
+/* Tokens of an image that see each other: Molmo2's from `first` on, its start, columns and ends as well; Gemma 3's
+ * those of one view, which are side by side. */
 static void fill_span(int32_t *ends, int32_t first, int32_t tokens, int32_t count) {
     for (int32_t i = first < 0 ? 0 : first; i < first + tokens && i < count; i++) ends[i] = first + tokens;
 }
@@ -425,7 +425,7 @@ static void fill_spans(const struct model *model, const int32_t *ids, int32_t im
     for (int32_t i = 0; i < count; i++) ends[i] = i + 1;
     if (model->processor.kind == VP_PROCESSOR_MOLMO2) {
         while (first < count && ids[first] != token) first++;
-        fill_span(ends, first - 1, image_tokens, count); /* its start stands before the first feature */
+        fill_span(ends, first - 1, image_tokens, count); /* its start is before the first feature */
         return;
     }
     for (int32_t i = count - 2; i >= 0; i--)

@@ -277,7 +277,7 @@ static int refuse_precision(const struct model *model, const vp_packed *packed, 
                     "%s: the packed weights are %s, not --%s %s: leave the option out, or give the folder they were "
                     "made of", model->name, held, option, wanted);
 }
-/* The precisions of packed weights stand in for those that are not given. */
+/* The precisions of packed weights replace those that are not given. */
 static int take_packed_precisions(const struct options *options, struct model *model) {
     const char *const *names = PRECISION_OPTIONS;
     vp_packed packed;

@@ -17,15 +17,15 @@ struct model {
     const char *name;      /* the folder, the file or the preset */
     const char *projector; /* of a file: that of its tower; NULL: none */
     struct model_files files;
-    int synthetic;    /* truth: a preset with random weights */
+    int synthetic;    /* 1 if a preset with random weights */
     vp_model_config config;
     const struct model_rules *rules; /* of its family */
     vp_special_ids ids;              /* -1: there is none */
-    int32_t more_eos[MORE_EOS_MOST]; /* ids that end an answer beside ids.eos */
+    int32_t more_eos[MORE_EOS_MOST]; /* ids that end an answer next to ids.eos */
     int32_t more_eos_count;
     int32_t image_token;             /* of a feature, in hf.c's families; -1: none */
     vp_processor processor;          /* the same families' */
-    char *prompt_front;              /* what stands in front of their prompts' text; NULL: nothing */
+    char *prompt_front;              /* what is in front of their prompts' text; NULL: nothing */
     char *prompt_note;               /* why prompts may not be as the model knows them; NULL: they are */
     vp_tokenizer *tokenizer;
     vp_checkpoint *checkpoint; /* NULL: not open, or synthetic */
@@ -34,7 +34,7 @@ struct model {
     char class_name[64];   /* config.json's architectures[0], only to be shown */
 };
 
-/* Truth: the model reads text alone. */
+/* Returns 1 if the model reads text alone. */
 int model_is_blind(const struct model *model);
 
 /* Says on stderr when prompts may not be as the model knows them. */
@@ -48,7 +48,7 @@ int model_weigh_files(struct model *model);
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer);
 
 /* Complains that a model's folder is not there; for a name like those of the Hugging Face Hub with the command that
- * downloads it. `option` stands before the name. Returns EXIT_INPUT. */
+ * downloads it. `option` is before the name. Returns EXIT_INPUT. */
 int model_complain_missing(const char *option, const char *name);
 
 /* Load what model->name names, everything but the weights. The rest of *model is zeroed before. */
@@ -76,7 +76,7 @@ int checkpoint_open(struct model *model);
 enum { PRECISIONS = 3 };
 extern const char *const PRECISION_OPTIONS[PRECISIONS];
 
-/* Truth: the open checkpoint is one that `convert` packed. packed: NULL, or what it is. */
+/* Returns 1 if the open checkpoint is one that `convert` packed. packed: NULL, or what it is. */
 int is_packed(const struct model *model, vp_packed *packed);
 
 /* "int8" -> VP_WEIGHTS_INT8; the option's table knows the names. */

@@ -11,7 +11,7 @@ struct model_files {
     vp_gguf *gguf, *projector;  /* NULL: there is none */
 };
 
-/* Truth: the path names a file, which must then be a GGUF file. */
+/* Returns 1 if the path names a file, which must then be a GGUF file. */
 int model_files_is_gguf(const char *name);
 
 /* Opens what --model and --mmproj name; projector NULL: no --mmproj. A folder is only remembered. Returns 0 or an
@@ -19,7 +19,7 @@ int model_files_is_gguf(const char *name);
 int model_files_open(const char *name, const char *projector, struct model_files *files);
 void model_files_close(struct model_files *files);
 
-/* Truth: there is a file of that name. */
+/* Returns 1 if there is a file of that name. */
 int model_files_has(const struct model_files *files, const char *name);
 /* Reads it into a malloc'ed text, and takes its bytes into *identity, if that is not NULL. Returns 0 or an exit
  * code. */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* special ids stand at the end of the vocabulary: where they have embedding rows, the text's tokens have */
+/* special ids are at the end of the vocabulary: where they have embedding rows, the text's tokens have */
 static int check_ids(const struct model *model, const char *what) {
     const int32_t ids[] = {model->ids.bos, model->ids.im_start, model->ids.im_end, model->ids.im_patch,
                            model->ids.im_col};

@@ -70,7 +70,7 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
                        int64_t seed, int64_t index, char **text, vp_prompt_info *info, vp_error *error) {
     vp_prompt prompt;
     size_t needed = 0;
-    static const char *const no_options[1] = {NULL}; /* a list that is empty is no missing list */
+    static const char *const no_options[1] = {NULL}; /* a list that is empty is not a missing list */
     int64_t lot = fields->rng_seed;
     vp_result result;
     if (fields->seed >= 0) seed = fields->seed;
@@ -81,7 +81,7 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which no RandomState takes");
     prompt.style = fields->style ? fields->style : style;
-    /* a file of this name can hold other questions */
+    /* a file of this name can contain other questions */
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_SCIENCE && !fields->has_options && !fields->dataset) {
         if (!prompt.style) prompt.style = prompt.dataset->style;
         prompt.dataset = NULL;

@@ -10,7 +10,7 @@
 struct prompt_fields {
     char *dataset, *style, *hint, *question_type;
     struct text_list questions;
-    struct text_list options; int has_options; /* truth: the record has options, perhaps an empty list */
+    struct text_list options; int has_options; /* 1 if the record has options, perhaps an empty list */
     int64_t seed, index, rng_seed; /* of captions; -1: not said */
 };
 
@@ -30,7 +30,7 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
                        int64_t seed, int64_t index, char **text, vp_prompt_info *info, vp_error *error);
 
 /* The same as a message to a chat server, whose own template says who speaks: without roles and without the style,
- * which only MolmoE knows. Of several questions the last one. `hint` stands below it on a line of its own; NULL: none.
+ * which only MolmoE knows. Of several questions the last one. `hint` is below it on a line of its own; NULL: none.
  */
 vp_result build_message(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, int64_t seed,
                         int64_t index, const char *hint, char **text, vp_prompt_info *info, vp_error *error);

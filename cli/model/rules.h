@@ -21,7 +21,7 @@ struct image_size {
 struct prompt_tokens {
     int32_t *ids;
     int32_t count; /* those that do not stand for the image */
-    int no_bos;    /* truth: no BOS goes in front */
+    int no_bos;    /* 1 if no BOS goes in front */
 };
 
 /* What the engine is shown: room for a request's inputs, and the ids of its sequence. */
@@ -30,7 +30,7 @@ struct input_buffers { struct buffer pixels, masks, index, spans, ids, scratch; 
 struct model_rules {
     int has_styles;   /* prompts have a style; the others' questions can have an answer hint */
     int is_tiled;     /* images are crops of a canvas and the global view (vp_tile_options), with shares of padding */
-    int decode_flags; /* of vp_tokenizer_decode beside VP_DECODE_SKIP_SPECIAL */
+    int decode_flags; /* of vp_tokenizer_decode next to VP_DECODE_SKIP_SPECIAL */
 
     /* Sets ids and whatever the other rules need, from config.json and preprocessor_config.json (NULL: there is none);
      * shape and tokenizer are there. `what` names the tokenizer's file. Returns 0 or an exit code after a message. */
@@ -59,7 +59,7 @@ struct model_rules {
     vp_result (*fill)(const struct model *model, const vp_layout *layout, const uint8_t *rgb,
                       const struct prompt_tokens *tokens, int32_t count, struct input_buffers *buffers);
     /* span_ends (vp_request) of a sequence of `count` tokens that begins with its image, where image_bidirectional;
-     * otherwise NULL. Wherever an image stands, its spans are as long. */
+     * otherwise NULL. Wherever an image is, its spans are as long. */
     void (*spans)(const struct model *model, const vp_layout *layout, int32_t count, int32_t *ends);
 };
 extern const struct model_rules MOLMO_RULES, HF_RULES;

@@ -20,7 +20,7 @@ struct flame {
     struct text_list facts;      /* for the provenance: name, text, name, text .. */
     const struct text_list *warnings;
     const char *cost;            /* a sentence: what timing costs, as measured; NULL: it was not */
-    int on_device;               /* truth: times of launches are the device's */
+    int on_device;               /* 1 if times of launches are the device's */
     /* over all recorded requests */
     int64_t request_count; double total_ns; /* how many, and the sum of their times */
     const vp_ops *ops;           /* in the order of the table */

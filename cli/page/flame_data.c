@@ -139,8 +139,8 @@ static void stages_write(const struct flame *flame, struct text_buffer *out, int
     }
     text_add_string(out, "]");
 }
-/* Truth: a new pass of the image tower begins here. It takes the views of an image one after the other, or some at
- * once. */
+/* Returns 1 if a new pass of the image tower begins here. It takes the views of an image one after the other, or some
+ * at once. */
 static int begins_pass(const vp_launch *launch, const vp_launch *before) {
     return launch->stage == VP_STAGE_VIT && launch->part == VP_PART_VIT_EMBED
            && (!before || before->stage != VP_STAGE_VIT || before->part != VP_PART_VIT_EMBED);

@@ -29,7 +29,7 @@ static size_t stage_rows(const struct flame *flame, struct stage_row rows[STAGE_
     static const char *const before[] = {"load image", "tokenize", "preprocess"};
     const double scale = 1e6 * (double)flame->request_count;
     size_t count = 0;
-    for (size_t i = 0; i < 4; i++) { /* the host's parts stand around the engine's */
+    for (size_t i = 0; i < 4; i++) { /* the host's parts are around the engine's */
         const char *name = i < 3 ? before[i] : "detok";
         double ns = part_ns(flame->ops, name);
         for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE && i == 3; stage++) {
@@ -199,7 +199,7 @@ static void page_name(struct text_buffer *out, const struct flame *flame) {
     text_add_string(out, "&rdquo;");
     free(question);
 }
-/* The operation with the most self time, a part of the model at a time where the table tells parts apart: rows that
+/* The operation with the most self time, a part of the model at a time where the table shows parts apart: rows that
  * differ in shapes, blocks or steps alone are one. Its name is NULL where nothing was launched. */
 static vp_op costliest(const struct flame *flame) {
     vp_op most = vp_op_default(), *rows = resize(NULL, (size_t)flame->ops->count, sizeof *rows);

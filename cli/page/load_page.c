@@ -93,7 +93,7 @@ static void line_draw(struct plot *plot, const struct load_levels *levels, const
     }
     text_add_string(plot->out, "</g>\n");
 }
-/* Truth: some trial has a number of this figure. */
+/* Returns 1 if some trial has a number of this figure. */
 static int figure_spans(const struct load_figure *figure, const struct load_levels *levels, int by_concurrency,
                         struct span *x_span, struct span *y_span) {
     int known = 0;

@@ -1,4 +1,4 @@
-/* page.c: what the HTML pages are built of, and what stands around it. */
+/* page.c: what the HTML pages are built of, and what is around it. */
 #include "page/page.h"
 
 #include "base/console.h"

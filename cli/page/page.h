@@ -1,4 +1,4 @@
-/* page.h: what the HTML pages are built of: escaped texts, elements, sections, tables, and what stands around them.
+/* page.h: what the HTML pages are built of: escaped texts, elements, sections, tables, and what is around them.
  * A page needs no network and no other file: page_write puts the style sheets and scripts of this folder into it. */
 #ifndef VLMPROF_CLI_PAGE_H
 #define VLMPROF_CLI_PAGE_H
@@ -8,7 +8,7 @@
 /* Adds markup: numbers and our own words, never a text of a file. At most LINE_BYTES at a time. */
 void page_add(struct text_buffer *out, const char *format, ...);
 
-/* Adds a text as content, or as an attribute in quotes. Bytes that are no text are shown as U+FFFD. */
+/* Adds a text as content, or as an attribute in quotes. Bytes that are not text are shown as U+FFFD. */
 void page_text(struct text_buffer *out, const char *text);
 
 /* Adds <tag>text</tag>; tag is a name of our own. */

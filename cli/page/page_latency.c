@@ -103,7 +103,7 @@ static int by_key(const void *left_item, const void *right_item) {
     const struct ranked *left = left_item, *right = right_item;
     return left->key < right->key ? -1 : left->key > right->key ? 1 : left->at < right->at ? -1 : left->at > right->at;
 }
-enum { BAR_PX = 15, NAME_PX = 15 }; /* heights; a narrow drawing has the name over the bar, others beside it */
+enum { BAR_PX = 15, NAME_PX = 15 }; /* heights; a narrow drawing has the name over the bar, others next to it */
 
 /* Writes the name of a row of bars, and returns where the bars begin, px from the top. */
 static double row_name(struct plot *plot, const char *text, double y) {
@@ -114,7 +114,7 @@ static double row_name(struct plot *plot, const char *text, double y) {
     else plot_text(plot, plot->x.from - 8, y + 12, "end", "", name);
     return is_narrow(plot) ? y + NAME_PX : y;
 }
-/* Where the bars begin, px from the left: beside the longest name, which may take half of the drawing. */
+/* Where the bars begin, px from the left: next to the longest name, which may take half of the drawing. */
 static double names_end(double width, double longest_px) {
     double most = width / 2;
     return width <= PLOT_NARROW ? 6 : longest_px > most ? most : longest_px > 60 ? longest_px : 60;
@@ -519,7 +519,7 @@ static void work_roofs(struct plot *plot, const struct report *report, int is_ro
 static int stage_mark(int stage) {
     return stage == VP_STAGE_PRUNE ? VP_STAGE_COUNT - 1 : stage - (stage > VP_STAGE_PRUNE);
 }
-/* What a plot of work must span, and which stages it shows. Returns truth: there is something to show. */
+/* What a plot of work must span, and which stages it shows. Returns 1 if there is something to show. */
 static int has_work_to_show(const struct report *report, int is_roofline, struct span *x_span, struct span *y_span,
                             int is_shown[VP_STAGE_COUNT]) {
     *x_span = *y_span = span_none();
@@ -595,7 +595,7 @@ static void page_work(struct text_buffer *out, const struct report *report, int 
     figure_close(out);
 }
 
-/* Truth: a stage of a configuration passes a roof. */
+/* Returns 1 if a stage of a configuration passes a roof. */
 static int has_work_above(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++)
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {

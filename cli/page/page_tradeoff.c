@@ -36,12 +36,12 @@ static void box_take(struct boxes *boxes, double x, double y, double width, doub
     box.x = x; box.y = y; box.width = width; box.height = height;
     if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = box;
 }
-/* Writes a point's name beside it, where nothing stands yet. A name that finds no room is left out: the table and the
+/* Writes a point's name next to it, where nothing is yet. A name that finds no room is left out: the table and the
  * mark's title have it. */
 static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y, const char *text) {
     static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
     double px = text_px(text);
-    for (int side = 1; side >= 0; side--) { /* first to the left: no point of a front stands above there */
+    for (int side = 1; side >= 0; side--) { /* first to the left: no point of a front is above there */
         for (size_t i = 0; i < sizeof corners / sizeof corners[0] && boxes->count < BOXES_MOST; i++) {
             struct box box;
             box.x = side ? x - corners[i].x - px : x + corners[i].x;
@@ -91,7 +91,7 @@ static void front_mark(struct plot *plot, const struct report *report, const str
               title);
     text_add_string(plot->out, "</g>\n");
 }
-/* Names the members beside their marks, where there is room. */
+/* Names the members next to their marks, where there is room. */
 static void front_names(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff) {
     struct boxes *boxes = zeroed(1, sizeof *boxes);
     for (size_t i = 0; i < tradeoff->front_count; i++)
@@ -197,7 +197,7 @@ static void plot_levels(struct plot *plot, const struct report *report, const st
     }
 }
 /* The mean at a level of a knob with its interval; NaN: not known. which: 0 latency, 1 accuracy, whose interval ends
- * where the scores do: no mean lies beyond. */
+ * where the scores do: no mean is beyond. */
 static vp_estimate level_mean(const struct tradeoff *tradeoff, int32_t knob, int32_t level, int which) {
     const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, level, -1, -1);
     double mean = tradeoff->effects[which][0].estimate;
@@ -323,7 +323,7 @@ static void interaction_draw(struct text_buffer *out, const struct report *repor
     }
     plot_close(&plot);
 }
-/* A line for each level of the second knob over the levels of the first: parallel lines are no interaction. */
+/* A line for each level of the second knob over the levels of the first: parallel lines are not interaction. */
 static void page_interaction(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
                              const struct knob_pair *pair) {
     int32_t lines = tradeoff->knobs.level_counts[pair->knob_b];

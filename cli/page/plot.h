@@ -1,5 +1,5 @@
 /* plot.h: axes, bars, lines and legends as SVG.
- * What is drawn with them stands in page_latency.c, page_tradeoff.c and page_prediction.c. Places are px, counted from
+ * What is drawn with them is in page_latency.c, page_tradeoff.c and page_prediction.c. Places are px, counted from
  * the left and the top of the drawing. */
 #ifndef VLMPROF_CLI_PLOT_H
 #define VLMPROF_CLI_PLOT_H
@@ -12,7 +12,7 @@ struct span { double low, high; }; /* of values; low > high: none yet */
 struct span span_none(void);
 void span_add(struct span *span, double value); /* a value that is not finite changes nothing */
 void span_add_estimate(struct span *span, vp_estimate estimate);
-int span_is_wide(struct span span); /* truth: all above 0 and over 30 times apart, so that a logarithm shows more */
+int span_is_wide(struct span span); /* 1 if all above 0 and over 30 times apart, so that a logarithm shows more */
 
 enum { TICKS_MOST = 16 };
 /* Digits behind the point of a tick's number; or one of these. */

@@ -1,7 +1,7 @@
 /* report_page.c: the report as one page of HTML: its head, findings, table, words and provenance.
  * The sections with plots are page_latency.c, page_tradeoff.c and page_prediction.c. The page needs no network and no
  * library. Texts of files are added by page_text alone, which leaves nothing in them that a browser would take for
- * markup. Colours are those of Okabe and Ito, which people with colour blindness can tell apart. */
+ * markup. Colours are those of Okabe and Ito, which people with colour blindness can distinguish. */
 #include "page/report_page.h"
 
 #include "base/document.h"
@@ -44,7 +44,7 @@ static void table_range(struct text_buffer *out, vp_estimate estimate) {
     table_cell(out, number_value(estimate.value, estimate.low, estimate.high));
     if (range) page_add(out, " <small>%s</small>", range);
 }
-/* Truth: only the stages of a request give the number, so reports of servers alone have no column of it. */
+/* Returns 1 if only the stages of a request give the number, so reports of servers alone have no column of it. */
 static int is_of_stages(int metric) { return metric == METRIC_VISION || metric == METRIC_PREFILL; }
 static void table_row(struct text_buffer *out, const struct report *report, size_t group, size_t index) {
     static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};

@@ -30,7 +30,7 @@
 /* ---- run --profile */
 enum { PROFILED_RUNS = 5 }; /* requests that are recorded where neither --num_runs nor a schedule says how many */
 
-/* Truth: one of the options of the schedule is on the command line. --warmup says nothing of what is recorded. */
+/* Returns 1 if one of the options of the schedule is on the command line. --warmup says nothing of what is recorded. */
 static int has_schedule(const struct options *options) {
     static const char *const names[] = {"skip_first", "wait", "active", "repeat", "schedule_every_n_steps"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (is_given(options, names[i])) return 1;
@@ -48,7 +48,7 @@ static vp_schedule schedule_of(const struct options *options) {
     schedule.every_n_steps = number_of(options, "schedule_every_n_steps");
     return schedule;
 }
-/* Reads the schedule. *steps becomes the number of requests: as many as the schedule's cycles need; beside a schedule
+/* Reads the schedule. *steps becomes the number of requests: as many as the schedule's cycles need; next to a schedule
  * that is given --num_runs. Returns 0 or an exit code. */
 static int plan_steps(const struct options *options, vp_schedule *schedule, int64_t *steps) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -178,7 +178,7 @@ static int64_t peak_resident_bytes(void) {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) ? -1 : (int64_t)usage.ru_maxrss * 1024;
 }
-/* What the engine holds, and what the process held at most. */
+/* What the engine uses, and what the process used at most. */
 static void write_memory(struct text_buffer *out, const struct profiler *profiler) {
     vp_memory_block block;
     text_add_string(out, "\nmemory                          bytes   where\n");
@@ -347,8 +347,8 @@ int profile_run(const struct options *options, struct request *request) {
 }
 
 /* ---- sweep --use_profiler */
-/* Truth: the file is there and begins with this line. The index of a configuration changes when the grid does, so a
- * file of that name can be another configuration's. */
+/* Returns 1 if the file is there and begins with this line. The index of a configuration changes when the grid does, so
+ * a file of that name can be another configuration's. */
 static int has_first_line(const char *path, const char *head) {
     char line[600] = "";
     int fd = -1;

@@ -17,7 +17,7 @@ struct profile_place {
     size_t configuration_index; /* in the plan */
     const char *file_name;      /* of the configuration's results */
     int64_t sample_id;
-    int is_first; /* truth: the configuration's first sample, which --use_profiler alone means */
+    int is_first; /* 1 if the configuration's first sample, which --use_profiler alone means */
 };
 
 /* With --use_profiler, runs a measured point once more and writes profiler_results_config_<i>_sample_<j>.txt and, with

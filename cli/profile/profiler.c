@@ -39,7 +39,7 @@ int profiler_check(const struct options *options) {
     }
     return check_sort_key(text_of(options, "sort_by"));
 }
-/* Truth: folded stacks are wanted, whose rows are whole stacks, block by block. */
+/* Returns 1 if folded stacks are wanted, whose rows are whole stacks, block by block. */
 static int is_folded(const struct options *options) {
     return has_option(options, "profile_format") && !strcmp(text_of(options, "profile_format"), "folded");
 }
@@ -53,7 +53,7 @@ static uint32_t groups_of(const struct options *options) {
             if (!strcmp(value->items[i], GROUPS[k].word)) flags |= GROUPS[k].flag;
     return flags;
 }
-/* How many frames of the stack tell rows apart. */
+/* How many frames of the stack distinguish rows. */
 static int32_t stack_frames_of(const struct options *options) {
     return is_folded(options)                    ? (int32_t)VP_OP_STACK_LIMIT
            : is_given(options, "group_by_stack_n") ? (int32_t)number_of(options, "group_by_stack_n")
@@ -230,13 +230,13 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     free(traces);
     return code;
 }
-/* The exit code of a call that wrote to the trace. A full trace is no failure: it is reported when it is closed. */
+/* The exit code of a call that wrote to the trace. A full trace is not a failure: it is reported when it is closed. */
 static int trace_failed(const struct profiler *profiler, vp_result result, const vp_error *error) {
     if (result == VP_OK || result == VP_ERR_CAPACITY) return 0;
     return complain_result(exit_code_of(result) == EXIT_USAGE ? EXIT_WORK : exit_code_of(result), profiler->trace_path,
                            result, error);
 }
-/* What the engine holds stands at the start of a trace as one change of memory for each block. */
+/* What the engine uses is at the start of a trace as one change of memory for each block. */
 static int trace_memory_blocks(struct profiler *profiler, int64_t at_ns) {
     uint64_t sums[2] = {0, 0};
     vp_memory_block block;

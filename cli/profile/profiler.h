@@ -78,7 +78,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path);
  * DIR/profiler_traces/<worker>.<ns>.pt.trace.json. */
 int profiler_trace_begin(struct profiler *profiler, const char *worker);
 
-/* Closes the open trace, if there is one, and notes what it holds. */
+/* Closes the open trace, if there is one, and notes what it contains. */
 int profiler_trace_end(struct profiler *profiler);
 
 #endif

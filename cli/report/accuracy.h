@@ -6,14 +6,14 @@
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
-/* The range of one sample's score. is_known 0: nobody says, and intervals are Student's. */
+/* The range of one sample's score. is_known 0: no one says, and intervals are Student's. */
 struct score_range { double low, high; int is_known; };
 
 /* The range by the file's metric; the experiments' own files do not name it, but all their rules score 0..1. Not known
- * either where a score of the file lies outside of it. */
+ * either where a score of the file is outside of it. */
 struct score_range score_range_of(const struct result_file *file);
 
-/* The range that holds for both. */
+/* The range that contains for both. */
 struct score_range score_range_common(struct score_range left, struct score_range right);
 
 /* The mean of second - first, paired; first NULL: of second alone. Where the range is not known and the scores have no

@@ -49,8 +49,8 @@ extern const int PART_STAGES[PART_STAGE_COUNT];
 
 int stage_has_parts(const struct stage_cost *cost);
 
-/* Points of about the same x. p50: their median, for the tables; mean: the location that a least-squares line has, too,
- * for the plots; both in ms. x is the median, mean_x the mean of their x. */
+/* Points of about the same x. p50: their median, for the tables; mean: the location that a least-squares line has as
+ * well, for the plots; both in ms. x is the median, mean_x the mean of their x. */
 struct curve_bin { double x, mean_x; vp_estimate p50, mean; size_t count; };
 
 /* A latency against what it should grow with. */

@@ -73,7 +73,7 @@ struct estimator {
     struct text_list warnings;
 };
 
-void estimator_free(struct estimator *estimator); /* the struct itself, too */
+void estimator_free(struct estimator *estimator); /* the struct itself as well */
 
 /* Fits a model to all rows, into a zeroed estimator. 0 or an exit code. */
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,

@@ -81,8 +81,8 @@ void limits_read(struct model_reader *reader, uint32_t object, const struct mode
 /* ms of each part; NaN: the part is not in the model, or no interval is known. */
 struct prediction {
     double value[MODEL_PARTS_MOST], low[MODEL_PARTS_MOST], high[MODEL_PARTS_MOST];
-    int is_limited[MODEL_PARTS_MOST]; /* truth: the interval is of held-out ratios, not Student's */
-    int is_idle[MODEL_PARTS_MOST];    /* truth: the request does not have the part */
+    int is_limited[MODEL_PARTS_MOST]; /* 1 if the interval is of held-out ratios, not Student's */
+    int is_idle[MODEL_PARTS_MOST];    /* 1 if the request does not have the part */
 };
 
 /* A table of the parts, and whether the total is within a budget, NaN: none; the same as members of the open object. */

@@ -37,7 +37,7 @@ extern const size_t CURVE_POINTS[CURVE_COUNT];
 enum { FEATURE_TEXT = 2, FEATURE_OUTPUT = 4, FEATURE_TIER, FEATURE_EXPERTS, FEATURE_ACTIVE, FEATURE_WEIGHT_BITS,
        ESTIMATE_KNOB_COUNT };
 
-/* How many of them a model of these features knows: the weights' bits are one where the model tells weights apart. */
+/* How many of them a model of these features knows: the weights' bits are one where the model shows weights apart. */
 int knob_count_of(vp_latency_features features);
 
 extern const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];
@@ -47,7 +47,7 @@ extern const struct model_form ENGINE_FORM;
 int32_t knob_at(const vp_latency_request *request, int knob);
 const char *part_name(int part);
 
-/* Truth: the request has the stage. One without an image has no vision, one of a single token no decode. */
+/* Returns 1 if the request has the stage. One without an image has no vision, one of a single token no decode. */
 int stage_is_run(int stage, const vp_latency_request *request);
 
 struct measurements {
@@ -60,7 +60,7 @@ struct measurements {
     double noise; size_t noise_count; /* sum of the shares by which means are off; samples with two runs or more */
     const char *device, *model;
     const char *weights;          /* of the first file; NULL: it says none */
-    int weights_vary;             /* truth: the files have several */
+    int weights_vary;             /* 1 if the files have several */
     size_t pruned;                /* rows of which some image tokens did not go on */
 };
 
@@ -73,7 +73,7 @@ void measurements_free(struct measurements *measurements);
  * which is the mean |error| of a normal distribution. NaN: fewer than two runs. */
 double run_noise(const struct result_file *file, size_t row);
 
-/* Takes every row that has its counts and times, of all files as they are. */
+/* Takes every row that has its counts and times, of all files unchanged. */
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts);
 
 /* As measurements_read, but checks first that the files belong together, and adds warnings. *experts: how many a model

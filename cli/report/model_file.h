@@ -33,7 +33,7 @@ struct model_reader { const char *path; char *text; struct parsed parsed; int co
  * frees the reader in both cases. */
 int model_open(struct model_reader *reader, const char *path, const char *const *schemas, int count, int *which);
 void model_close(struct model_reader *reader);
-void model_check_duplicates(struct model_reader *reader); /* complains about a key that stands twice in an object */
+void model_check_duplicates(struct model_reader *reader); /* complains about a key that is twice in an object */
 
 /* Complains at `where`.key. Returns VP_JSON_NONE. */
 uint32_t model_fail(struct model_reader *reader, uint32_t node, const char *key, const char *what);

@@ -15,7 +15,7 @@ static const struct result_file *file_of(const struct tradeoff *tradeoff, const 
                                          size_t config) {
     return &results->files[tradeoff->group->paired[config]];
 }
-/* Truth: the text is the method, or the method and keys. */
+/* Returns 1 if the text is the method, or the method and keys. */
 static int is_method(const char *text, const char *method) {
     const size_t bytes = strlen(method);
     return text && !strncmp(text, method, bytes) && (!text[bytes] || text[bytes] == ':');
@@ -32,7 +32,7 @@ static double column_mean(const struct result_file *file, int column) {
     }
     return count ? sum / (double)count : (double)NAN;
 }
-/* Truth: all knobs but the pruning have the same values. */
+/* Returns 1 if all knobs but the pruning have the same values. */
 static int is_same_otherwise(const struct knob_values *left, const struct knob_values *right) {
     for (int knob = 0; knob < KNOB_COUNT; knob++)
         if (knob != KNOB_PRUNE && knob_compare(knob, left, right) != 0) return 0;
@@ -77,7 +77,7 @@ static int by_method(const void *left_item, const void *right_item) {
     if (left->kept != right->kept) return left->kept > right->kept ? -1 : 1;
     return left->config < right->config ? -1 : left->config > right->config;
 }
-/* A pruning without its counts: what is left is the method. */
+/* A pruning without its counts: the rest is the method. */
 static void method_text(const char *prune, char out[80]) {
     static const char *const counts[] = {"keep=", "dominant=", "contextual=", "per_pivot=", "layers=", "ratios="};
     size_t used = strcspn(prune, ":");

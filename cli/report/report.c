@@ -1,6 +1,6 @@
 /* report.c: computes where the time of a request goes (E1), and what accuracy it buys (E2).
  * All of it is computed once into a `report`; the rooms of text, Markdown, CSV, JSON and HTML only print it. E1 is
- * decomposition.h, E2 is tradeoff.h; here stand the roofs, the warnings and the findings. Intervals are at 95 %. */
+ * decomposition.h, E2 is tradeoff.h; here are the roofs, the warnings and the findings. Intervals are at 95 %. */
 #include "report/report.h"
 
 #include "base/json.h"
@@ -83,10 +83,12 @@ static void warn_of_files(struct report *report) {
     const struct results *results = report->results;
     int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0,
             served = 0, cached = 0;
+    const char *reason = NULL;
     char differ[64] = "";
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         failed += file->failed_count;
+        if (!reason) reason = file->failed_reason;
         missing += file->num_missing > 0 ? file->num_missing : 0;
         throttled += file->num_throttled_runs > 0 ? file->num_throttled_runs : 0;
         outliers += file->num_outlier_runs > 0 ? file->num_outlier_runs : 0;
@@ -111,8 +113,9 @@ static void warn_of_files(struct report *report) {
                       differ);
     warn_of_cached_runs(&report->warnings, cached, runs);
     if (failed || missing)
-        text_list_add(&report->warnings, "%lld points failed and %lld are not measured yet: they are in no number",
-                      (long long)failed, (long long)missing);
+        text_list_add(&report->warnings,
+                      "%lld points failed and %lld are not measured yet: they are in no number%s%.400s",
+                      (long long)failed, (long long)missing, reason ? "; the first: " : "", reason ? reason : "");
     if (throttled)
         text_list_add(&report->warnings,
                       "%lld of %lld runs were measured while the device held its clocks down; they are kept",

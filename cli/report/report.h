@@ -16,7 +16,7 @@ struct report {
     size_t stage_findings;              /* place of the first finding on stages; those on configurations come before */
     struct decomposition *items;        /* [results->count] */
     double peak_tflops, peak_gbs;       /* the roofs */
-    int peaks_are_given;                /* truth: by options; else the best that a stage reaches */
+    int peaks_are_given;                /* 1 if by options; else the best that a stage reaches */
     struct curve_list curves;           /* by data set, in the order of results->groups */
     struct tradeoff *tradeoffs;         /* [results->group_count] */
     struct pruned_rows *pruned;         /* [results->group_count] */
@@ -36,10 +36,10 @@ void report_free(struct report *report);
 /* "low k4 b12"; with the data set's name in front where there are several. Returns out. */
 const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]);
 
-/* Truth: some file has times of the stage. */
+/* Returns 1 if some file has times of the stage. */
 int stage_is_known(const struct report *report, int stage);
 
-/* Truth: a file, by its place in results->files, is on the front of its data set. */
+/* Returns 1 if a file, by its place in results->files, is on the front of its data set. */
 int is_on_front(const struct report *report, size_t file);
 
 /* Writes the members that name a configuration: data set, image size, top_k, blocks. */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 /* ---- CSV: a row for each configuration */
-/* Truth: the rows name the knob: all do, or it is set in one of the files and, where only that counts, varies. */
+/* Returns 1 if the rows name the knob: all do, or it is set in one of the files and, where only that counts, varies. */
 static int has_knob(const struct report *report, int knob) {
     const struct results *results = report->results;
     if (KNOBS[knob].always & KNOB_IN_CSV) return 1;
@@ -60,7 +60,7 @@ static void csv_knobs(struct csv_line *line, const struct report *report, const 
         if (KNOBS[knob].number_key) csv_value(line, KNOBS[knob].number_key, "", number);
     }
 }
-/* Truth: the columns of this metric are left out, because no file has it. */
+/* Returns 1 if the columns of this metric are left out, because no file has it. */
 static int is_metric_unknown(const struct report *report, int metric) {
     for (size_t i = 0; i < report->results->count; i++)
         if (!is_left_out(metric, report->items[i].mean[metric])) return 0;
@@ -93,7 +93,7 @@ static void csv_times(struct csv_line *line, const struct report *report, const 
             csv_value(line, key, "_share", times->stages[PART_STAGES[which]].parts[part]);
         }
 }
-/* Truth: some configuration is pruned. */
+/* Returns 1 if some configuration is pruned. */
 static int has_pruned(const struct report *report) {
     size_t count = 0;
     for (size_t i = 0; i < report->results->group_count; i++) count += report->pruned[i].count;

@@ -402,7 +402,7 @@ static void write_effects(struct document *document, const struct report *report
         write_effect(table, tradeoff->effects[1] ? &tradeoff->effects[1][i] : NULL, 100);
     }
 }
-/* Pairs of levels whose effect together is not that of both: those that stand a test adjusted for their number, the
+/* Pairs of levels whose effect together is not that of both: those that are a test adjusted for their number, the
  * largest first. */
 struct found_pair { size_t at; double size; };
 static int by_size(const void *left_item, const void *right_item) {

@@ -49,7 +49,7 @@ static int is_of_law(const struct result_file *file, const struct result_file *f
     return !knob_compare(KNOB_ENDPOINT, &file->knobs, &first->knobs)
            && !knob_compare(KNOB_ENDPOINT_MODEL, &file->knobs, &first->knobs);
 }
-/* Truth: every request of the law's server has this number. */
+/* Returns 1 if every request of the latency model's server has this number. */
 static int is_known(const struct results *results, const struct result_file *first, int column) {
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
@@ -63,7 +63,7 @@ static int source_of(const struct results *results, const struct result_file *fi
            : is_known(results, first, COLUMN_TOKENS_BY_RULE) ? LAW_OF_RULE
                                                              : LAW_OF_PROMPT;
 }
-/* Truth: the row says what a request of the law needs. */
+/* Returns 1 if the row says what a request of the latency model needs. */
 static int can_request(const struct result_file *file, size_t row, int source, struct law_request *request) {
     const double bytes = result_at(file, COLUMN_IMAGE_BYTES, row);
     const int column = source == LAW_OF_RULE ? COLUMN_TOKENS_BY_RULE : COLUMN_VISION_TOKENS;
@@ -288,10 +288,10 @@ static void evaluate(struct server_law *law, const struct law_rows *rows, size_t
     free(predicted);
 }
 
-/* ---- one law */
+/* ---- one latency model */
 #define BYTES_EXPLAINED 0.99 /* share of the bytes' variance that the tokens explain, from which on they have no cost */
 
-/* Truth: the bytes of images are known, and tokens do not say the same. */
+/* Returns 1 if the bytes of images are known, and tokens do not say the same. */
 static int are_bytes_apart(struct server_law *law, const struct law_rows *rows) {
     struct line_data data = line_data_of(law, rows, LAW_TTFT, LAW_KIND);
     double *predicted = resize(NULL, data.count, 2 * sizeof *predicted);
@@ -360,7 +360,7 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
                           LAW_NAMES[part], mean->of.rmse, own->of.rmse);
     }
 }
-/* Fits the law of the server and model of `first`. Returns 0 or an exit code. */
+/* Fits the latency model of the server and model of `first`. Returns 0 or an exit code. */
 static int fit_law(const struct results *results, const struct result_file *first, struct server_law *law) {
     vp_error error = {VP_OK, -1, "", ""};
     struct law_rows rows;

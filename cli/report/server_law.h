@@ -1,8 +1,8 @@
 /* server_law.h: what requests to a server cost (E3 from outside), fitted, compared with requests that it never saw,
  * written and read.
  * TTFT is a line in the tokens of the image, the tokens of the text and the bytes of the image. The time per token
- * (TPOT) is a line in the tokens of the prompt. E2E is TTFT + (output tokens - 1) TPOT. Each server and model has a law
- * of its own; image sizes and members of the request act through the tokens alone. */
+ * (TPOT) is a line in the tokens of the prompt. E2E is TTFT + (output tokens - 1) TPOT. Each server and model has a
+ * latency model of its own; image sizes and members of the request act through the tokens alone. */
 #ifndef VLMPROF_CLI_SERVER_LAW_H
 #define VLMPROF_CLI_SERVER_LAW_H
 #include "report/latency_model.h"
@@ -13,7 +13,7 @@
 enum { LAW_TTFT, LAW_PER_TOKEN, LAW_LINES, LAW_TOTAL = LAW_LINES, LAW_PARTS };
 
 enum { LAW_COLUMNS = 4 };
-enum { LAW_KIND, LAW_MEAN, LAW_KINDS };        /* the law, and the baseline: the mean of the rows */
+enum { LAW_KIND, LAW_MEAN, LAW_KINDS };        /* the latency model, and the baseline: the mean of the rows */
 enum { LAW_IN_SAMPLE, LAW_CONFIG_OUT, LAW_PROMPT_OUT, LAW_SPLITS };
 
 /* Where the tokens of an image come from. LAW_OF_PROMPT: nowhere, so that text and image tokens cost the same. */
@@ -28,7 +28,7 @@ extern const struct model_form LAW_FORM;
 struct server_law {
     char *endpoint, *model;
     int source;                               /* LAW_OF_* */
-    int has_bytes;                            /* truth: TTFT has a cost per byte */
+    int has_bytes;                            /* 1 if TTFT has a cost per byte */
     int64_t rows, configs;
     int fitted[LAW_LINES];
     vp_linear line[LAW_LINES];
@@ -41,12 +41,13 @@ struct server_law {
 };
 struct server_laws { struct server_law *items; size_t count; };
 
-/* Fits a law to each server and model of the files, which are all of servers. 0 or an exit code after a message;
- * server_laws_free frees in both cases. */
+/* Fits a latency model to each server and model of the files, which are all of servers. 0 or an exit code after a
+ * message; server_laws_free frees in both cases. */
 int server_laws_fit(const struct results *results, struct server_laws *laws);
 void server_laws_free(struct server_laws *laws);
 
-/* Truth: the file is of the law's server and model; the row says all that the law needs, and *request is set. */
+/* Returns 1 if the file is of the latency model's server and model; the row says all that the latency model needs, and
+ * *request is set. */
 int law_is_of(const struct server_law *law, const struct result_file *file);
 int law_request_of(const struct server_law *law, const struct result_file *file, size_t row,
                    struct law_request *request);
@@ -58,10 +59,10 @@ void server_laws_describe(struct document *document, const struct server_laws *l
 /* Reads what server_laws_put wrote. 0 or an exit code after a message; frees nothing in both cases. */
 int server_laws_read(struct model_reader *reader, struct server_laws *laws);
 
-/* NaN where the law does not have the part, or where there is no interval. */
+/* NaN where the latency model does not have the part, or where there is no interval. */
 void law_predict(const struct server_law *law, const struct law_request *request, struct prediction *prediction);
 
-/* Warns of what lies outside of the data of the law. */
+/* Warns of what is outside of the data of the latency model. */
 void law_warn(const struct server_law *law, const struct law_request *requests, size_t count,
               struct text_list *warnings);
 

@@ -134,7 +134,7 @@ static void find_effects(struct tradeoff *tradeoff) {
             tradeoff->shares[which] = NULL;
         }
     }
-    tradeoff->order = 0; /* holes of the grid, or a single sample: nothing can be told apart */
+    tradeoff->order = 0; /* holes of the grid, or a single sample: nothing can be distinguished */
     tradeoff->effect_count = 0;
 }
 static void find_knob_fronts(struct tradeoff *tradeoff) {
@@ -160,7 +160,7 @@ static void find_knob_fronts(struct tradeoff *tradeoff) {
     }
     free(keys);
 }
-/* Widens a gain's intervals of accuracy: what the samples do not tell about accuracy is unknown per ms, too. */
+/* Widens a gain's intervals of accuracy: what the samples do not tell about accuracy is unknown per ms as well. */
 static void bound_gain(const struct tradeoff *tradeoff, const double *first, const double *second, vp_gain *gain) {
     const vp_bounded_interval accuracy = accuracy_interval(tradeoff->range, first, second, tradeoff->sample_count);
     const double one = accuracy.low / gain->latency.mean, other = accuracy.high / gain->latency.mean;

@@ -29,7 +29,7 @@ struct knob_gain { size_t from, to; int knob; vp_gain gain; };
 struct tradeoff {
     const struct result_group *group;
     char reason[160];            /* why there is none; empty: there is */
-    int is_corpus;               /* truth: only whole files have an accuracy, so it has no intervals */
+    int is_corpus;               /* 1 if only whole files have an accuracy, so it has no intervals */
     int64_t *ids; size_t config_count, sample_count;
     double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */
     struct score_range range;    /* of a score */

@@ -9,7 +9,7 @@
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 
-/* What stands in a file, and what stands in memory for it. */
+/* What is in a file, and what is in memory for it. */
 enum field_type {
     FIELD_INT,    /* an integer; any signed integer. Null: out of range */
     FIELD_NUMBER, /* a number; double. Null: not finite */
@@ -42,15 +42,15 @@ struct field {
     const char *null;           /* why it may be null; NULL: it may not */
     int64_t least, most;        /* of integers; of a number where most is above least */
     const char *choices;        /* what a text may be, "a|b"; NULL: anything */
-    size_t count, count_bytes;  /* where the length stands */
+    size_t count, count_bytes;  /* where the length is */
     size_t stride, item, item_bytes; /* of an item of a list; of the integer in it */
     const struct fields *of;    /* of FIELD_OBJECT and FIELD_OBJECTS */
     int column;                 /* of a number of a sample: COLUMN_..., where reports read it */
-    int is_read;                /* truth: reports read it from the head of a result file */
+    int is_read;                /* 1 if reports read it from the head of a result file */
     int digits;                 /* decimals that are written; 0: all */
     int is_pointer;
-    int is_optional;            /* truth: a value that is null is not written, and older files lack the key */
-    int is_elsewhere;           /* truth: other code writes and reads the value; it stands behind the others */
+    int is_optional;            /* 1 if a value that is null is not written, and older files lack the key */
+    int is_elsewhere;           /* 1 if other code writes and reads the value; it is after the others */
 };
 struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 
@@ -58,7 +58,7 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* Writes the members into the open object; all of them as a member or as a value. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
-/* Truth: the object has the members as they are written, and `others` more; others -1: any. */
+/* Returns 1 if the object has the members as written, and `others` more; others -1: any. */
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
 /* Reads an object into the struct, which is overwritten. What is missing, or does not fit, is null. */
 void fields_read(const vp_json *json, uint32_t object, const struct fields *fields, void *to);
@@ -156,7 +156,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, max_new_tokens, dataset->new_tokens, "most tokens of an answer", .most = INT32_MAX) \
     ROW(S, INT, num_samples, (int64_t)dataset->count, "samples", .most = LINE_COUNT_MAX) \
     ROW(S, TEXT, content_hash, hash, "of the sampled records, prompts and image sizes")
-/* besides its knobs */
+/* also its knobs */
 #define CONFIGURATION_ROWS(ROW, S) \
     ROW(S, TEXT, file_name, configuration->file_name, "of its result file") \
     ROW(S, INT, set, (int64_t)(configuration->set - sweep->plan.sets), "place of its data set", .most = INT32_MAX)

@@ -130,7 +130,7 @@ const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_
                  (long long)knob_number(values, KNOB_IMAGE));
     return out;
 }
-/* Truth: a table names the knob. A model without experts has no top_k to name. */
+/* Returns 1 if a table names the knob. A model without experts has no top_k to name. */
 static int is_in_setting(const struct knob_values *values, int knob, uint32_t told_apart) {
     if (!KNOBS[knob].in_setting || (knob == KNOB_TOP_K && knobs_are_dense(values))) return 0;
     return KNOBS[knob].only_varied ? (told_apart >> knob & 1) != 0 : knob_is_set(values, knob);
@@ -202,7 +202,7 @@ void knob_put_variant(vp_json_writer *writer, const struct knob_values *values) 
         if (KNOBS[knob].of == KNOB_OF_SERVERS) knob_put(writer, knob, values);
     vp_json_end_object(writer);
 }
-/* Truth: journals have the knob among the members of a configuration itself, in all of them or in some. */
+/* Returns 1 if journals have the knob among the members of a configuration itself, in all of them or in some. */
 static int is_kept(int knob, int in_all) {
     return (KNOBS[knob].of == KNOB_OF_IMAGES || KNOBS[knob].of == KNOB_OF_ENGINE)
            && !(KNOBS[knob].always & KNOB_IN_JOURNAL) == !in_all;
@@ -240,7 +240,7 @@ static int is_integer(const vp_json *json, uint32_t node, int64_t least, int64_t
     int64_t value = 0;
     return vp_json_to_int(json, node, &value) == VP_OK && value >= least && value <= most;
 }
-/* Truth: the object has the knob's members as they are written. or_null: the knob need not be set. */
+/* Returns 1 if the object has the knob's members as written. or_null: the knob need not be set. */
 static int has_knob(const vp_json *json, uint32_t object, int knob, int or_null, int64_t block_count) {
     const struct knob *row = &KNOBS[knob];
     const uint32_t node = vp_json_get(json, object, row->key);
@@ -263,7 +263,7 @@ static int has_knob(const vp_json *json, uint32_t object, int knob, int or_null,
 static uint32_t members_of(int knob) {
     return 1 + (KNOBS[knob].number_key != NULL) + (KNOBS[knob].list_key != NULL);
 }
-/* Truth: endpoint, model and members of the request, and nothing else. */
+/* Returns 1 if endpoint, model and members of the request, and nothing else. */
 static int is_variant(const vp_json *json, uint32_t object) {
     uint32_t members = 0;
     if (!node_is(json, object, VP_JSON_OBJECT)) return 0;
@@ -296,7 +296,7 @@ int knob_is_journal(const vp_json *json, uint32_t object, uint32_t others, int64
     tier = node_text(json, vp_json_get(json, object, KNOBS[KNOB_TIER].key));
     good = !tier || vp_tier_find(tier) != NULL;
     free(tier);
-    /* one size; without any, images as they are */
+    /* one size; without any, images unchanged */
     return good && sizes <= 1 && json->nodes[object].count == members;
 }
 /* An object as JSON on one line, malloc'ed. */

@@ -125,19 +125,19 @@ struct knob {
     const char *key;        /* in JSON and CSV */
     const char *words;      /* what it is, in the description of result files */
     const char *null;       /* why it may be null there; NULL: it is left out */
-    const char *number_key; /* of a text that has a number besides; NULL: none */
+    const char *number_key; /* of a text that has a number also; NULL: none */
     const char *list_key;   /* of a number that counts a list; NULL: none */
     enum knob_type type;
     enum knob_of of;
     const char *axis;     /* what readers call it; neighbours with the same axis exclude each other. NULL: not varied */
     const char *axis_key; /* what programs call it: of the axis' first knob */
     int always;           /* KNOB_IN_... */
-    int only_varied;      /* truth: names and tables leave it out where all values are the same */
+    int only_varied;      /* 1 if names and tables leave it out where all values are the same */
     int64_t least, most_read; /* of the number; most_read 0: INT32_MAX */
     const char *choices;    /* words of a text; NULL: any */
     const char *in_name;    /* before the value in a file's name, "topk4"; NULL: not in it */
     const char *in_setting; /* before the value in a table, "k4"; NULL: not in it */
-    int in_model;           /* truth: `fit` has a feature of it */
+    int in_model;           /* 1 if `fit` has a feature of it */
     const char *list;       /* sweep's option; NULL: others read it */
     const char *option;     /* run's option; NULL: others write it */
     const char *usual;      /* the value that needs no option; NULL: each needs it */
@@ -145,7 +145,7 @@ struct knob {
 };
 extern const struct knob KNOBS[KNOB_COUNT];
 
-/* A knob's value. What it has beside is_set is in its row. */
+/* A knob's value. What it has next to is_set is in its row. */
 struct knob_value { int is_set; int64_t number; char *text; int32_t *list; int32_t list_count; };
 /* A configuration: a value for each knob. Zeroed: none is set. It owns its texts and lists. */
 struct knob_values {
@@ -166,13 +166,13 @@ int knob_is_set(const struct knob_values *values, int knob);
 const char *knob_text(const struct knob_values *values, int knob); /* NULL: not set */
 int64_t knob_number(const struct knob_values *values, int knob);   /* 0: not set */
 int64_t number_of_knob(const struct knob_values *values, int knob); /* -1: not set */
-int knobs_are_served(const struct knob_values *values);            /* truth: of a server */
-int knobs_are_dense(const struct knob_values *values);             /* truth: of a model without experts */
+int knobs_are_served(const struct knob_values *values);            /* 1 if of a server */
+int knobs_are_dense(const struct knob_values *values);             /* 1 if of a model without experts */
 const vp_tier *knob_tier(const struct knob_values *values);        /* NULL: no tier, or an unknown one */
 
 /* ---- axes: a knob, or several that exclude each other, called by the first of them */
 enum { KNOB_SIZE = KNOB_TIER, KNOB_VARIANT = KNOB_ENDPOINT };
-int knob_is_axis(int knob); /* truth: the first knob of an axis */
+int knob_is_axis(int knob); /* 1 if the first knob of an axis */
 
 /* Orders values: below 0, 0 or above 0. Image sizes go from small to large: tiers in their order, then unknown names,
  * then target tokens; values of a model's own setting among themselves. Weights go by their bits. Of
@@ -183,9 +183,10 @@ int64_t knob_size_rank(const struct knob_values *values);
 /* Bits of a weight: 4, 8, 16 or 32; 0: NULL, 1: a type that is not known here. */
 int weight_bits(const char *name);
 
-/* Truth: the same values of the engine's knobs: how many blocks run, not which. */
+/* Returns 1 if the same values of the engine's knobs: how many blocks run, not which. */
 int knobs_of_engine_are_same(const struct knob_values *left, const struct knob_values *right);
-/* Truth: the same values of all knobs that a journal keeps. A weight that an old journal does not say fits any. */
+/* Returns 1 if the same values of all knobs that a journal keeps. A weight that an old journal does not say fits
+ * any. */
 int knob_values_are_same(const struct knob_values *left, const struct knob_values *right);
 
 /* ---- texts */
@@ -202,7 +203,7 @@ const char *knob_value_text(const struct knob_values *values, int knob, char out
 void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named);
 
 /* ---- JSON */
-/* Writes a knob's key with its value; null where it isn't set. `more`: the keys of its number or list besides. */
+/* Writes a knob's key with its value; null where it isn't set. `more`: the keys of its number or list also. */
 void knob_put(vp_json_writer *writer, int knob, const struct knob_values *values);
 void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *values);
 /* {"endpoint", "endpoint_model", "request_knobs": {path: value}} as a value. */
@@ -211,8 +212,8 @@ void knob_put_variant(vp_json_writer *writer, const struct knob_values *values);
 void knob_put_plan(vp_json_writer *writer, const struct knob_values *values);
 /* The members of a configuration in a journal's head. */
 void knob_put_journal(vp_json_writer *writer, const struct knob_values *values);
-/* Truth: the object is a configuration as knob_put_journal writes it, with `others` more members. block_count: of the
- * model; 0: a server runs it. */
+/* Returns 1 if the object is a configuration as knob_put_journal writes it, with `others` more members. block_count: of
+ * the model; 0: a server runs it. */
 int knob_is_journal(const vp_json *json, uint32_t object, uint32_t others, int64_t block_count);
 /* Reads such an object, which was checked. options: the head's, for configurations that older versions wrote. */
 void knob_read_journal(const vp_json *json, uint32_t object, uint32_t options, struct knob_values *values);

@@ -37,8 +37,8 @@ void runs_free(struct pass_result *runs, int32_t run_count) {
     }
     free(runs);
 }
-#define TERM_ENTRY(key, unit, meaning) {key, unit, meaning},
-#define TERM_KEY(key, unit, meaning) key,
+#define TERM_ENTRY(id, key, unit, meaning) {key, unit, meaning},
+#define TERM_KEY(id, key, unit, meaning) key,
 const struct term TERMS[TERM_COUNT] = {METRIC_ROWS(TERM_ENTRY) TERM_ROWS(TERM_ENTRY)};
 const char *const METRIC_KEYS[METRIC_STAGE] = {METRIC_ROWS(TERM_KEY)};
 

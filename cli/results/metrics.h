@@ -12,7 +12,7 @@ struct served {
     int64_t sent_ns, headers_ns, end_ns; /* first byte sent, headers read, body ended */
     int64_t uploaded_ns;                 /* last byte sent; journals do not keep it */
     int64_t first_ns, first_output_ns;   /* first piece; first one that is no reasoning. -1 for an answer in one body */
-    vp_chat_piece *pieces; size_t piece_count; /* at_ns is counted from the start, too */
+    vp_chat_piece *pieces; size_t piece_count; /* at_ns is counted from the start as well */
     vp_chat_usage usage;                       /* -1: the server does not say */
     char *model, *finish_reason, *reasoning, *timings; /* as the server says them; timings is a JSON object; or NULL */
     int is_streamed, is_new_connection;        /* truths */
@@ -25,8 +25,7 @@ struct served {
     ROW(ENERGY, "energy_j", "J", \
         "energy that the GPU used from the beginning of a request to its end, by NVML's counter", joules, __VA_ARGS__)
 #define KEPT_ID(id, key, unit, meaning, value, ...) KEPT_##id,
-#define KEPT_METRIC(id, key, unit, meaning, value, ...) METRIC_##id,
-#define KEPT_TERM(id, key, unit, meaning, value, ROW) ROW(key, unit, meaning)
+#define KEPT_TERM(id, key, unit, meaning, value, ROW) ROW(METRIC_##id, key, unit, meaning)
 enum { KEPT_ROWS(KEPT_ID, 0) KEPT_COUNT };
 
 /* What one timed pass gave. total_ns is taken around the whole pass, the times of the stages inside it. Of a server's
@@ -54,37 +53,39 @@ struct pass_result {
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens);
 void runs_free(struct pass_result *runs, int32_t run_count);
 
-/* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
- * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */
-enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED,
-       METRIC_CLOSURE, KEPT_ROWS(KEPT_METRIC, 0) METRIC_TOKEN_ENERGY, METRIC_STAGE };
-
 /* What a number is, with the field's name for it: key, unit, one sentence. This is the only place that says so: tables,
  * the report, its page and the guide `definitions` print it from here. First the metrics, in their order. */
 #define METRIC_ROWS(ROW) \
-    ROW("T_vision_total", "ms", "vision: the stages vit and connector") \
-    ROW("T_LLM_prefill", "ms", "prefill: the stages embed, prefill, head and sample") \
-    ROW("T_LLM_decode", "ms", "decode: all decode steps of a request") \
-    ROW("T_total", "ms", "E2E, request latency: from the decoded image to the answer's text") \
-    ROW("T_decode_per_token", "ms", \
+    ROW(METRIC_VISION, "T_vision_total", "ms", "vision: the stages vit and connector") \
+    ROW(METRIC_PREFILL, "T_LLM_prefill", "ms", "prefill: the stages embed, prefill, head and sample") \
+    ROW(METRIC_DECODE, "T_LLM_decode", "ms", "decode: all decode steps of a request") \
+    ROW(METRIC_TOTAL, "T_total", "ms", "E2E, request latency: from the decoded image to the answer's text") \
+    ROW(METRIC_PER_TOKEN, "T_decode_per_token", "ms", \
         "TPOT, time per output token after the first: T_LLM_decode / (output tokens - 1)") \
-    ROW("TTFT", "ms", "time to first token: the stages from preprocess to sample") \
-    ROW("unaccounted", "ms", "T_total less the sum of all stages") \
-    ROW("closure", "", "sum of all stages / T_total") \
+    ROW(METRIC_TTFT, "TTFT", "ms", "time to first token: the stages from preprocess to sample") \
+    ROW(METRIC_UNACCOUNTED, "unaccounted", "ms", "T_total less the sum of all stages") \
+    ROW(METRIC_CLOSURE, "closure", "", "sum of all stages / T_total") \
     KEPT_ROWS(KEPT_TERM, ROW) \
-    ROW("energy_per_token_j", "J", "energy_j / output tokens, the prompt's share included")
+    ROW(METRIC_TOKEN_ENERGY, "energy_per_token_j", "J", "energy_j / output tokens, the prompt's share included")
 #define TERM_ROWS(ROW) \
-    ROW("T_decode_per_step", "ms", "ITL, inter-token latency: one decode step; TPOT is the mean over a request") \
-    ROW("decode_tokens_per_s", "tokens/s", "decode rate: 1000 / TPOT, without the time to the first token") \
-    ROW("output_tokens_per_s", "tokens/s", "output rate: output tokens / T_total, with the time to the first token")
+    ROW(TERM_STEP, "T_decode_per_step", "ms", \
+        "ITL, inter-token latency: one decode step; TPOT is the mean over a request") \
+    ROW(TERM_DECODE_RATE, "decode_tokens_per_s", "tokens/s", \
+        "decode rate: 1000 / TPOT, without the time to the first token") \
+    ROW(TERM_OUTPUT_RATE, "output_tokens_per_s", "tokens/s", \
+        "output rate: output tokens / T_total, with the time to the first token")
 /* What the same words mean where a server answers, seen from its client. */
 #define SERVED_ROWS(ROW) \
     ROW(METRIC_DECODE, "decode: from the first piece of the answer to the last") \
     ROW(METRIC_TOTAL, "E2E, request latency: from the request's start to the last piece of the answer") \
     ROW(METRIC_TTFT, "time to first token: from the request's start to the first piece of the answer") \
     ROW(TERM_STEP, "ITL: from one piece of the answer to the next; a piece may hold several tokens")
+/* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
+ * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */
+#define TERM_ID(id, key, unit, meaning) id,
+enum { METRIC_ROWS(TERM_ID) METRIC_STAGE };
+enum { TERM_BEFORE = METRIC_STAGE - 1, TERM_ROWS(TERM_ID) TERM_COUNT };
 struct term { const char *key, *unit, *meaning; };
-enum { TERM_STEP = METRIC_STAGE, TERM_DECODE_RATE, TERM_OUTPUT_RATE, TERM_COUNT };
 extern const struct term TERMS[TERM_COUNT];
 
 /* The terms behind the columns of a table of latencies. */
@@ -101,7 +102,7 @@ const char *term_line(int which, char out[TERM_BYTES]);
 /* Adds such a line for each of the terms. */
 struct document;
 void terms_add(struct document *document, const int *which, size_t count);
-/* The same as they are seen from outside a server. */
+/* The same as seen from outside a server. */
 void served_terms_add(struct document *document, const int *which, size_t count);
 
 /* Details of a stage; 0 is its ms. */
@@ -113,8 +114,8 @@ extern const char *const DETAIL_KEYS[DETAIL_COUNT];
 /* The index of a stage's detail among the metrics. */
 int stage_metric(int stage, int detail);
 
-/* Truth: the stage runs on the host, so its time is the host's. The time of any other stage is taken on the device: on
- * a GPU the host's clock shows only how long it took to send the work. */
+/* Returns 1 if the stage runs on the host, so its time is the host's. The time of any other stage is taken on the
+ * device: on a GPU the host's clock shows only how long it took to send the work. */
 int is_host_stage(int stage);
 
 /* A detail of a stage; NaN when the stage did not run, or runs on the host and has no such detail there. */
@@ -124,14 +125,14 @@ double stage_value(const struct pass_result *run, int stage, int detail);
  * it. */
 double metric_of(const struct pass_result *run, int metric);
 
-/* Truth: all runs gave the same answer, by its tokens; of a server's answers only the text is known. */
+/* Returns 1 if all runs gave the same answer, by its tokens; of a server's answers only the text is known. */
 int answers_are_equal(const struct pass_result *runs, int32_t run_count);
 
-/* Truth: files leave this metric out where it has no value: only some GPUs count energy. */
+/* Returns 1 if files leave this metric out where it has no value: only some GPUs count energy. */
 int is_left_out(int metric, double value);
 
-/* Truth: the server says that half of the prompt or more came from a cache, so the times are not those of the first
- * request. The first tokens of a chat template are always the same: a few cached ones say nothing. */
+/* Returns 1 if the server says that half of the prompt or more came from a cache, so the times are not those of the
+ * first request. The first tokens of a chat template are always the same: a few cached ones say nothing. */
 int is_prompt_cached(const struct pass_result *run);
 
 /* Adds a warning when servers read prompts of measured runs from a cache. */
@@ -167,8 +168,8 @@ vp_estimate median_of(double *values, size_t count);
  * next level above it; of 3 to 5 values, which have no such range, from the smallest to the largest. */
 struct median_range { double median, low, high, level; };
 
-/* Below 3 values low, high and level are NaN; without values, or with one that is not finite, the median is, too. Sorts
- * the values. */
+/* Below 3 values low, high and level are NaN; without values, or with one that is not finite, the median is as well.
+ * Sorts the values. */
 struct median_range median_range_of(double *values, size_t count);
 
 /* A term of one run: a metric or a rate. */

@@ -110,7 +110,7 @@ static int add_folder(struct items *items, const char *folder, const char *out, 
     return code;
 }
 
-/* One task comes from one sweep, and each configuration once: the scripts could not tell them apart. */
+/* One task comes from one sweep, and each configuration once: the scripts could not distinguish them. */
 static int check_items(const struct items *items) {
     for (size_t i = 0; i < items->count; i++) {
         const struct item *item = &items->items[i];
@@ -127,7 +127,7 @@ static int check_items(const struct items *items) {
     }
     return 0;
 }
-/* What lies in a task's folder already must be of the same sweep: anything else would be replaced or, worse, read. */
+/* What is in a task's folder already must be of the same sweep: anything else would be replaced or, worse, read. */
 static int check_out_folder(const struct item *item) {
     struct text_list names = {NULL, 0};
     int code = is_folder(item->out_folder) ? names_of_folder(item->out_folder, &names) : 0;

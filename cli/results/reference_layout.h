@@ -10,8 +10,8 @@ struct reference_layout { struct text_list written, warnings; };
 
 /* Copies the result files of the folders to `out`. Rows that miss a number which the scripts need are left out, and so
  * are files without any such row; both give a warning. Nothing is written when a file would replace one that is no
- * result file of the same sweep, or when a task's folder holds another JSON file. Returns 0, EXIT_WORK when a file was
- * left out, or another exit code after a message. */
+ * result file of the same sweep, or when a task's folder contains another JSON file. Returns 0, EXIT_WORK when a file
+ * was left out, or another exit code after a message. */
 int reference_layout_write(const char *const *folders, size_t folder_count, const char *out,
                            struct reference_layout *layout);
 void reference_layout_free(struct reference_layout *layout);

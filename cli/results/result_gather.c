@@ -23,7 +23,7 @@ static void measured_clear(struct measured *measured) {
     memset(measured, 0, sizeof *measured);
 }
 void measured_free(struct measured *measured) { measured_clear(measured); }
-/* The text of a node as it stands in the journal; NULL when there is none. */
+/* The text of a node unchanged in the journal; NULL when there is none. */
 static char *raw_text(const vp_json *json, uint32_t node) {
     return node == VP_JSON_NONE ? NULL
                                 : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
@@ -43,7 +43,7 @@ static int finish_run(struct pass_result *run) {
     } else if (!run->tokens) return EXIT_OUTPUT;
     return run->total_ns > 0 ? 0 : EXIT_OUTPUT;
 }
-/* Adds the run of a line. Returns 0, or EXIT_OUTPUT when it is no run's line. */
+/* Adds the run of a line. Returns 0, or EXIT_OUTPUT when it is not a run's line. */
 static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
     const int is_served = has_value(json, 0, "served");
     struct run_line line;
@@ -274,7 +274,7 @@ static void gather_blocks(struct gathered *gathered, const struct journal_index 
         vp_noise_add(&gathered->noise, &index->files[file].blocks[block].noise);
     }
 }
-/* What a stage does: operations, where it has none bytes; steps of decode are all alike. 0: not known. */
+/* What a stage does: operations, where it has none bytes; steps of decode are all equal. 0: not known. */
 static double stage_work(const struct pass_result *run, int stage) {
     if (stage == VP_STAGE_DECODE) return run->token_count - 1;
     return (double)(run->times.flops[stage] ? run->times.flops[stage] : run->times.bytes[stage]);
@@ -292,8 +292,8 @@ static struct neighbour neighbour_of(const struct measured *measured, int32_t fi
     }
     return now;
 }
-/* Truth: both runs did the same stages, with numbers of operations that differ by 2 % at most, or 0. Decode is a number
- * of equal steps. Where the work differs by more, so does the time per operation. */
+/* Returns 1 if both runs did the same stages, with numbers of operations that differ by 2 % at most, or 0. Decode is a
+ * number of equal steps. Where the work differs by more, so does the time per operation. */
 static int is_same_work(const struct neighbour *left, const struct neighbour *right) {
     if (left->file != right->file || left->session != right->session) return 0;
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
@@ -327,7 +327,7 @@ static void gather_neighbour(struct gathered *gathered, const struct measured *m
 double measured_decode_rate(const struct measured *measured) {
     return 1e3 / metric_mean(measured->runs, measured->count, METRIC_PER_TOKEN);
 }
-/* Truth: the number of the answer's tokens is known. */
+/* Returns 1 if the number of the answer's tokens is known. */
 static int is_output_known(const struct pass_result *run) {
     return !run->served || run->served->usage.completion_tokens >= 0;
 }
@@ -356,7 +356,7 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
              is_output_known(&measured->runs[0]) ? measured->runs[0].token_count : (double)NAN);
     list_add(&gathered->lists[LIST_DECODE_RATE], measured_decode_rate(measured));
     list_add(&gathered->lists[LIST_OUTPUT_RATE], measured_output_rate(measured));
-    if (measured->runs[0].served) return; /* nothing of the tool stands in its times */
+    if (measured->runs[0].served) return; /* nothing of the tool is in its times */
     list_add(&gathered->lists[LIST_STAMPS], (double)measured->stamps);
     if (measured->bare.bare_ns <= 0 || measured->bare.staged_ns <= 0) return;
     list_add(&gathered->lists[LIST_BARE], (double)measured->bare.bare_ns / 1e6);
@@ -384,7 +384,7 @@ static void gather_point(struct gathered *gathered, const struct point *point, c
     scoring_free(&scoring);
 }
 
-/* Runs of one request tell more than runs of two requests whose work was allowed for. */
+/* Runs of one request show more than runs of two requests whose work was allowed for. */
 static void gather_spreads(struct gathered *gathered) {
     const struct number_list *repeats = &gathered->lists[LIST_REPEATS], *bare = &gathered->lists[LIST_BARE],
                              *staged = &gathered->lists[LIST_STAGED];
@@ -392,7 +392,7 @@ static void gather_spreads(struct gathered *gathered) {
     double *ratios = resize(NULL, bare->count, sizeof *ratios);
     for (size_t i = 0; i < bare->count; i++) ratios[i] = log(staged->values[i] / bare->values[i]);
     gathered->noise.pair_count = (int64_t)pairs.count;
-    gathered->noise.spread = vp_noise_spread(pairs.values, pairs.count); /* nobody needs their order any more */
+    gathered->noise.spread = vp_noise_spread(pairs.values, pairs.count); /* no one needs their order any more */
     gathered->noise.bare_pair_count = (int64_t)bare->count;
     gathered->noise.bare_spread = vp_noise_spread(ratios, bare->count);
     free(ratios);

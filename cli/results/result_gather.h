@@ -13,9 +13,9 @@
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 
-/* What a run's line says beside its times. */
+/* What a run's line says next to its times. */
 struct run_mark {
-    int is_throttled; /* truth: the device ran slower than it could */
+    int is_throttled; /* 1 if the device ran slower than it could */
     int64_t session;  /* place of the session's line in the same journal; -1: not known */
     int64_t unix_s;   /* when the run ended */
     char *telemetry;  /* JSON; NULL: none */
@@ -35,7 +35,7 @@ struct measured {
     struct twins_object twins;
 };
 
-/* Truth: the point has its last line, as measured or as failed. */
+/* Returns 1 if the point has its last line, as measured or as failed. */
 int is_closed_point(const struct index_entry *entry, const struct index_configuration *configuration);
 
 enum twin_method method_of_twins(const struct twins_object *twins);
@@ -50,7 +50,7 @@ void measured_free(struct measured *measured);
 struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
                             const struct measured *measured);
 
-/* Truth: the point has enough runs to tell whose total stands out, and *outliers is set. flags: uint8 [count], 1 for
+/* Returns 1 if the point has enough runs to tell whose total is out, and *outliers is set. flags: uint8 [count], 1 for
  * those runs; all are 0 when there are too few. */
 int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers);
 
@@ -97,7 +97,7 @@ struct gathered {
     int64_t first_s, last_s; /* when the first and the last run ended; 0: none ran */
     struct tally tally;      /* of the accuracies */
     struct gathered_twins {
-        int are_there;          /* truth: they were asked for */
+        int are_there;          /* 1 if they were asked for */
         char *reason;           /* why there are no pairs, or fewer; NULL: there are all */
         enum twin_method method;
         struct twin_pair *pairs; int32_t count;

@@ -27,6 +27,7 @@ static void result_file_free(struct result_file *file) {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     free(file->ids);
+    free(file->failed_reason);
     free(file->run_total);
     free(file->run_at);
     memset(file, 0, sizeof *file);
@@ -89,7 +90,7 @@ static int read_count(struct result_file *file, const vp_json *json, uint32_t ob
         return result_fail(file, json, node, SIZE_MAX, key, "is no count that makes sense");
     return 0;
 }
-/* Control bytes become '?', because the text will stand in tables. */
+/* Control bytes become '?', because the text will be in tables. */
 char *result_text(const vp_json *json, uint32_t object, const char *key) {
     char *text = node_text(json, vp_json_get(json, object, key));
     for (char *byte = text; byte && *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
@@ -222,7 +223,7 @@ static int row_member(const vp_json *json, uint32_t key, const struct field **ra
             }
     return ROW_OTHER;
 }
-/* What the tower saw of an image of so many crops. Molmo's have a global view besides; where one crop is the image
+/* What the tower saw of an image of so many crops. Molmo's have a global view also; where one crop is the image
  * itself, it is alone; a LLaVA has no other, and Qwen's crops are the patches of one view. */
 static double views_of(const struct result_file *file, double crops) {
     static const char *const alone[] = {"Idefics3", "SmolVLM", "InternVL", "Gemma 3"};
@@ -288,7 +289,10 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         snprintf(words, sizeof words, "the row of sample_id %lld", (long long)file->ids[file->count]);
         return result_fail(file, json, object, row, words, "was changed after it was written: its \"sum\" is another");
     }
-    if (failed) { file->failed_count++; return 0; }
+    if (failed) {
+        if (!file->failed_count++) file->failed_reason = result_text(json, object, "reason");
+        return 0;
+    }
     if (!(result_at(file, METRIC_TOTAL, file->count) > 0))
         return result_fail(file, json, object, row, "T_total", "is missing or 0");
     finish_row(file, rows);
@@ -346,7 +350,7 @@ static int read_rows(struct result_file *file, const vp_json *json, uint32_t arr
     return sort_rows(file);
 }
 
-/* Reads the list besides a knob's number. */
+/* Reads the list also a knob's number. */
 static int read_knob_list(struct result_file *file, const vp_json *json, int knob) {
     const char *key = KNOBS[knob].list_key;
     const uint32_t array = vp_json_get(json, 0, key);
@@ -673,7 +677,7 @@ static const char *size_text(const struct result_file *file, char out[KNOB_TEXT_
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]) {
     if (axis == KNOB_SIZE) return size_text(file, out);
     if (axis == KNOB_VARIANT) snprintf(out, KNOB_TEXT_BYTES, "%s", file->is_served ? file->variant_name : "vlmprof");
-    else if (file->is_served) snprintf(out, KNOB_TEXT_BYTES, "not known"); /* beside files of the engine */
+    else if (file->is_served) snprintf(out, KNOB_TEXT_BYTES, "not known"); /* next to files of the engine */
     else knob_value_text(&file->knobs, axis, out);
     return out;
 }
@@ -700,7 +704,7 @@ int are_all_served(const struct results *results) {
 enum { VARIANT_NAME_MOST = 44 };
 
 static const char *request_of(const struct result_file *file) { return knob_text(&file->knobs, KNOB_REQUEST); }
-/* A knob's value as it is written, a text without its quotes, malloc'ed; NULL: the file has no such knob. */
+/* A knob's value as written, a text without its quotes, malloc'ed; NULL: the file has no such knob. */
 static char *knob_value(const struct result_file *file, const char *path) {
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
     char *value = NULL;
@@ -712,7 +716,7 @@ static char *knob_value(const struct result_file *file, const char *path) {
     free(knobs.nodes);
     return value;
 }
-/* Truth: the files of servers do not all have the same value. */
+/* Returns 1 if the files of servers do not all have the same value. */
 static int is_knob_varied(const struct results *results, const char *path) {
     char *first = NULL;
     int is_varied = 0, is_first = 1;

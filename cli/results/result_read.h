@@ -19,7 +19,7 @@ enum { FILE_RESULT, FILE_OTHER_JSON, FILE_OWN_REPORT, FILE_NOT_JSON };
  * little. */
 struct result_file {
     char *path;
-    int is_foreign;                  /* truth: of the experiments, without a "schema" */
+    int is_foreign;                  /* 1 if of the experiments, without a "schema" */
     /* what the head says, by its keys */
     union { struct result_head head; struct { RESULT_ROWS(FIELD_MEMBER, 0) }; };
     union { struct result_accuracy scores; struct { RESULT_ACCURACY_ROWS(FIELD_MEMBER, 0) }; };
@@ -29,7 +29,7 @@ struct result_file {
     struct knob_values knobs;
     uint32_t told_apart;             /* knobs whose values differ among the files that were read with it, as bits */
     int64_t total_blocks, expert_count;
-    int is_served;                   /* truth: of a server */
+    int is_served;                   /* 1 if of a server */
     char *server;                    /* what it says it is */
     char *variant;                   /* model, endpoint and knobs as far as the files differ in them; never NULL */
     char *variant_name;              /* the same, short enough for a table */
@@ -42,19 +42,20 @@ struct result_file {
     int64_t seed, ignore_eos;
     vp_noise_summary noise;          /* what else the machine did; of older files nothing is known */
     int64_t failed_count;
+    char *failed_reason;             /* of the first failed row; NULL: none */
     /* sums over the shapes whose kernels were timed; NaN: none */
     double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT];
     double part_ms[VP_STAGE_COUNT][VP_PART_COUNT]; /* kernel_ms by part; a stage without any: not known */
     size_t count;                    /* samples that were measured, ascending by id */
     int64_t *ids;
-    double *columns[COLUMN_COUNT];   /* [count]; NULL: nobody has it. NaN: this sample has not */
+    double *columns[COLUMN_COUNT];   /* [count]; NULL: no one has it. NaN: this sample has not */
     double *run_total; size_t *run_at; /* each run's T_total: of sample i from run_at[i] to run_at[i + 1] */
     char error[LINE_BYTES];          /* why the file cannot be used; empty: it can */
     int error_code;                  /* the exit code that goes with it */
     int kind;                        /* FILE_RESULT: it is kept */
 };
 
-/* The configurations of one data set, which stand next to one another in results->files. Paired statistics are over
+/* The configurations of one data set, which are next to one another in results->files. Paired statistics are over
  * the samples that all `paired` ones have. */
 struct result_group {
     size_t first, count;
@@ -89,7 +90,7 @@ char *result_text(const vp_json *json, uint32_t object, const char *key);
 struct row_order { int64_t id; size_t at; };
 int by_row_id(const void *left_item, const void *right_item);
 
-/* Truth: the same image size. */
+/* Returns 1 if the same image size. */
 int is_same_size(const struct result_file *left, const struct result_file *right);
 
 /* Orders the values of an axis: below 0, 0 or above 0. Variants of servers go by what differs between them, behind the
@@ -105,7 +106,7 @@ char *weights_text(const struct results *results);
 /* The value of an axis: "medium", "4", "int8", a variant's name. Returns out. */
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]);
 
-/* Truth: all files are of servers, whose stages nobody knows from outside. */
+/* Returns 1 if all files are of servers, whose stages it is unknown from outside. */
 int are_all_served(const struct results *results);
 
 /* The setting without its image size: "k4 b12", a variant's name. Returns out. */

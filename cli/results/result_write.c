@@ -30,8 +30,8 @@
 static const char *metric_name(int metric) {
     return metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE));
 }
-/* Truth: the list is not empty, and *statistics is set. *sorted becomes its sorted values, malloc'ed in both cases;
- * sorted may be NULL. */
+/* Returns 1 if the list is not empty, and *statistics is set. *sorted becomes its sorted values, malloc'ed in both
+ * cases; sorted may be NULL. */
 static int list_has_statistics(const struct number_list *list, vp_statistics *statistics, double **sorted) {
     double *scratch = resize(NULL, list->count, sizeof *scratch);
     int good = list->count && vp_statistics_compute(list->values, list->count, scratch, statistics) == VP_OK;
@@ -177,7 +177,7 @@ static void put_crops(vp_json_writer *writer, const struct gathered *gathered) {
     vp_json_end_object(writer);
     free(sorted);
 }
-/* The most frequent tiling, with the canvas and the tokens of a row that has it. Truth: there is one. */
+/* The most frequent tiling, with the canvas and the tokens of a row that has it. Returns 1 if there is one. */
 struct usual { struct field_pair tiling, canvas; int64_t tokens; };
 static int has_usual(const struct gathered *gathered, struct usual *usual) {
     double *sorted = NULL;
@@ -234,7 +234,7 @@ static void put_accuracy(vp_json_writer *writer, const struct index_set *set, co
 }
 
 /* ---- a row */
-/* Truth: the point was measured. */
+/* Returns 1 if the point was measured. */
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
 /* "T_image_outside" of some pairs; null without any. */
@@ -263,7 +263,7 @@ static vp_estimate total_spread(const struct measured *measured) {
     free(sorted);
     return spread;
 }
-/* "run_flags": six lists with a value of each run. is_outlier: NULL: too few runs to tell. */
+/* "run_flags": six lists with a value of each run. is_outlier: NULL: too few runs to decide. */
 static void put_run_flags(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
                           int32_t file, const uint8_t *is_outlier) {
     int32_t count = has_runs(measured) ? measured->count : 0;
@@ -318,7 +318,7 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
     fields_put(writer, &MEASURED_COST, &cost);
     free(is_outlier);
 }
-/* "twins": the pairs of a point; null: nobody asked for them. "T_image_outside": what they say; null without pairs. */
+/* "twins": the pairs of a point; null: no one asked for them. "T_image_outside": what they say; null without pairs. */
 static void put_twins(vp_json_writer *writer, const struct measured *measured) {
     const struct twins_object *twins = &measured->twins;
     if (measured->has_twins) fields_put_object(writer, "twins", &RESULT_TWINS, twins); else put_null(writer, "twins");
@@ -357,8 +357,8 @@ static const char *date_of(int64_t unix_s, char out[40]) {
     struct tm utc;
     return unix_s && gmtime_r(&seconds, &utc) && strftime(out, 40, "%Y-%m-%dT%H:%M:%SZ", &utc) ? out : NULL;
 }
-/* Truth: the line is read again, into index->scratch. If it cannot be, the writer fails, and put_result returns the
- * code: a file that only lacks something would pass for a whole one. */
+/* Returns 1 if the line is read again, into index->scratch. If it cannot be, the writer fails, and put_result returns
+ * the code: a file that only lacks something would pass for a whole one. */
 static int has_read_line(vp_json_writer *writer, struct journal_index *index, int32_t file, int64_t at) {
     if (writer->result == VP_OK && index_read_line(index, file, at)) writer->result = VP_ERR_READ;
     return writer->result == VP_OK;
@@ -469,7 +469,7 @@ static void put_tier_range(vp_json_writer *writer, const vp_tier *tier) {
         vp_json_end_object(writer);
     } else vp_json_null(writer);
 }
-/* The model's blocks and shape; of a server nobody knows them. */
+/* The model's blocks and shape; of a server it is unknown them. */
 static void put_model_shape(vp_json_writer *writer, const struct journal_index *index, int is_known) {
     if (is_known) put_int(writer, "num_total_blocks", index->head.num_total_blocks);
     else put_null(writer, "num_total_blocks");
@@ -572,7 +572,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     const struct index_set *set = &index->sets[configuration->set];
     struct measured measured;
     struct text_buffer row = {NULL, 0, 0};
-    vp_json_writer one; /* a row stands on one line */
+    vp_json_writer one; /* a row is on one line */
     int code = 0;
     memset(&measured, 0, sizeof measured);
     vp_json_begin_object(writer);

@@ -1,5 +1,5 @@
 /* score_captions.c: scores of a whole corpus of captions: BLEU, CIDEr-D, ROUGE-L.
- * Every text is split into words as it is added. The library scores the corpus when it is complete; rows that cannot be
+ * Every text is split into words as added. The library scores the corpus when it is complete; rows that cannot be
  * scored keep a reason and take no part. */
 #include "score/score_captions.h"
 
@@ -26,7 +26,7 @@ void captions_free(struct captions *captions) {
     free(captions->texts);
     free(captions->rows);
 }
-/* Adds a text, split into words unless it is_words. Truth: the words are not the same text as before. */
+/* Adds a text, split into words unless it is_words. Returns 1 if the words are not the same text as before. */
 static int has_changed_text(struct captions *captions, const char *text, int is_words) {
     size_t bytes = strlen(text), room = bytes * 6 + 1, used = bytes;
     char *own;

@@ -14,12 +14,12 @@ struct caption_row {
     const char *id_key;            /* the key of the id in the output */
     const char *trouble;           /* why there is no score; NULL: there is one */
     size_t first, reference_count; /* its texts: the candidate, then the references */
-    int has_words;                 /* truth: the words are not the texts that were given, or were given as words */
+    int has_words;                 /* 1 if the words are not the texts that were given, or were given as words */
 };
 
 struct captions {
-    int by_words;           /* truth: texts are words already, white space separates them */
-    int with_summary;       /* truth: --json, a line with the summary comes last */
+    int by_words;           /* 1 if texts are words already, white space separates them */
+    int with_summary;       /* 1 if --json, a line with the summary comes last */
     size_t tokenised_count; /* texts that the built-in tokenizer split into words */
     vp_caption_text *texts; size_t text_count, text_capacity; /* owned */
     struct caption_row *rows; size_t row_count, row_capacity;

@@ -1,6 +1,6 @@
 /* score_rules.c: the rules of the score command, by which a line of JSON becomes a line with its score.
  * The metrics are the library's; those of a whole corpus of captions are in score_captions.c. A rule may show more
- * members beside the score (details_...). */
+ * members next to the score (details_...). */
 #include "score/score_rules.h"
 
 #include "base/console.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Scratch memory for what is shown beside the score. */
+/* Scratch memory for what is shown next to the score. */
 static char *more_room(struct scoring *scoring) { return reserve(&scoring->more, scoring_room(scoring), 1); }
 /* Writes a text as a rule of the library changes it. Inside an array `key` is NULL. */
 static void put_ruled(vp_json_writer *writer, const char *key, const char *text,
@@ -300,7 +300,7 @@ static const char *read_row(struct scoring *scoring, int metric, const vp_json *
     trouble = scoring_read(scoring, metric, json, 0);
     return scoring->sample.prediction ? trouble : "the row has no prediction that is a text";
 }
-/* Scores a line that holds all circular rows of a question. */
+/* Scores a line that contains all circular rows of a question. */
 static void score_circle(struct score_job *job, struct scoring *scoring, const vp_json *json, vp_json_writer *writer) {
     double score;
     int undecided = 0;

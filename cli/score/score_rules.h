@@ -13,27 +13,27 @@ struct pairs;
 struct score_groups_by;
 struct score_job {
     const struct options *options;
-    const char *name, *source;     /* the metric as it was asked for; the file, or "stdin" */
+    const char *name, *source;     /* the metric as asked for; the file, or "stdin" */
     char *text; size_t text_bytes; /* the whole input */
     const char **lines; size_t *line_bytes, line_count, line_capacity; /* in the text, without blank lines */
     int64_t *line_numbers;         /* of each line, for messages */
     struct tally tally;
-    int bad_lines; /* how many lines are no JSON objects */
-    int by_words;  /* truth: captions are words already, white space separates them */
+    int bad_lines; /* how many lines are not JSON objects */
+    int by_words;  /* 1 if captions are words already, white space separates them */
     int64_t unread_count;    /* rules of other tools: answers that the rule could not read */
     const char *path;        /* NULL: the operand */
     struct pairs *pairs;     /* scores by id, for --baseline; NULL: it is not given */
-    int is_silent;           /* truth: the rows of --baseline itself: nothing is printed */
+    int is_silent;           /* 1 if the rows of --baseline itself: nothing is printed */
     struct score_groups_by *by; /* tallies of --by; NULL: it is not given */
     struct circles *circles; /* questions of circular rows; NULL: of another rule */
 };
 
-/* Writes the members that a rule shows beside the score into the open object. `json` is the row. */
+/* Writes the members that a rule shows next to the score into the open object. `json` is the row. */
 typedef void (*score_details)(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
                               vp_score_outcome *outcome);
 
 /* Metrics of a whole corpus of captions, as the negative values of score_rule.metric: which of its numbers is the
- * score. BLEU-2 and BLEU-3 lie between the other two. RULE_CAPTIONS is CIDEr-D and also shows the words. */
+ * score. BLEU-2 and BLEU-3 are between the other two. RULE_CAPTIONS is CIDEr-D and also shows the words. */
 enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 };
 /* Metrics of whole sets of yes and no. */
 enum { RULE_MME_SETS = -20, RULE_POPE_SETS = -21 };
@@ -44,7 +44,7 @@ struct score_rule {
     score_details details; /* NULL: none */
 };
 
-int is_corpus(const struct score_rule *rule); /* truth: the score is one of a whole corpus */
+int is_corpus(const struct score_rule *rule); /* 1 if the score is one of a whole corpus */
 const struct score_rule *score_rule_find(const char *name); /* NULL: no such rule */
 
 /* Complains about a metric and lists those that are wanted: all, or without those of a corpus. Returns an exit code. */

@@ -36,7 +36,7 @@ size_t scoring_room(const struct scoring *scoring) {
     return vp_score_scratch_bytes(scoring->text_bytes, scoring->owned_count);
 }
 
-/* The text of a string, of a number as it is written, or of an object's "answer" (VQA v2's annotations); else NULL. */
+/* The text of a string, of a number as written, or of an object's "answer" (VQA v2's annotations); else NULL. */
 static char *value_text(const vp_json *json, uint32_t node) {
     if (node_is(json, node, VP_JSON_NUMBER))
         return copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
@@ -86,7 +86,7 @@ static int is_mmmu(int metric) {
            metric == VP_SCORE_MMMU_OPEN;
 }
 
-/* Truth: MMMU's rules want this answer as a letter. It is an index, or the text of an option. */
+/* Returns 1 if MMMU's rules want this answer as a letter. It is an index, or the text of an option. */
 static int wants_letter(const struct scoring *scoring, const vp_json *json, uint32_t answer) {
     const vp_score_sample *sample = &scoring->sample;
     if (!sample->option_count || sample->answer_index < 0 || sample->answer_index > 25) return 0;
@@ -147,7 +147,7 @@ const char *scoring_read(struct scoring *scoring, int metric, const vp_json *jso
     read_precision(sample, json, vp_json_get(json, object, "precision"));
     sample->category = scoring_own(scoring, node_text(json, vp_json_get(json, object, "category")));
     dataset = scoring_own(scoring, node_text(json, vp_json_get(json, object, "dataset")));
-    if (metric == VP_SCORE_OCRBENCH_LMMS && dataset) sample->category = dataset; /* lmms-eval tells formulas by it */
+    if (metric == VP_SCORE_OCRBENCH_LMMS && dataset) sample->category = dataset; /* lmms-eval shows formulas by it */
     return read_references(scoring, metric, json, object);
 }
 
@@ -177,7 +177,7 @@ double tally_error(const struct tally *tally) {
     double count = (double)tally->scored_count;
     return tally->scored_count > 1 ? sqrt(tally->spread / (count - 1) / count) : (double)NAN;
 }
-/* Truth: all scores are 0 or 1, and *low and *high are Wilson's interval of the mean at 95 %. */
+/* Returns 1 if all scores are 0 or 1, and *low and *high are Wilson's interval of the mean at 95 %. */
 static int tally_has_interval(const struct tally *tally, double *low, double *high) {
     const uint64_t count = (uint64_t)tally->scored_count, hits = (uint64_t)floor(tally->mean * (double)count + 0.5);
     return tally->is_binary && vp_rate_interval(hits, count, 0.95, low, high) == VP_OK;

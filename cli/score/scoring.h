@@ -1,6 +1,6 @@
 /* scoring.h: the score of one answer, and the tally of many scores.
- * A JSON object that holds what a scoring rule asks for (a golden row, a data set's record, a result's metadata) comes
- * in with a prediction; a score comes out, NaN when there is none. */
+ * A JSON object that contains what a scoring rule asks for (a golden row, a data set's record, a result's metadata)
+ * comes in with a prediction; a score comes out, NaN when there is none. */
 #ifndef VLMPROF_CLI_SCORING_H
 #define VLMPROF_CLI_SCORING_H
 #include "base/memory.h"
@@ -13,7 +13,7 @@ struct scoring {
     char **owned; size_t owned_count, owned_capacity; /* the texts of the row */
     const char **lists[3]; size_t capacities[3];      /* references, options, option names: pointers to those texts */
     size_t text_bytes;                                /* of all texts of the row */
-    struct buffer scratch, more;                      /* for the score, and for what is shown beside it */
+    struct buffer scratch, more;                      /* for the score, and for what is shown next to it */
 };
 
 void scoring_clear(struct scoring *scoring); /* before each row */
@@ -25,7 +25,7 @@ const char *scoring_own(struct scoring *scoring, char *text);
 /* Bytes of scratch memory that any rule of the library needs for this row. */
 size_t scoring_room(const struct scoring *scoring);
 
-/* Reads one text or an array of texts into lists[which]. Truth: all are texts, and *list and *count are set. */
+/* Reads one text or an array of texts into lists[which]. Returns 1 if all are texts, and *list and *count are set. */
 int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *json, uint32_t node,
                           const char *const **list, size_t *count);
 

@@ -19,7 +19,7 @@ enum { KEY_FILE_BYTES_MAX = 65536, NAMES_SHOWN = 20 };
 static void wipe(char *text) {
     for (volatile char *byte = text; byte && *byte; byte++) *byte = 0;
 }
-/* Keeps a key that can stand in a header. Returns 0 or an exit code. */
+/* Keeps a key that can be in a header. Returns 0 or an exit code. */
 static int key_take(struct endpoint *endpoint, const char *key, size_t bytes, const char *place) {
     for (size_t i = 0; i < bytes; i++)
         if (key[i] <= ' ' || key[i] > '~')
@@ -59,7 +59,7 @@ int endpoint_is_local(const struct endpoint *endpoint) {
     static const char *const own[] = {"localhost", "[::1]"};
     const char *host = strstr(endpoint->url, "://") ? strstr(endpoint->url, "://") + 3 : endpoint->url;
     const size_t address_bytes = strspn(host, "0123456789.");
-    if (!strncmp(host, "127.", 4) && strchr(":/", host[address_bytes])) return 1; /* the NUL is in it, too */
+    if (!strncmp(host, "127.", 4) && strchr(":/", host[address_bytes])) return 1; /* the NUL is in it as well */
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!strncmp(host, own[i], strlen(own[i])) && strchr(":/", host[strlen(own[i])])) return 1;
     return 0;

@@ -41,7 +41,7 @@ struct endpoint {
 int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint);
 void endpoint_close(struct endpoint *endpoint);
 
-/* Truth: the server is on this machine. */
+/* Returns 1 if the server is on this machine. */
 int endpoint_is_local(const struct endpoint *endpoint);
 
 /* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a word, or an exit code: 4: the server

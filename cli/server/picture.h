@@ -15,7 +15,7 @@ struct picture {
  * them. */
 const char *media_type_of(const char *bytes, size_t count);
 
-/* The bytes of a file as they are; at most VP_IMAGE_PIXELS_MAX pixels by its header. Like picture_resized it returns 0,
+/* The bytes of a file unchanged; at most VP_IMAGE_PIXELS_MAX pixels by its header. Like picture_resized it returns 0,
  * or an exit code with a reason in `reason`; nothing is printed. */
 int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity);
 
@@ -26,7 +26,7 @@ int picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, s
 int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized,
                     struct picture *picture, char *reason, size_t capacity);
 
-/* A PNG file of the same image in which the lowest bits of the last row say `number`: nobody sees the difference, and
+/* A PNG file of the same image in which the lowest bits of the last row say `number`: no one sees the difference, and
  * no cache knows the file. Images of fewer than 22 columns hold fewer of its bits. */
 void picture_marked(const vp_image *image, uint64_t number, struct picture *picture);
 

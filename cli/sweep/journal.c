@@ -141,7 +141,7 @@ int32_t index_configuration_named(const struct journal_index *index, const char 
         if (!strcmp(index->configurations[i].file_name, file_name)) return i;
     return -1;
 }
-/* Place of a sample among entries [first, count), which ascend by id: where it is, or where it would stand. */
+/* Place of a sample among entries [first, count), which ascend by id: where it is, or where it would be. */
 static size_t index_place(const struct index_set *set, size_t first, int64_t id) {
     size_t low = first, high = set->count;
     if (low < high && set->entries[high - 1]->id < id) return high;
@@ -226,7 +226,7 @@ static void index_begin(struct journal_index *index, const vp_json *json, const 
     index->server = object_text(json, vp_json_get(json, 0, "server"));
     index_take_sets(index, json, vp_json_get(json, 0, "data"));
 }
-/* Truth: the sets of a head are those of the index, in number; its configurations refer to them. */
+/* Returns 1 if the sets of a head are those of the index, in number; its configurations refer to them. */
 static int has_same_sets(const struct journal_index *index, const vp_json *json) {
     return !index->set_count || json->nodes[vp_json_get(json, 0, "data")].count == (uint32_t)index->set_count;
 }
@@ -259,7 +259,8 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
         if (index->configurations[i].is_wanted) file->grid += hash_text(HASH_START, index->configurations[i].file_name);
     return 0;
 }
-/* Takes over the line of a sample. Truth: it counts; not so when its set is none, or when the journal has one already.
+/* Takes over the line of a sample. Returns 1 if it counts; not so when its set is none, or when the journal has one
+ * already.
  */
 static int index_has_taken_sample(struct journal_index *index, int32_t file, int64_t at) {
     const vp_json *json = &index->scratch.json;
@@ -284,8 +285,9 @@ static int index_has_taken_sample(struct journal_index *index, int32_t file, int
     entry->file = file;
     return 1;
 }
-/* Truth: a line of a point can follow the point's last line so far, and *line becomes the new last one. A line with
- * "prev" -1 begins the point, anew when it failed or was not closed. */
+/* Returns 1 if a line of a point can follow the point's last line so far, and *line becomes the new last one. A line
+ * with
+ * "prev" -1 begins the point, again when it failed or was not closed. */
 static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct point_line *line) {
     int64_t before = node_int(json, 0, "prev", -1);
     int32_t runs = before < 0 ? 0 : line->runs;
@@ -298,7 +300,7 @@ static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct po
     line->state = kind == LINE_DONE ? POINT_DONE : kind == LINE_FAILED ? POINT_FAILED : POINT_OPEN;
     return 1;
 }
-/* Truth: the line is of a server, or of the engine, as its configuration is. */
+/* Returns 1 if the line is of a server, or of the engine, as its configuration is. */
 static int is_of_kind(const vp_json *json, line_kind kind, const struct index_configuration *configuration) {
     const uint32_t sizes = vp_json_get(json, 0, "sizes");
     const int is_served = kind == LINE_TWINS ? 1
@@ -306,8 +308,9 @@ static int is_of_kind(const vp_json *json, line_kind kind, const struct index_co
                                              : vp_json_get(json, sizes, "sent_image") != VP_JSON_NONE;
     return is_served == knobs_are_served(&configuration->knobs);
 }
-/* Takes over a line of a point. Truth: it counts; not so when the configuration or the sample is not known, or when it
- * does not follow the point's last line. The point then stays as it was, and what it lacks is measured again. */
+/* Takes over a line of a point. Returns 1 if it counts; not so when the configuration or the sample is not known, or
+ * when it does not follow the point's last line. The point then stays as it was, and what it lacks is measured
+ * again. */
 static int index_has_taken_point(struct journal_index *index, line_kind kind, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int32_t found = index_configuration_find(index, json, vp_json_get(json, 0, "config"));
@@ -334,8 +337,8 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
     file->knows_device = file->device != NULL;
     file->on_gpu = file->device && !strncmp(file->device, "cuda", 4);
 }
-/* Takes over what the machine did during a block of runs. Truth: it counts; not so when it begins before the end of the
- * last block, or after its own line. */
+/* Takes over what the machine did during a block of runs. Returns 1 if it counts; not so when it begins before the end
+ * of the last block, or after its own line. */
 static int index_has_taken_noise(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
@@ -353,7 +356,7 @@ static int index_has_taken_noise(struct journal_index *index, int32_t file_index
     block->noise = line.noise;
     return 1;
 }
-/* Truth: the journal has timed the kernels of this shape already. */
+/* Returns 1 if the journal has timed the kernels of this shape already. */
 static int index_has_shape(const struct journal_index *index, const struct index_shape *wanted) {
     for (size_t i = 0; i < index->shape_count; i++) {
         const struct index_shape *shape = &index->shapes[i];
@@ -363,8 +366,8 @@ static int index_has_shape(const struct journal_index *index, const struct index
     }
     return 0;
 }
-/* Takes over a shape whose kernels were timed. Truth: it counts; not so when its configuration is not known, or when
- * the journal has the shape already. */
+/* Takes over a shape whose kernels were timed. Returns 1 if it counts; not so when its configuration is not known, or
+ * when the journal has the shape already. */
 static int index_has_taken_kernels(struct journal_index *index, int32_t file, int64_t at) {
     const vp_json *json = &index->scratch.json;
     uint32_t node = vp_json_get(json, 0, "kernels");

@@ -57,14 +57,14 @@ struct index_configuration {
     int32_t set, place;               /* the index of its set, and its own among that set's configurations */
     struct knob_values knobs;
     int32_t head_file; int64_t head_at; /* the head line that named it first */
-    int is_wanted;                    /* truth: part of the newest grid */
+    int is_wanted;                    /* 1 if part of the newest grid */
     int64_t closed, failed;           /* points with their last line; those that failed */
 };
 
 /* A shape whose kernels were timed: the place of its line. */
 struct index_shape { int32_t file, configuration; int64_t at, views, sequence; };
 
-/* What the machine did during the runs whose lines stand from `from` to before `at`. */
+/* What the machine did during the runs whose lines are from `from` to before `at`. */
 struct index_block { int64_t from, at; vp_noise noise; };
 
 /* A journal that was read. */
@@ -74,7 +74,7 @@ struct index_file {
     int64_t end, rank, world_size, lines; /* end: after its last whole line */
     uint64_t grid;    /* a hash of the configurations in its newest head */
     int is_finished, knows_device, on_gpu;
-    int has_sums;     /* truth: a line has a checksum, so all lines after it must have one */
+    int has_sums;     /* 1 if a line has a checksum, so all lines after it must have one */
     char *device;     /* of its last session; NULL: not known */
     int64_t *sessions; size_t session_count; /* places of its session lines */
     struct index_block *blocks; size_t block_count, block_capacity; /* ascending by `at` */
@@ -114,7 +114,7 @@ struct point_line index_point(const struct index_entry *entry, const struct inde
  * out. */
 int index_read(struct journal_index *index, const char *path, int fd, int is_own);
 
-/* Truth: a session's line of this journal stands at this place. */
+/* Returns 1 if a session's line of this journal is at this place. */
 int index_has_session(const struct journal_index *index, int32_t file, int64_t at);
 
 /* The place in index->files[file].blocks of the block that a run's line belongs to; its block_count: not known. */
@@ -137,7 +137,7 @@ int journal_open_file(const char *path);
  * too on a file system without locks. */
 int journal_lock(int fd, int wait);
 
-/* Truth: another process has the lock. */
+/* Returns 1 if another process has the lock. */
 int journal_is_locked(int fd);
 
 /* Opens or makes the journal of journal->path, locks it, reads it into the index, whose `plan` is set, and cuts off a

@@ -17,7 +17,7 @@ static int has_only(const vp_json *json, uint32_t object, const struct fields *f
     return fields_fit(json, object, fields, 0);
 }
 /* ---- what the members must say of each other */
-/* Truth: the name can be that of a result file. It becomes a path. */
+/* Returns 1 if the name can be that of a result file. It becomes a path. */
 static int is_result_name(const char *name) { return name && !strchr(name, '/') && strstr(name, "_imgsize"); }
 /* block_count: of the model; 0: a server runs it. */
 static int is_configuration(const vp_json *json, uint32_t node, int64_t set_count, int64_t block_count) {
@@ -99,7 +99,7 @@ static int is_served_run(const vp_json *json) {
         if (vp_json_to_int(json, i, &value) != VP_OK || value < before || value > total) return 0;
     return 1;
 }
-/* Truth: all sizes of the image are there, or none is. */
+/* Returns 1 if all sizes of the image are there, or none is. */
 static int are_sizes(const vp_json *json, uint32_t object) {
     static const char *const keys[] = {
         "target_vision_tokens", "target_crops", "theoretical_num_crops", "theoretical_tiling", "theoretical_image_size",

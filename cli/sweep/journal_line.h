@@ -1,5 +1,5 @@
 /* journal_line.h: what one line of a journal must contain.
- * A parsed line comes in; its kind goes out. A line that lacks a member, has one too many, or holds a value that no
+ * A parsed line comes in; its kind goes out. A line that lacks a member, has one too many, or contains a value that no
  * sweep writes is damaged as a whole. */
 #ifndef VLMPROF_CLI_JOURNAL_LINE_H
 #define VLMPROF_CLI_JOURNAL_LINE_H

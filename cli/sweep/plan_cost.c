@@ -1,4 +1,4 @@
-/* plan_cost.c: sweep --plan: the memory and the time of a sweep, and what its samples can tell apart.
+/* plan_cost.c: sweep --plan: the memory and the time of a sweep, and what its samples can distinguish.
  * The time of a pass is what the engine counts of it (request_count), by rates that a small model of the same widths
  * reaches on this machine. */
 #include "sweep/plan_cost.h"
@@ -42,7 +42,7 @@ struct rates {
     uint64_t memory_bytes, free_bytes; /* that the engine of the whole model will need, and there are; 0: not known */
     double seconds;       /* that the calibration took */
 };
-/* Truth: many tokens pass through the stage at once, so its arithmetic can be the limit. */
+/* Returns 1 if many tokens pass through the stage at once, so its arithmetic can be the limit. */
 static int is_compute_stage(int stage) {
     return stage == VP_STAGE_VIT || stage == VP_STAGE_CONNECTOR || stage == VP_STAGE_PREFILL;
 }
@@ -219,7 +219,7 @@ static double pass_cost(struct rates *rates, const struct pass_input *input, str
     known->items[known->count++] = shape;
     return shape.ns;
 }
-/* Truth: the plan says which image tokens go on. */
+/* Returns 1 if the plan says which image tokens go on. */
 static int is_pruned(const struct plan *plan) { return plan->named >> KNOB_PRUNE & 1; }
 /* Adds what pruning makes of a sample. Returns 0 where it cannot be done. */
 static int forecast_pruning(const struct rates *rates, const struct pass_input *input, struct forecast *forecast) {
@@ -266,7 +266,7 @@ static void forecast_configuration(const struct plan *plan, const struct model *
 }
 
 /* Adds up a configuration's samples for a server: which can be sent. Image tokens are known by the rule of --family,
- * where images are sent as they are; finding the size for a number of tokens takes too long for a forecast. */
+ * where images are sent unchanged; finding the size for a number of tokens takes too long for a forecast. */
 static void forecast_served(const struct configuration *configuration, struct forecast *forecast) {
     const struct variant *variant = configuration->variant;
     for (size_t i = 0; i < configuration->set->count; i++) {

@@ -1,4 +1,4 @@
-/* plan_cost.h: sweep --plan: the memory and the time of a sweep, and what its samples can tell apart.
+/* plan_cost.h: sweep --plan: the memory and the time of a sweep, and what its samples can distinguish.
  * A plan comes in; text or JSON goes to stdout. */
 #ifndef VLMPROF_CLI_PLAN_COST_H
 #define VLMPROF_CLI_PLAN_COST_H
@@ -8,7 +8,7 @@
 
 /* Times a few blocks of the model's shape to estimate the rest, and prints the forecast; journals that are in
  * output_dir already replace estimates. Of the model only its shape is used; model NULL: of servers, whose times only a
- * journal tells. Returns 0 or an exit code. */
+ * journal shows. Returns 0 or an exit code. */
 int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan);
 
 #endif

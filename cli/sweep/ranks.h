@@ -6,7 +6,7 @@
 #include "results/result_write.h"
 #include "sweep/journal.h"
 
-/* Truth: the name is "journal.jsonl" (rank 0 of 1) or like "journal_rank1of2.jsonl", and its numbers are set. */
+/* Returns 1 if the name is "journal.jsonl" (rank 0 of 1) or like "journal_rank1of2.jsonl", and its numbers are set. */
 int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size);
 
 /* Reads all journals of a folder into the index. `own` is this process's journal, which is read through its open file;
@@ -23,7 +23,7 @@ int ranks_merge(struct journal_index *index, const char *folder, int partial, st
 /* Writes to `text` what a merge of the index is made from. The same text again means that there is nothing to merge. */
 void ranks_state(const struct journal_index *index, char *text, size_t capacity);
 
-/* Takes the folder's merge lock and waits for it. Returns the open file that holds it, which the caller closes; -1
+/* Takes the folder's merge lock and waits for it. Returns the open file that contains it, which the caller closes; -1
  * after a message, or when a signal ended the wait. */
 int ranks_lock(const char *folder);
 

@@ -18,9 +18,9 @@
 enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: fewer than 16 are refused by some servers */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
 
-/* An image of the sample that is being measured, as it is sent to one server or several. */
+/* An image of the sample that is being measured, as sent to one server or several. */
 struct sent_picture {
-    int32_t width_px, height_px; /* that it was made for; 0: the file as it is */
+    int32_t width_px, height_px; /* that it was made for; 0: the file unchanged */
     struct picture picture;
     vp_image resized;            /* with --unique_image and --twins, where it is resized */
     const vp_image *pixels;      /* with both: what each request's own image is made of */
@@ -177,7 +177,7 @@ static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t
     PUT(writer, END_ARRAY, END_OBJECT);
     free(words);
 }
-/* Truth: no variant before this one is of the same server. */
+/* Returns 1 if no variant before this one is of the same server. */
 static int is_first_of_server(const struct variants *variants, size_t variant) {
     for (size_t i = 0; i < variant; i++)
         if (!strcmp(variants->items[i].endpoint, variants->items[variant].endpoint)) return 0;
@@ -270,7 +270,7 @@ static int served_begin(struct sweep *sweep, struct open_point *point, const str
 }
 
 /* ---- one request */
-/* Truth: the server understood the request and does not take it: another attempt would end the same. */
+/* Returns 1 if the server understood the request and does not take it: another attempt would end the same. */
 static int is_refused(int status) { return status == 400 || status == 413 || status == 422; }
 
 static int64_t entry_pixels(const struct entry *entry) { return (int64_t)entry->width_px * entry->height_px; }

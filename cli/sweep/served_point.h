@@ -13,10 +13,10 @@ void served_close(struct sweep *sweep);
 
 extern const struct sweep_way SERVER_WAY;
 
-/* Truth: a server that is measured is on this machine. */
+/* Returns 1 if a server that is measured is on this machine. */
 int served_is_local(const struct sweep *sweep);
 
-/* Truth: twins of the point are asked for: there is an image. */
+/* Returns 1 if twins of the point are asked for: there is an image. */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point);
 
 /* Measures the twins of a point whose runs are done. `reason` becomes empty, or says why there are no pairs. Returns 0,

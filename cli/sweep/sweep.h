@@ -24,14 +24,14 @@ struct open_point {
     int32_t *ids; /* where they depend on how the image is cut */
     struct pass_input input;
     vp_pruned pruned; /* what pruning makes of it; image_tokens 0: nothing */
-    struct sent_picture *sent; /* to a server: the image as it is sent; NULL: text only */
+    struct sent_picture *sent; /* to a server: the image as sent; NULL: text only */
     int64_t tokens_by_rule;    /* what it costs by the rule of --family; -1: not known */
-    int is_open;     /* truth: runs of it are left */
-    int lacks_kernels; /* truth: it is measured, but the journal lacks the kernels of its shape, which are asked for */
-    int is_first;    /* truth: it is of the configuration's first sample */
-    int bare_is_due; /* truth: a pair of runs without and with stage times belongs to it */
-    int has_bare;    /* truth: that pair is measured */
-    int has_twins;   /* truth: its twins are measured, or could not be */
+    int is_open;     /* 1 if runs of it are left */
+    int lacks_kernels; /* 1 if it is measured, but the journal lacks the kernels of its shape, which are asked for */
+    int is_first;    /* 1 if it is of the configuration's first sample */
+    int bare_is_due; /* 1 if a pair of runs without and with stage times belongs to it */
+    int has_bare;    /* 1 if that pair is measured */
+    int has_twins;   /* 1 if its twins are measured, or could not be */
     int32_t runs;    /* measured ones */
     int32_t retries; /* attempts beyond the first one of each run */
     int64_t last;    /* place of its last line in the journal; -1: none yet */
@@ -46,7 +46,7 @@ struct warm_pass { struct shape shape; const struct knob_values *knobs; };
 struct sweep_engine {
     const char *weights;
     struct session session;
-    int was_open;       /* truth: this process has opened it before */
+    int was_open;       /* 1 if this process has opened it before */
     int64_t session_at; /* place of its line in the journal; -1: not written yet */
     struct warm_pass *warm; size_t warm_count; /* what it has run */
 };
@@ -87,21 +87,21 @@ struct sweep {
     vp_stop_rule rule;
     int32_t max_retries;
     int32_t bare_every; /* 0: no pairs */
-    int timing_off;     /* truth: --timing off */
-    int kernel_pass;    /* truth: --kernel_pass */
+    int timing_off;     /* 1 if --timing off */
+    int kernel_pass;    /* 1 if --kernel_pass */
 
     /* where it goes */
     struct journal journal;
     struct journal_index index; /* what was there when this process began */
     struct parsed scratch;
-    struct text_buffer pending; /* lines of points that failed in a row, not yet in the journal */
-    int streak;                 /* how many failed in a row */
+    struct text_buffer pending; /* lines of points that failed consecutively, not yet in the journal */
+    int streak;                 /* how many failed consecutively */
     struct summaries results; int has_merged;
 
     /* engines */
     struct sweep_engine *engines; size_t engine_count;
     struct sweep_engine *engine; /* that of the point that is being measured */
-    int fits;           /* truth: all of them are known to fit into memory together */
+    int fits;           /* 1 if all of them are known to fit into memory together */
     vp_telemetry telemetry; int64_t telemetry_ns; /* the last reading, and when it was taken; 0: never */
     int has_telemetry, is_throttled;              /* truths of the last reading */
 
@@ -112,7 +112,7 @@ struct sweep {
     /* how far it is; done and failed count points of this process's share */
     struct pass_result *run; /* the one that is being measured */
     vp_image image;          /* of the sample that is measured; without pixels until a point needs them */
-    struct open_point *open; /* [configurations of the plan]: those of the data set that is measured now stand first */
+    struct open_point *open; /* [configurations of the plan]: those of the data set that is measured now are first */
     size_t point_count, done, done_before;
     int64_t failed, runs_now;
     int64_t start_ns;

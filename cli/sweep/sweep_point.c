@@ -59,7 +59,7 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
     fields_put(writer, &DATA, &line);
     vp_json_end_object(writer);
 }
-/* The model's shape: what a latency model of the results must know of it (`fit`: num_experts), and what tells two
+/* The model's shape: what a latency model of the results must know of it (`fit`: num_experts), and what shows two
  * models of one name apart. */
 static void put_model_shape(vp_json_writer *writer, const struct sweep *sweep) {
     const vp_model_config *config = &sweep->model.config;
@@ -117,7 +117,7 @@ static int point_append(struct sweep *sweep, struct open_point *point) {
     struct text_buffer line;
     int code = journal_line_end(&sweep->journal);
     if (code) return code;
-    /* a success behind them: they stand */
+    /* a success behind them: they are */
     if (sweep->pending.bytes) code = journal_append(&sweep->journal, sweep->pending.data, sweep->pending.bytes);
     if (code) return code;
     sweep->pending.bytes = 0;
@@ -288,7 +288,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_read(noise_root(), &now);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
-    /* a server on this machine is one of the other processes: what else runs cannot be told apart from it */
+    /* a server on this machine is one of the other processes: what else runs cannot be distinguished from it */
     if (served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     line.noise = noise;
     NOISE_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
@@ -312,7 +312,7 @@ static int check_session(struct sweep *sweep) {
     return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir",
                     sweep->journal.path, file->device, vp_engine_device(sweep->engine->session.engine));
 }
-/* Truth: the engine runs the configuration, which is not dropped. */
+/* Returns 1 if the engine runs the configuration, which is not dropped. */
 static int has_configuration(const struct sweep *sweep, const struct sweep_engine *engine,
                              const struct configuration *configuration) {
     return !configuration->dropped && configuration->weights_at == (size_t)(engine - sweep->engines);
@@ -352,7 +352,7 @@ static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, co
     }
     return dropped;
 }
-/* Truth: points of the engine are left to measure. */
+/* Returns 1 if points of the engine are left to measure. */
 static int has_work(const struct sweep *sweep, const struct sweep_engine *engine) {
     for (size_t i = 0; i < sweep->plan.configuration_count; i++)
         if (has_configuration(sweep, engine, &sweep->plan.configurations[i])
@@ -411,7 +411,7 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         if (*result == VP_OK) {
             sweep->engine->warm_count = 0;
             sweep->engine->session_at = -1;
-            if (sweep->runs_now == sweep->block_runs) block_begin(sweep); /* loading weights is no measurement */
+            if (sweep->runs_now == sweep->block_runs) block_begin(sweep); /* loading weights is not a measurement */
             code = check_session(sweep);
             sweep->engine->was_open = 1;
             return code;
@@ -565,18 +565,18 @@ static int measure_bare(struct sweep *sweep, struct open_point *point, const str
         int is_bare = (i == 0) == pair.bare_first;
         input.timing = is_bare ? VP_TIMING_OFF : VP_TIMING_STAGE;
         if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
-        if (reason[0]) return 0; /* the point has its runs; a missing pair is no loss */
+        if (reason[0]) return 0; /* the point has its runs; a missing pair is not a loss */
         *(is_bare ? &pair.bare_ns : &pair.staged_ns) = sweep->run->total_ns;
     }
     return write_bare(sweep, point, sample, &pair);
 }
-/* Truth: the kernels of a request of this shape were timed before. sequence: in steps of 256. */
+/* Returns 1 if the kernels of a request of this shape were timed before. sequence: in steps of 256. */
 static int has_timed_shape(const struct configuration *configuration, int32_t views, int32_t sequence) {
     for (size_t i = 0; i < configuration->shape_count; i++)
         if (configuration->shapes[i].views == views && configuration->shapes[i].sequence == sequence) return 1;
     return 0;
 }
-/* Truth: a measured point lacks the kernels of its shape. Without the image nothing can be timed. */
+/* Returns 1 if a measured point lacks the kernels of its shape. Without the image nothing can be timed. */
 static int lacks_kernels(const struct sweep *sweep, const struct open_point *point, const struct entry *entry) {
     char reason[LINE_BYTES];
     vp_layout storage;
@@ -613,7 +613,7 @@ static int measure_twins(struct sweep *sweep, struct open_point *point, const st
     twins_free(&twins);
     return code;
 }
-/* After the last run of a point: the runs beside its statistics, then the line that closes it. */
+/* After the last run of a point: the runs next to its statistics, then the line that closes it. */
 static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
     if (!code && !point->has_twins && served_wants_twins(sweep, point)) code = measure_twins(sweep, point, sample);
@@ -745,7 +745,7 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, vanished_reason);
 }
-/* Measures all configurations of one sample, in rounds of one run each, so that drift of the machine affects all alike.
+/* Measures all configurations of one sample, in rounds of one run each, so that drift of the machine affects all equal.
  * The image is decoded once. */
 static int sweep_sample(struct sweep *sweep, struct configuration *configurations, size_t configuration_count,
                         size_t index) {

@@ -10,13 +10,13 @@ extern const struct sweep_way ENGINE_WAY;
 /* Prints on stderr how far the sweep came; `what` is why it stopped. */
 void sweep_message(const struct sweep *sweep, const char *what);
 
-/* Truth: the journal's newest head names exactly the plan's configurations. */
+/* Returns 1 if the journal's newest head names exactly the plan's configurations. */
 int is_same_grid(const struct sweep *sweep);
 
 /* Writes the grid, and what it is measured on, as a head line. */
 int write_head(struct sweep *sweep);
 
-/* Measures what is left of this process's share, until it is done or a signal came. */
+/* Measures the rest of this process's share, until it is done or a signal came. */
 int sweep_loop(struct sweep *sweep);
 
 #endif

@@ -8,7 +8,7 @@
 /* The family of that name. Returns 0, or an exit code after naming those that may be meant. */
 int family_by_name(const char *name, vp_family *family);
 
-/* Sets the keys of the command line, which stand beside an option of `keyed_by`, in all families that have them;
+/* Sets the keys of the command line, which are next to an option of `keyed_by`, in all families that have them;
  * --max_crops too. Returns 0 or an exit code. */
 int family_set_keys(const struct options *options, vp_family *families, size_t family_count);
 

@@ -30,8 +30,8 @@ struct image_size {
 struct family_job {
     vp_family *families; size_t family_count;
     struct image_size *sizes; size_t size_count, size_capacity;
-    int csv, json, compare; /* truth: the option is given */
-    int has_files;          /* truth: a size is of a file, so rows show file names */
+    int csv, json, compare; /* 1 if the option is given */
+    int has_files;          /* 1 if a size is of a file, so rows show file names */
     int64_t row_count, refused_count;
     vp_json_writer writer; /* of --json, to stdout */
 };
@@ -223,7 +223,7 @@ static size_t key_columns(const vp_family *family, int keys, int in_csv, struct 
     return count;
 }
 
-/* Truth: every image has the same count in this family. */
+/* Returns 1 if every image has the same count in this family. */
 static int is_constant(const vp_family *family) { return !strcmp(family->preset->rule, "constant"); }
 /* The line as a table of one row: its size, the keys of its family, its counts. */
 static struct table line_table(const struct family_job *job, const struct family_line *line,
@@ -324,7 +324,7 @@ struct family_limit {
     const char *family, *key; /* key: NULL: the family has no knob */
     const char *reason;       /* why there is no answer; NULL: there is one */
     int64_t value, tokens, percentile, images; /* value: below 0 without an answer */
-    int unlimited; /* truth: no value of the knob makes too many tokens */
+    int unlimited; /* 1 if no value of the knob makes too many tokens */
 };
 static void cell_unlimited(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     (void)context;
@@ -455,7 +455,7 @@ static void paint_frame(struct canvas *canvas, double left, double top, double r
         }
     }
 }
-/* Where the image lies on a canvas or in the global view: spot gets its left, top, width and height. Some families keep
+/* Where the image is on a canvas or in the global view: spot gets its left, top, width and height. Some families keep
  * its aspect, in the middle or at the top left; others stretch it over everything. `scale` is drawn pixels per canvas
  * pixel, and 0 for the global view, over which most families stretch it. */
 static void draw_fit(const vp_family *family, const struct image_size *size, double width, double height, double scale,
@@ -524,7 +524,7 @@ static void draw_canvas(const vp_family *family, const struct image_size *size, 
     *width = (double)count->cols * tile + margin;
     *height = (double)count->rows * tile + margin;
 }
-/* Draws the global view to the right of a canvas of this size. `spot` is where the image lies on that canvas. */
+/* Draws the global view to the right of a canvas of this size. `spot` is where the image is on that canvas. */
 static void draw_global_view(struct canvas *canvas, const vp_family *family, const struct image_size *size,
                              const vp_image *image, int32_t canvas_width, int32_t canvas_height, double spot[4]) {
     static const uint8_t green[3] = {20, 120, 60};

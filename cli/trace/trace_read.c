@@ -1,5 +1,5 @@
 /* trace_read.c: a Chrome trace, ours or torch.profiler's, to arrays of events.
- * The form is the one that Kineto writes. The file is read event by event; memory holds 64 bytes per slice and every
+ * The form is the one that Kineto writes. The file is read event by event; memory contains 64 bytes per slice and every
  * name once. Times are int64 nanoseconds, made from the file's decimal microseconds without a double in between. */
 #include "trace/trace_read.h"
 
@@ -128,7 +128,7 @@ static int input_parse(struct trace *trace, struct trace_input *in, const char *
 }
 
 /* ---- one event */
-/* The text of a string, which is valid until the next call; NULL: the node is no string. */
+/* The text of a string, which is valid until the next call; NULL: the node is not a string. */
 static const char *scratch_text(struct trace_input *in, uint32_t node) {
     const vp_json *json = &in->json.json;
     size_t capacity, needed = 0;
@@ -143,8 +143,8 @@ static uint32_t name_of(struct trace *trace, struct trace_input *in, uint32_t no
     const char *text = scratch_text(in, node);
     return text ? text_table_add(&trace->names, text) : NO_INDEX;
 }
-/* Reads a number, or a string that holds one, as the whole number nearest to it times 10^power; halves round away from
- * zero. Truth: there is one, within TRACE_NS_LIMIT. */
+/* Reads a number, or a string that contains one, as the whole number nearest to it times 10^power; halves round away
+ * from zero. Returns 1 if there is one, within TRACE_NS_LIMIT. */
 static int can_read_decimal(const vp_json *json, uint32_t node, int power, int64_t *out) {
     const char *digits;
     size_t bytes, at;
@@ -354,7 +354,7 @@ static void add_devices(struct trace *trace, struct trace_input *in) {
     trace->devices = all.bytes ? text_table_add(&trace->names, all.data) : NO_INDEX;
     free(all.data);
 }
-/* Takes a member of the file that is not its events. IS_TABLE: the file is no trace but a saved table of operations;
+/* Takes a member of the file that is not its events. IS_TABLE: the file is not a trace but a saved table of operations;
  * else 0. */
 static int add_metadata(struct trace *trace, struct trace_input *in, const char *key) {
     const vp_json *json = &in->json.json;

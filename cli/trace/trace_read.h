@@ -44,17 +44,17 @@ struct trace {
     uint32_t *labels; uint32_t label_count;        /* of tracks: a name, or NO_INDEX */
     struct trace_event *events; size_t count, capacity;
     struct trace_memory *memory; size_t memory_count, memory_capacity;
-    int64_t seen, flows, counters, instants, marks; /* events of the file, and those that are no slices */
+    int64_t seen, flows, counters, instants, marks; /* events of the file, and those that are not slices */
     int64_t no_name, no_time, no_duration, other;   /* left out: events that lack it, phases that are not read */
     int64_t schema, world_size, rank, device_count; /* -1: not said */
     uint32_t devices, trace_name, host_name;        /* names, or NO_INDEX */
-    int is_own, is_emulated;                        /* truth: written by vlmprof; its device was emulated */
-    int is_partial, is_cut;                         /* truth: what lies before a cut is enough; the file is cut off */
+    int is_own, is_emulated;                        /* 1 if written by vlmprof; its device was emulated */
+    int is_partial, is_cut;                         /* 1 if what is before a cut is enough; the file is cut off */
     int64_t bytes, all_ns;                          /* of the file; sum of all durations */
 };
 
-/* Reads a file, or stdin for "-". is_partial: a file that is cut off is no error. 0, IS_TABLE or an exit code; after
- * each of them the trace is to be freed. */
+/* Reads a file, or stdin for "-". is_partial: a file that is cut off is not an error. 0, IS_TABLE or an exit code;
+ * after each of them the trace is to be freed. */
 int trace_read(struct trace *trace, const char *path, int is_partial);
 void trace_free(struct trace *trace);
 

@@ -1,10 +1,10 @@
 /* trace_tables.c: the events of a trace to tables.
  * Operations follow torch.profiler's key_averages():
- * - A slice of a host thread lies within the innermost slice there that encloses it.
+ * - A slice of a host thread is within the innermost slice there that encloses it.
  * - Self time is the time that no slice within covers.
  * - A slice that is the only one within another of its name is counted as that one.
  * - Device time is that of the kernels whose "External id" is the operation's. A kernel without one belongs to the
- *   operation in which its launch lies.
+ *   operation in which its launch is.
  * One thing differs. Where slices of a thread overlap without nesting, torch counts the common time twice in the slice
  * around them. Here it counts once, so that self time is never negative. */
 #include "trace/trace_tables.h"
@@ -16,15 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- operations: which lies within which, and to which the device's time belongs */
+/* ---- operations: which is within which, and to which the device's time belongs */
 struct host_op {
-    uint32_t event, parent, children;  /* parent: an operation, or NO_INDEX; children: how many lie directly within */
+    uint32_t event, parent, children;  /* parent: an operation, or NO_INDEX; children: how many are directly within */
     uint32_t key;                      /* of its row: place in tables->keys */
     int64_t covered_ns, covered_end;   /* by slices within: how much, and up to where */
     int64_t own_device_ns, device_ns;  /* of its own launches; with those within */
     int64_t bytes[2], within_bytes[2]; /* memory of [CPU, devices]: during it; during slices directly within */
     uint32_t alias;                    /* the operation that counts for this one, or NO_INDEX */
-    int is_nested_in_own;              /* truth: within another of its key */
+    int is_nested_in_own;              /* 1 if within another of its key */
 };
 struct id_index { int64_t id; uint32_t index; };
 
@@ -43,7 +43,7 @@ static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) {
     }
     return low < count && ids[low].id == id ? ids[low].index : NO_INDEX;
 }
-/* By track and begin. Of two that begin together the longer is first: the outer one before what lies within. */
+/* By track and begin. Of two that begin together the longer is first: the outer one before what is within. */
 static int slice_order(const void *left_item, const void *right_item) {
     const struct trace_event *left = left_item, *right = right_item;
     if (left->track != right->track) return left->track < right->track ? -1 : 1;
@@ -51,7 +51,7 @@ static int slice_order(const void *left_item, const void *right_item) {
     if (left->ns != right->ns) return left->ns > right->ns ? -1 : 1;
     return (left->order > right->order) - (left->order < right->order);
 }
-/* Truth: one of torch's own helpers, which its tables leave out. */
+/* Returns 1 if one of torch's own helpers, which its tables leave out. */
 static int is_hidden(const char *name) {
     static const char *const hidden[] = {"profiler::_record_function_enter",
                                          "profiler::_record_function_enter_new",
@@ -102,7 +102,7 @@ static uint32_t key_of(struct trace_tables *tables, const struct trace_event *ev
              (unsigned long)(by_shapes ? event->shapes : NO_INDEX));
     return text_table_add(&tables->keys, text);
 }
-/* Host slices as operations, in the order of the slices: a parent stands before what lies within. malloc'ed. */
+/* Host slices as operations, in the order of the slices: a parent is before what is within. malloc'ed. */
 static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, size_t *count) {
     const struct trace *trace = tables->trace;
     struct host_op *ops = zeroed(trace->count, sizeof *ops);
@@ -271,7 +271,7 @@ static vp_result add_lone_memory(struct trace_tables *tables, const struct lone_
     op.device_memory_bytes = op.device_self_memory_bytes = lone->bytes[1];
     return vp_ops_add(&tables->ops, &op);
 }
-/* Adds device time and memory of what lies within to what is around it. */
+/* Adds device time and memory of what is within to what is around it. */
 static void sum_within(struct host_op *ops, size_t count) {
     for (size_t i = count; i-- > 0;) { /* from the innermost out */
         struct host_op *parent;
@@ -319,7 +319,7 @@ static int table_ops(struct trace_tables *tables, int by_shapes) {
 }
 
 /* ---- devices: what covers a track, kernels, launches, streams */
-/* Truth: the slice covers its track; annotations and Python's frames only enclose others. */
+/* Returns 1 if the slice covers its track; annotations and Python's frames only enclose others. */
 static int is_cover(const struct trace_event *event) {
     return !is_annotation(event->category) && event->category != TRACE_PYTHON;
 }

@@ -1,6 +1,6 @@
 /* backend.h - what the engine asks of a device, and a device of the engine: queue, jobs, one table of functions
  *
- * vlmprof_kernels.cu holds the devices: the CPU, and the GPU if nvcc compiled the file a second time. Their two
+ * vlmprof_kernels.cu contains the devices: the CPU, and the GPU if nvcc compiled the file a second time. Their two
  * tables are all that is visible outside. */
 #ifndef VK_BACKEND_H
 #define VK_BACKEND_H
@@ -75,8 +75,8 @@ typedef struct vk_heads {
 #define VK_GONE(gone, window, row) \
     ((gone) ? (gone)[row] : (window) && (row) + 1 > (window) ? (row) + 1 - (window) : 0)
 
-/* Where embeddings lie, in-type: rows of `ld` elements or, of a tied head that is held once, the panels of a vk_linear
- * whose k_padded is ld. `scale` multiplies them, and in bf16 mode the product rounds; 0: they stay as they are. */
+/* Where embeddings are, in-type: rows of `ld` elements or, of a tied head that is held once, the panels of a vk_linear
+ * whose k_padded is ld. `scale` multiplies them, and in bf16 mode the product rounds; 0: they stay unchanged. */
 typedef struct vk_table {
     const void *rows;
     int ld, panels;
@@ -206,8 +206,9 @@ typedef struct vk_gemm_job {
 } vk_gemm_job;
 
 /* softmax(q k^T / sqrt(head_dim)) v of `batch` sequences of `tokens` rows that follow each other; in-type rows, heads
- * side by side in a row. kv_heads divides heads. Row r sees all keys; if causal, those before r + 1, or before reach[r]
- * where there is a reach (int32 [tokens], at least r + 1); and with a window none before r + 1 - window, or gone[r]. */
+ * side by side in one row. kv_heads divides heads. Row r sees all keys; if causal, those before r + 1, or before
+ * reach[r] where there is a reach (int32 [tokens], at least r + 1); and with a window none before r + 1 - window, or
+ * gone[r]. */
 typedef struct vk_attention_job {
     void *y;
     const void *q, *k, *v;
@@ -256,7 +257,7 @@ typedef struct vk_decode_job {
     int gelu;                                           /* 1: GELU by way of tanh in the dense MLP, not SiLU */
     vk_heads heads;                                     /* its table has max_sequence positions */
     float eps;
-    int d, expert_dim, top_k, norm_topk, max_sequence;  /* expert_dim: the dense MLP's, too */
+    int d, expert_dim, top_k, norm_topk, max_sequence;  /* expert_dim: the dense MLP's as well */
     int keys; /* what *position + 1 will be; used only for counting */
     const int32_t *position;
     float *x;                               /* f32 [d], the residual stream */
@@ -274,7 +275,7 @@ typedef struct vk_decode_end_job {
     const vk_linear *head;
     vk_table table; /* of the embedding of the token before, which x came from */
     float *logits, *scratch;
-    int32_t *token, *position; /* the largest logit's, -1 for logits that are no numbers; one more than before */
+    int32_t *token, *position; /* the largest logit's, -1 for logits that are not numbers; one more than before */
 } vk_decode_end_job;
 
 typedef struct vk_decode_kernels {
@@ -316,7 +317,7 @@ typedef struct vk_backend {
     size_t stage_bytes; /* most bytes of one stage() */
     int32_t toolkit;    /* CUDA version compiled with */
     vp_result (*open)(const vk_setup *setup, vk_queue **queue, vp_error *error);
-    void (*close)(vk_queue *queue); /* waits, and frees all that the queue holds */
+    void (*close)(vk_queue *queue); /* waits, and frees all that the queue contains */
     void (*describe)(vk_queue *queue, char *text, size_t capacity);
     const char *(*gemm)(vk_queue *queue, int wide, int rows);
     uint64_t (*free_bytes)(vk_queue *queue); /* 0: unknown */
@@ -337,7 +338,7 @@ typedef struct vk_backend {
     int64_t (*mark)(vk_queue *queue, int slot, const int32_t *token);
     vp_result (*wait)(vk_queue *queue, int slot, vp_error *error); /* until the mark is reached */
     int64_t (*between)(vk_queue *queue, int from, int to);         /* ns between two marks that were reached */
-    /* the token that mark `slot` waited for, which lies at `position` of the sequence */
+    /* the token that mark `slot` waited for, which is at `position` of the sequence */
     int32_t (*token)(vk_queue *queue, int slot, int position);
     int (*reserve_log)(vk_queue *queue, int64_t count); /* stamps of so many launches; 0: no memory, or it failed */
     /* times into queue->log; mark 0 began the request. 0: not all are known; the next request's will be */
@@ -373,7 +374,7 @@ typedef struct vk_backend {
 extern "C" {
 #endif
 const vk_backend *vk_cpu_code(void);
-/* the GPU's table. A weak symbol: link the object that nvcc makes of vlmprof_kernels.cu beside the other one, and the
+/* the GPU's table. A weak symbol: link the object that nvcc makes of vlmprof_kernels.cu next to the other one, and the
  * engine finds it. */
 #ifdef __GNUC__
 const vk_backend *vk_gpu_code(void) __attribute__((weak));
@@ -389,7 +390,7 @@ static inline size_t vk_panel_bytes(const vk_linear *linear) {
     return linear->bits ? k / VK_QUANT_BLOCK * 32 * (2 + VK_QUANT_BLOCK * (size_t)linear->bits / 8)
                         : k * 32 * (linear->wide ? 4 : 2);
 }
-/* where scales lie if the backend says row_major */
+/* where scales are if the backend says row_major */
 static inline uint16_t *vk_row_scales(const vk_linear *linear) {
     return (uint16_t *)((uintptr_t)linear->weights
                         + (uintptr_t)linear->n * (uintptr_t)linear->k_padded * (uintptr_t)linear->bits / 8);

@@ -11,7 +11,7 @@ enum {
     VK_CEILING_PRODUCT_MIN = 256,   /* rows and columns of the smallest product; .. */
     VK_CEILING_PRODUCT_MAX = 4096,  /* .. of the largest */
     VK_CEILING_ROUNDS = 16,         /* of a measurement at most */
-    VK_CEILING_ROW = 8,             /* products in a row */
+    VK_CEILING_ROW = 8,             /* consecutive products */
     VK_CEILING_NS = 100000000,      /* for one measurement, .. */
     VK_CEILING_MOST_NS = 2000000000 /* .. for all products */
 };

@@ -78,7 +78,7 @@ static void vk_pack_until(vk_loader *loader, size_t end) {
     if (loader->result != VP_OK) return;
     loader->result = vp_output_write(&packer->out, packer->base + packer->written, end - packer->written,
                                      loader->error);
-    /* not the page that `end` lies in: its rest comes later */
+    /* not the page that `end` is in: its rest comes later */
     vk_discard(packer->base + packer->written, packer->base + end);
     packer->written = end;
 }

@@ -221,7 +221,7 @@ VP_API void vp_engine_settle(vp_engine *engine) {
     engine->queue->timing = VP_TIMING_STAGE;
     engine->backend->mark(engine->queue, 0, NULL);
     (void)engine->backend->wait(engine->queue, 0, NULL);
-    vk_recover(engine); /* what failed was superfluous; a broken device stays so: the next request tells it */
+    vk_recover(engine); /* what failed was superfluous; a broken device stays so: the next request shows it */
 }
 
 /* the median of some rounds: a round that another process interrupts does not count */

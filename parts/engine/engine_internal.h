@@ -20,7 +20,7 @@ typedef struct vk_buffers {
     float *vit_gate_up;                                               /* f32, of a gated MLP: vk_gated_rows at once */
     float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
     float *hidden; /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
-    /* a native tower's: of the picture's patches, in the order of its rows; where each view's patches stand; cos and
+    /* a native tower's: of the picture's patches, in the order of its rows; where each view's patches are; cos and
      * sin of rows and columns. With windows across crops, places: int32 [tokens, patches of a window], -1: none */
     int32_t *places, *view_place;
     float *vit_cs;
@@ -76,7 +76,7 @@ struct vp_engine {
     int64_t log_capacity;
     size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes, prune_bytes;
     vp_opening opening;
-    int weights_mapped; /* they lie in a file, and are not in the allocation */
+    int weights_mapped; /* they are in a file, and are not in the allocation */
     size_t paper_bytes; /* counts_only: addresses that nothing reads or writes, in the place of memory; else 0 */
     const void *weights;
     vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
@@ -113,7 +113,7 @@ static inline int vk_kv_width(const vp_model_config *config) { return config->kv
 static inline int vk_vit_patches(const vp_model_config *config) {
     return config->vit_positions - config->vit_class_token;
 }
-/* image tokens of a view, at most where windows lie across crops */
+/* image tokens of a view, at most where windows are across crops */
 static inline int vk_view_tokens(const vp_model_config *config) {
     int side = config->geometry.crop_px / config->geometry.patch_px,
         across = config->window_pool ? (side + config->window_pool - 1) / config->window_pool : 0;
@@ -160,7 +160,7 @@ void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
 /* what request->dump asks for: behind the vision stages, behind each active block, which worked on so many rows */
 void vk_dump_vision(vp_engine *engine, const vp_request *request);
 void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int rows);
-/* A copy for a dump is no work of the model: it is neither counted nor timed. */
+/* A copy for a dump is not a work of the model: it is neither counted nor timed. */
 void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes);
 
 /* ---- stages.c */
@@ -224,7 +224,7 @@ void vk_send_grid(vp_engine *engine, const vp_request *request);
 void vk_send_positions(vp_engine *engine, const vp_request *request);
 
 /* ---- model_molmo2.c */
-/* of a picture of so many views, which are one and rows x cols crops where windows lie across crops */
+/* of a picture of so many views, which are one and rows x cols crops where windows are across crops */
 int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols);
 /* the patches of each window */
 void vk_send_windows(vp_engine *engine, const vp_request *request);

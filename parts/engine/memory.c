@@ -1,4 +1,4 @@
-/* memory.c - everything that an engine holds: how much, where, and what is put there when it opens */
+/* memory.c - everything that an engine uses: how much, where, and what is put there when it opens */
 #include "engine_internal.h"
 #include "host_loops.h"
 

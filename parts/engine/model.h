@@ -1,7 +1,7 @@
 /* model.h - what a model is to the engine: a description of its weights and of what its shape must be
  *
  * A new model is a row of VP_ARCHITECTURES (vlmprof_config.h), which reads its config.json (vp_model_config) and
- * lists its tensors (vp_model_tensor), a file model_NAME.c beside this one that defines a vk_description, its extern
+ * lists its tensors (vp_model_tensor), a file model_NAME.c next to this one that defines a vk_description, its extern
  * line below, and its place in vk_description_of (model.c). What a config says (heads, norms, tower, connector) the
  * stages of stages.c follow; a layer that they lack needs a place in vk_model (weights.h) and its operation there. */
 #ifndef VK_MODEL_H
@@ -47,7 +47,7 @@ void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int ro
 /* the product with a patch's pixels [side, side, 3], of a tensor [outputs, 3, frames, side, side] */
 void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int frames, int flags, const char *name);
 
-/* what is read from here on becomes times * (value + plus); 0, 0: it stays as it is */
+/* what is read from here on becomes times * (value + plus); 0, 0: it stays unchanged */
 void vk_pass_scale(vk_pass *pass, float times, float plus);
 
 /* What several descriptions share: weights under the names that transformers gives them. The prefixes end in a dot;
@@ -59,8 +59,9 @@ void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config,
 void vk_pass_projector(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 extern const vk_draw vk_common_draws[];      /* for those names */
 extern const char *const vk_common_fp32[];
-/* tower, pooling and projector of the Molmo models */
-void vk_pass_molmo_vision(vk_pass *pass, vk_model *model, const vp_model_config *config);
+/* of the Molmo models: all but the head, whose blocks differ */
+typedef void vk_block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index);
+void vk_pass_molmo_text(vk_pass *pass, vk_model *model, const vp_model_config *config, vk_block_weights *block);
 vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error);
 extern const vk_draw vk_molmo_draws[];
 extern const char *const vk_molmo_fp32[];
@@ -82,7 +83,7 @@ extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3
 const vk_description *vk_description_of(const vp_model_config *config);
 /* what the kernels cannot serve */
 vp_result vk_check_config(const vp_model_config *config, vp_error *error);
-/* the structs that hold the pointers; the weights themselves lie in the arena */
+/* the structs that contain the pointers; the weights themselves are in the arena */
 vp_result vk_model_new(vk_model *model, const vp_model_config *config, vp_error *error);
 void vk_model_free(vk_model *model);
 void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *config, int wide,

@@ -22,7 +22,7 @@ const vk_draw vk_common_draws[] = {
     { "cls_token", 0.0f, 0.5f },
     { NULL, 0.0f, 0.0f }
 };
-/* tensors of more than one dimension that the engine holds in fp32 */
+/* tensors of more than one dimension that the engine uses in fp32 */
 const char *const vk_common_fp32[] = { ".mlp.gate.weight", "position_embedding.weight", "position_embeddings",
                                        "cls_token", "pos_embed.weight", "patch_embed.proj.weight", NULL };
 

@@ -1,6 +1,6 @@
 /* model_molmo.c - Molmo-7B-O, Molmo-7B-D and 72B: MolmoE's tower and pooling in front of a dense language model
  *
- * source: the files beside the published Molmo-7B-D-0924 (modeling_molmo.py); github.com/allenai/molmo 793fa38,
+ * source: the files next to the published Molmo-7B-D-0924 (modeling_molmo.py); github.com/allenai/molmo 793fa38,
  * olmo/model.py. O norms q and k over their whole width and norms behind attention and MLP; D and 72B have grouped
  * heads of k and v and a bias of the fused projection. */
 #include "engine_internal.h"
@@ -24,14 +24,8 @@ static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config 
 }
 
 static void molmo_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
-    int d = config->d_model, base = config->embedding_size, added = config->additional_vocab_size;
-    vk_pass_table(pass, &model->embedding, base + added, d);
-    vk_pass_table_rows(pass, model->embedding, 0, base, d, "model.transformer.wte.embedding");
-    vk_pass_table_rows(pass, model->embedding, base, added, d, "model.transformer.wte.new_embedding");
-    vk_pass_norm(pass, &model->ln_f, d, 0, "model.transformer.ln_f");
-    for (int b = 0; b < config->block_count; b++) block_weights(pass, &model->blocks[b], config, b);
-    vk_pass_molmo_vision(pass, model, config);
-    vk_pass_linear(pass, &model->head, base, d, VK_HEAD, "model.transformer.ff_out");
+    vk_pass_molmo_text(pass, model, config, block_weights);
+    vk_pass_linear(pass, &model->head, config->embedding_size, config->d_model, VK_HEAD, "model.transformer.ff_out");
 }
 
 const vk_description vk_molmo = { "Molmo",        vk_check_molmo_vision, molmo_weights,

@@ -1,4 +1,4 @@
-/* model_molmo2.c - Molmo2: SigLIP's tower, attention pooling over windows that lie across crops, a Qwen3-like or
+/* model_molmo2.c - Molmo2: SigLIP's tower, attention pooling over windows that are across crops, a Qwen3-like or
  * OLMo-like language model
  *
  * source: transformers 5.23.0, models/molmo2/modeling_molmo2.py and image_processing_molmo2.py; the names of tensors:
@@ -32,14 +32,8 @@ static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config 
 }
 
 static void molmo2_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
-    int d = config->d_model, base = config->embedding_size, added = config->additional_vocab_size;
-    vk_pass_table(pass, &model->embedding, base + added, d);
-    vk_pass_table_rows(pass, model->embedding, 0, base, d, "model.transformer.wte.embedding");
-    if (added) vk_pass_table_rows(pass, model->embedding, base, added, d, "model.transformer.wte.new_embedding");
-    vk_pass_norm(pass, &model->ln_f, d, 0, "model.transformer.ln_f");
-    for (int b = 0; b < config->block_count; b++) block_weights(pass, &model->blocks[b], config, b);
-    vk_pass_molmo_vision(pass, model, config);
-    vk_pass_linear(pass, &model->head, base, d, 0, "lm_head");
+    vk_pass_molmo_text(pass, model, config, block_weights);
+    vk_pass_linear(pass, &model->head, config->embedding_size, config->d_model, 0, "lm_head");
 }
 
 const vk_description vk_molmo2 = { "Molmo2", molmo2_check, molmo2_weights, vk_molmo_draws, vk_molmo_fp32, NULL };

@@ -32,7 +32,7 @@ static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model
 
 #define POOLING "model.vision_backbone.image_pooling_2d."
 #define PROJECTOR "model.vision_backbone.image_projector."
-void vk_pass_molmo_vision(vk_pass *pass, vk_model *model, const vp_model_config *config) {
+static void molmo_vision(vk_pass *pass, vk_model *model, const vp_model_config *config) {
     int width = config->vit_width, features = width * config->vit_layer_count, hidden = config->projector_dim;
     int clip = config->vit_class_token; /* Molmo2's tower is SigLIP's, and nothing pads its pictures */
     if (clip) vk_pass_floats(pass, &model->class_embedding, 1, width, VIT "class_embedding");
@@ -71,15 +71,18 @@ static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config 
     }
 }
 
-static void molmoe_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
+void vk_pass_molmo_text(vk_pass *pass, vk_model *model, const vp_model_config *config, vk_block_weights *block) {
     int d = config->d_model, base = config->embedding_size, added = config->additional_vocab_size;
     vk_pass_table(pass, &model->embedding, base + added, d);
     vk_pass_table_rows(pass, model->embedding, 0, base, d, "model.transformer.wte.embedding");
     if (added) vk_pass_table_rows(pass, model->embedding, base, added, d, "model.transformer.wte.new_embedding");
     vk_pass_norm(pass, &model->ln_f, d, 0, "model.transformer.ln_f");
-    for (int b = 0; b < config->block_count; b++) block_weights(pass, &model->blocks[b], config, b);
-    vk_pass_molmo_vision(pass, model, config);
-    vk_pass_linear(pass, &model->head, base, d, VK_HEAD, "lm_head");
+    for (int b = 0; b < config->block_count; b++) block(pass, &model->blocks[b], config, b);
+    molmo_vision(pass, model, config);
+}
+static void molmoe_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
+    vk_pass_molmo_text(pass, model, config, block_weights);
+    vk_pass_linear(pass, &model->head, config->embedding_size, config->d_model, VK_HEAD, "lm_head");
 }
 
 /* synthetic weights: norms near 1, small biases, embeddings near the size of what they are added to */
@@ -97,7 +100,7 @@ const vk_draw vk_molmo_draws[] = {
 /* tensors of more than one dimension that the weights above hold in fp32 */
 const char *const vk_molmo_fp32[] = { ".mlp.gate.weight", "pad_embed", "positional_embedding", NULL };
 
-/* a view whose pixels hold exactly -1 anywhere is a padding view to the reference: its features are zeroed */
+/* a view whose pixels contain exactly -1 anywhere is a padding view to the reference: its features are zeroed */
 int32_t vk_molmo_is_dead_view(const float *pixels, size_t count) {
     int dead = 0;
     for (size_t i = 0; i < count; i++) dead |= pixels[i] == -1.0f;

@@ -2,7 +2,7 @@
  *
  * source: transformers 5.23.0, models/{qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/modeling_*.py. Qwen2.5-VL's tower has windows,
  * RMS norms and SwiGLU; Qwen3-VL's a stretched table of positions, and features for the first blocks of the language
- * model, too. Tensors have the names and layouts of published checkpoints. */
+ * model as well. Tensors have the names and layouts of published checkpoints. */
 #include "model.h"
 
 #define LAYER "%sblocks.%d."

@@ -737,7 +737,7 @@ static void vk_choose_fastv(vp_engine *engine, int block, int keep, int rows) {
     vk_choose_attended(engine, keep);
 }
 /* PyramidDrop: the block's own keys of all rows and query of the last one, which the block makes again for the rows
- * that are left. Weights lie in panels of VK_PAD rows: where keys begin within one, all rows get a query too. */
+ * that are left. Weights are in panels of VK_PAD rows: where keys begin within one, all rows get a query too. */
 static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
     const int block = engine->pruning.cuts[cut].block;
     const vp_model_config *config = &engine->config;

@@ -1,6 +1,6 @@
-/* prune.h - a request of which not all image tokens reach all blocks: what is left out where, and what that needs
+/* prune.h - a request of which not all image tokens reach all blocks: the rest out where, and what that needs
  *
- * A prefill is cut before the language model, or before some of its blocks. Between two cuts lies a region of blocks:
+ * A prefill is cut before the language model, or before some of its blocks. Between two cuts is a region of blocks:
  * they work on the same rows, their keys and values are in the same rows of the cache, and the device counts these in a
  * position of the region's own. Where kept tokens keep their positions, a region has its own table of cos and sin, by
  * row: kernels then turn heads by the row, as ever. Kernels score tokens, the host ranks them (prune_rules.c); it waits
@@ -14,7 +14,7 @@
 /* ---- prune_rules.c: which image tokens a method keeps, from scores that are already there; plain C on the host
  *
  * Tokens count from 0 in the order in which the language model reads them. Scores are fp32 whatever the weights are.
- * Equal scores: the lower index. Kept tokens come out ascending. A score that is no number ranks last.
+ * Equal scores: the lower index. Kept tokens come out ascending. A score that is not a number ranks last.
  * source: the formulas of FastV (arXiv 2403.06764), VisionZip (2412.04467), DART (2502.11494), DivPrune (2503.02175),
  * PyramidDrop (2410.17247), CDPruner (2506.10967); guide `pruning` says what differs */
 /* a score with the index that breaks ties */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* sizes, knobs, and room for records: what a request that is only counted needs, too */
+/* sizes, knobs, and room for records: what a request that is only counted needs as well */
 static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
     char text[160];
@@ -132,7 +132,7 @@ static void vk_decode_step(vp_engine *engine, const vp_request *request, int ste
     engine->backend->mark(engine->queue, vk_token_mark(step), engine->buffers.token);
 }
 
-/* Truth: the token ends the answer. */
+/* Returns 1 if the token ends the answer. */
 static int vk_ends(const vp_request *request, int32_t token) {
     int ends = token == request->eos_id;
     for (int32_t i = 0; i < request->more_eos_count; i++) ends |= token == request->more_eos_ids[i];

@@ -194,7 +194,7 @@ static void vk_pool(vp_engine *engine, int first, int count, float *features) {
         engine->wide);
     vk_pool_rows(engine, count * vp_geometry_tokens_per_crop(&config->geometry), pool * pool, NULL, features);
 }
-/* windows that lie across crops, as many at once as `count` views have at most */
+/* windows that are across crops, as many at once as `count` views have at most */
 static void vk_stitch(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
@@ -629,7 +629,7 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     vk_queue *queue = engine->queue;
     vk_heads heads = vk_heads_of(engine, block);
     int q = vk_q_width(config), kv = vk_kv_width(config), wide = engine->wide;
-    vk_linear linear = vk_rows_of(&layer->att_proj, q, 2 * kv, wide); /* its rows lie as q | k | v */
+    vk_linear linear = vk_rows_of(&layer->att_proj, q, 2 * kv, wide); /* its rows are as q | k | v */
     size_t cache = vk_cache_of(engine, block);
     int32_t *at = buffers->position + vk_region_of(engine, block);
     heads.heads = 0;
@@ -767,7 +767,7 @@ static void vk_work_step(void *context) {
 }
 
 /* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. Nothing in it
- * depends on the step but what lies on the device (token, position, caches), so one recording serves all steps with
+ * depends on the step but what is on the device (token, position, caches), so one recording serves all steps with
  * these knobs. Recording costs the host some time, once: warm up with at least two tokens. */
 void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     const vk_backend *to = engine->backend;
@@ -779,7 +779,7 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     }
     key = vk_mix(key ^ ((uint64_t)(engine->pruning.region_count - 1) << 56));
     vk_queue *queue = engine->queue;
-    const int replays = !queue->log || queue->traced; /* else each launch lies between two events */
+    const int replays = !queue->log || queue->traced; /* else each launch is between two events */
     if (to->replay && replays && to->replay(queue, key)) {
         engine->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
         vk_step(engine, request, position);

@@ -162,7 +162,7 @@ static void vk_source_blocks(const vp_tensor *tensor, size_t first, int count, v
         for (int k = 0; k < step; k++) vk_put(out, (size_t)(i + k), values[k], wide);
     }
 }
-/* where the file has a row of a head whose rows stand in pairs */
+/* where the file has a row of a head whose rows are in pairs */
 static int64_t vk_paired_row(const vp_tensor *tensor, int64_t row) {
     int64_t rows = tensor->shape[0] / tensor->paired_heads, half = rows / 2, in = row % rows;
     return row - in + (in < half ? 2 * in : 2 * (in - half) + 1);
@@ -212,7 +212,7 @@ static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *ou
     VK_SIMD for (int i = 0; i < rest; i++) vk_put(out, (size_t)(columns + i), 0.0f, wide);
 }
 
-/* as it is read, then scaled: in bf16 both round, as the references do */
+/* as read, then scaled: in bf16 both round, as the references do */
 void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide) {
     vk_read_row(source, row, out, columns, padded_columns, wide);
     for (int i = 0; source->times && i < columns; i++) {
@@ -229,7 +229,7 @@ void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int
         loader->result = vp_fail(loader->error, VP_ERR_INTERRUPTED, -1, name, "loading was stopped");
 }
 
-/* `rows` rows, each padded with zeros, to backend memory as they are */
+/* `rows` rows, each padded with zeros, to backend memory unchanged */
 static void vk_send_rows(vk_loader *loader, const vk_source *source, char *to, int64_t rows, int columns,
                          int padded_columns, int wide) {
     size_t row_bytes = (size_t)padded_columns * (wide ? 4 : 2);
@@ -269,7 +269,7 @@ static VK_CLONES void vk_interleave(uint32_t *panel, const uint32_t *rows, int f
             panel[(size_t)j * VK_PAD + (size_t)(first + c)] = rows[(size_t)c * (size_t)words + (size_t)j];
 }
 
-/* Truth: rows can be drawn where they belong, without a row in between. */
+/* Returns 1 if rows can be drawn where they belong, without a row in between. */
 static int vk_is_drawn_whole(const vk_source *source) {
     return source->synthetic && !source->patch_px && !source->columns && !source->times;
 }
@@ -368,7 +368,7 @@ static VK_CLONES void vk_quantise_block(char *block, const float *lines, int fir
     else vk_quantise_columns(block, lines, 0, VK_PAD, 4);
 }
 
-/* Rows first.. of a panel, `count` of them from row `from` of the source on. rows: room for VK_PAD rows as they are
+/* Rows first.. of a panel, `count` of them from row `from` of the source on. rows: room for VK_PAD rows unchanged
  * read; lines: f32 [k_padded, VK_PAD], for integers alone. */
 static void vk_pack_panel(const vk_source *source, const vk_linear *linear, int64_t from, char *panel, int first,
                           int count, char *rows, float *lines) {
@@ -388,7 +388,7 @@ static void vk_pack_panel(const vk_source *source, const vk_linear *linear, int6
     }
 }
 
-/* A row by the same rule -> integers and scales, where rows follow each other. Of 4 bits eight values lie in four
+/* A row by the same rule -> integers and scales, where rows follow each other. Of 4 bits eight values are in four
  * bytes: value 2 i in nibble i, value 2 i + 1 in nibble i + 4. */
 static VK_CLONES void vk_quantise_row(char *out, uint16_t *scales, const float *row, int k_padded, int bits) {
     for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, out += VK_QUANT_BLOCK * bits / 8) {
@@ -467,7 +467,7 @@ static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const 
         }
         free(buffer);
     }
-    (void)loader; /* without OpenMP nobody asks for threads */
+    (void)loader; /* without OpenMP no one asks for threads */
     return !failed;
 }
 

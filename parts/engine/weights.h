@@ -1,4 +1,4 @@
-/* weights.h - the weights of a model: where they lie, and how they come there from a checkpoint or from numbers drawn
+/* weights.h - the weights of a model: where they are, and how they come there from a checkpoint or from numbers drawn
  * by name */
 #ifndef VK_WEIGHTS_H
 #define VK_WEIGHTS_H
@@ -77,7 +77,7 @@ struct vk_loader {
     int64_t done, total; /* bytes on the device */
     vp_result result;    /* sticks: once it is not VP_OK nothing more is loaded */
     vp_error *error;
-    /* NULL, or told before a linear is loaded: all that lies below is complete */
+    /* NULL, or told before a linear is loaded: all that is below is complete */
     void (*reached)(vk_loader *loader, const void *at);
     void *reached_user;
 };

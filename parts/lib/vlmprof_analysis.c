@@ -342,7 +342,7 @@ static double vp_impl_bounded_end(const vp_impl_bounded *bounded, double sign, d
     return outside;
 }
 
-/* Two-sided p of "the mean lies at t, or beyond it where `sign` looks" */
+/* Two-sided p of "the mean is at t, or beyond it where `sign` looks" */
 static double vp_impl_bounded_p(const vp_impl_bounded *bounded, double sign, double t) {
     const double p = 2.0 * vp_impl_simplex_tail(bounded, sign, t);
     return p < 1.0 ? p : 1.0;
@@ -366,7 +366,7 @@ static void vp_impl_bounded_solve(vp_impl_bounded *bounded, double level, vp_bou
         out->p = vp_impl_bounded_p(bounded, bounded->mean > 0.0 ? -1.0 : 1.0, 0.0);
 }
 
-/* Truth: y, or y - x, lies in the range, and *bounded holds it. Too small a scratch leaves bounded->values NULL. */
+/* Returns 1 if y, or y - x, is in the range, and *bounded holds it. Too small a scratch leaves bounded->values NULL. */
 static vp_result vp_impl_bounded_fill(vp_impl_bounded *bounded, const double *x, const double *y, size_t count,
                                       double range_low, double range_high, void *scratch, size_t scratch_bytes) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
@@ -426,7 +426,7 @@ static int vp_impl_count_answers(const double *first, const double *second, size
     return 1;
 }
 
-/* Truth: all scores are numbers in the range. */
+/* Returns 1 if all scores are numbers in the range. */
 static int vp_impl_scores_good(const double *first, const double *second, size_t count, double range_low,
                                double range_high) {
     size_t i;
@@ -469,164 +469,6 @@ VP_API vp_result vp_accuracy_interval(const double *first, const double *second,
     return VP_OK;
 }
 
-/* Mean ranks of |values| (or of values) in `order`, from 1; returns the sum of t^3 - t over groups of equal ones. */
-static double vp_impl_ranks(const double *values, const uint32_t *order, size_t count, double *ranks) {
-    double ties = 0.0;
-    size_t i, j, k;
-    for (i = 0; i < count; i = j) {
-        double group;
-        for (j = i + 1; j < count && !(values[order[j]] > values[order[i]]); j++) {}
-        group = (double)(j - i);
-        ties += group * group * group - group;
-        for (k = i; k < j; k++) ranks[order[k]] = 0.5 * (double)(i + 1 + j);
-    }
-    return ties;
-}
-
-VP_API size_t vp_wilcoxon_scratch_bytes(size_t count) {
-    size_t bytes = 64;
-    const size_t most = count < VP_EXACT_WILCOXON_LIMIT ? count : (size_t)VP_EXACT_WILCOXON_LIMIT;
-    vp_arena_need(&bytes, count, sizeof(double));
-    vp_arena_need(&bytes, count, sizeof(double));
-    vp_arena_need(&bytes, count, sizeof(uint32_t));
-    vp_arena_need(&bytes, most * (most + 1) / 4 + 1, sizeof(double));
-    return bytes;
-}
-
-/* P(W <= statistic) of the signed-rank sum: each rank is in or out with probability 1/2. Only positive numbers are
- * added, so no digits are lost. */
-static double vp_impl_wilcoxon_below(size_t count, size_t statistic, double *chance) {
-    double sum = 0.0;
-    size_t i, rank;
-    memset(chance, 0, (statistic + 1) * sizeof *chance);
-    chance[0] = 1.0;
-    for (rank = 1; rank <= count; rank++) {
-        for (i = statistic + 1; i-- > 0;) chance[i] = 0.5 * (i >= rank ? chance[i] + chance[i - rank] : chance[i]);
-    }
-    for (i = 0; i <= statistic; i++) sum += chance[i];
-    return sum;
-}
-
-VP_API vp_result vp_wilcoxon(const double *x, const double *y, size_t count, void *scratch, size_t scratch_bytes,
-                             vp_rank_test *test) {
-    vp_arena arena = vp_arena_over(scratch, scratch_bytes);
-    const size_t most = count < VP_EXACT_WILCOXON_LIMIT ? count : (size_t)VP_EXACT_WILCOXON_LIMIT;
-    double *size = (double *)vp_arena_take(&arena, count, sizeof(double)),
-           *ranks = (double *)vp_arena_take(&arena, count, sizeof(double));
-    uint32_t *order = (uint32_t *)vp_arena_take(&arena, count, sizeof(uint32_t));
-    double *chance = (double *)vp_arena_take(&arena, most * (most + 1) / 4 + 1, sizeof(double));
-    double ties, plus = 0.0, minus = 0.0, n, deviation;
-    vp_rank_test made;
-    size_t i, used = 0;
-    if (!x || !y || !test || !count || !vp_impl_counts_fit(count)) return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) if (!vp_impl_number(x[i] - y[i])) return VP_ERR_RANGE;
-    if (!size || !ranks || !order || !chance) return VP_ERR_CAPACITY;
-    for (i = 0; i < count; i++) {
-        size[i] = fabs(x[i] - y[i]);
-        if (size[i] > 0.0) order[used++] = (uint32_t)i;
-    }
-    vp_impl_sort_index(size, NULL, order, used);
-    ties = vp_impl_ranks(size, order, used, ranks);
-    for (i = 0; i < used; i++) {
-        if (x[order[i]] > y[order[i]]) plus += ranks[order[i]];
-        else minus += ranks[order[i]];
-    }
-    n = (double)used;
-    made.statistic = plus < minus ? plus : minus;
-    made.used = used;
-    made.ties = ties > 0.0;
-    deviation = sqrt((n * (n + 1.0) * (2.0 * n + 1.0) - 0.5 * ties) / 24.0);
-    made.p_normal = used ? erfc((0.25 * n * (n + 1.0) - made.statistic) / deviation * 0.70710678118654752440) : 1.0;
-    made.p_normal_continuity = (double)NAN;
-    made.p_exact = (double)NAN;
-    if (!made.ties && used == count && used <= VP_EXACT_WILCOXON_LIMIT) {
-        const double p = 2.0 * vp_impl_wilcoxon_below(used, (size_t)made.statistic, chance);
-        made.p_exact = p > 1.0 ? 1.0 : p;
-    }
-    *test = made;
-    return VP_OK;
-}
-
-static int vp_impl_mann_whitney_exact(size_t count_x, size_t count_y) {
-    return count_x && count_y <= VP_EXACT_MANN_WHITNEY_LIMIT / count_x;
-}
-
-VP_API size_t vp_mann_whitney_scratch_bytes(size_t count_x, size_t count_y) {
-    size_t bytes = 64, all;
-    if (!vp_size_add(count_x, count_y, &all)) return SIZE_MAX;
-    vp_arena_need(&bytes, all, sizeof(double));
-    vp_arena_need(&bytes, all, sizeof(double));
-    vp_arena_need(&bytes, all, sizeof(uint32_t));
-    if (vp_impl_mann_whitney_exact(count_x, count_y))
-        vp_arena_need(&bytes, ((count_x < count_y ? count_x : count_y) + 1) * (count_x * count_y / 2 + 1),
-                           sizeof(double));
-    return bytes;
-}
-
-/* P(U <= statistic). Of m + n ranked values the largest is from x with probability m / (m + n), and then beats all n
- * of y: P(m, n, u) = m / (m + n) P(m - 1, n, u - n) + n / (m + n) P(m, n - 1, u). `chance`: [short + 1, statistic +
- * 1], rows m, made for n = 0, 1, ... long. Only positive numbers are added. */
-static double vp_impl_mann_whitney_below(size_t shorter, size_t longer, size_t statistic, double *chance) {
-    const size_t width = statistic + 1;
-    double sum = 0.0;
-    size_t m, n, u;
-    memset(chance, 0, (shorter + 1) * width * sizeof *chance);
-    for (m = 0; m <= shorter; m++) chance[m * width] = 1.0;
-    for (n = 1; n <= longer; n++) {
-        for (m = 1; m <= shorter; m++) { /* row m - 1 is already that of n */
-            const double with = (double)m / (double)(m + n), without = (double)n / (double)(m + n);
-            for (u = 0; u < width; u++) {
-                double p = without * chance[m * width + u];
-                if (u >= n) p += with * chance[(m - 1) * width + u - n];
-                chance[m * width + u] = p;
-            }
-        }
-    }
-    for (u = 0; u < width; u++) sum += chance[shorter * width + u];
-    return sum;
-}
-
-VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *y, size_t count_y, void *scratch,
-                                 size_t scratch_bytes, vp_rank_test *test) {
-    const size_t all = count_x + count_y, shorter = count_x < count_y ? count_x : count_y;
-    const double n1 = (double)count_x, n2 = (double)count_y, n = n1 + n2;
-    vp_arena arena = vp_arena_over(scratch, scratch_bytes);
-    double *values, *ranks, *chance = NULL, ties, sum = 0.0, larger, variance, p;
-    uint32_t *order;
-    vp_rank_test made;
-    size_t i;
-    if (!x || !y || !test || !count_x || !count_y || all < count_x || !vp_impl_counts_fit(all)) return VP_ERR_RANGE;
-    if (!vp_all_finite(x, count_x) || !vp_all_finite(y, count_y)) return VP_ERR_RANGE;
-    values = (double *)vp_arena_take(&arena, all, sizeof(double));
-    ranks = (double *)vp_arena_take(&arena, all, sizeof(double));
-    order = (uint32_t *)vp_arena_take(&arena, all, sizeof(uint32_t));
-    if (vp_impl_mann_whitney_exact(count_x, count_y))
-        chance = (double *)vp_arena_take(&arena, (shorter + 1) * (count_x * count_y / 2 + 1), sizeof(double));
-    if (!values || !ranks || !order || (!chance && vp_impl_mann_whitney_exact(count_x, count_y)))
-        return VP_ERR_CAPACITY;
-    memcpy(values, x, count_x * sizeof *x);
-    memcpy(values + count_x, y, count_y * sizeof *y);
-    for (i = 0; i < all; i++) order[i] = (uint32_t)i;
-    vp_impl_sort_index(values, NULL, order, all);
-    ties = vp_impl_ranks(values, order, all, ranks);
-    for (i = 0; i < count_x; i++) sum += ranks[i];
-    made.statistic = sum - 0.5 * n1 * (n1 + 1.0);
-    made.used = all;
-    made.ties = ties > 0.0;
-    larger = made.statistic > n1 * n2 - made.statistic ? made.statistic : n1 * n2 - made.statistic;
-    variance = n1 * n2 / 12.0 * (n + 1.0 - ties / (n * (n - 1.0)));
-    made.p_normal = variance > 0.0 ? erfc((larger - 0.5 * n1 * n2) / sqrt(variance) * 0.70710678118654752440) : 1.0;
-    p = variance > 0.0 ? erfc((larger - 0.5 * n1 * n2 - 0.5) / sqrt(variance) * 0.70710678118654752440) : 1.0;
-    made.p_normal_continuity = p > 1.0 ? 1.0 : p;
-    made.p_exact = (double)NAN;
-    if (!made.ties && chance) {
-        p = 2.0 * vp_impl_mann_whitney_below(shorter, all - shorter, (size_t)(n1 * n2 - larger), chance);
-        made.p_exact = p > 1.0 ? 1.0 : p;
-    }
-    *test = made;
-    return VP_OK;
-}
-
 VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, uint32_t *order, double *adjusted) {
     double held = 0.0, value;
     size_t i, k;
@@ -655,16 +497,6 @@ VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, 
         }
     }
     return VP_OK;
-}
-
-VP_API const char *vp_verdict_name(vp_verdict verdict) {
-    switch ((int)verdict) {
-    case VP_VERDICT_INCONCLUSIVE: return "INCONCLUSIVE";
-    case VP_VERDICT_SAME: return "SAME";
-    case VP_VERDICT_FASTER: return "FASTER";
-    case VP_VERDICT_SLOWER: return "SLOWER";
-    default: return NULL;
-    }
 }
 
 static vp_verdict vp_impl_verdict(const vp_comparison *comparison, double alpha) {
@@ -772,7 +604,7 @@ static vp_result vp_impl_compare(const double *first, const double *second, size
     made.estimate = logarithmic ? expm1(interval.mean) : interval.mean;
     made.low = made.high = (double)NAN;
     made.p_difference = made.p_equivalence = 1.0;
-    /* what is left of equal differences is rounding */
+    /* the rest of equal differences is rounding */
     if (interval.error > 1e-12 * (scale == VP_SCALE_ABSOLUTE ? fabs(first[0]) + fabs(second[0]) : 1.0)) {
         made.low = logarithmic ? expm1(interval.low) : interval.low;
         made.high = logarithmic ? expm1(interval.high) : interval.high;
@@ -960,7 +792,7 @@ VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accu
     return VP_OK;
 }
 
-/* a front as vp_pareto_front gives it: both axes rise; only equal points may stand side by side */
+/* a front as vp_pareto_front gives it: both axes rise; only equal points may be side by side */
 static int vp_impl_is_front(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
                             size_t front_count) {
     size_t i;
@@ -1112,7 +944,7 @@ VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_coun
     return bytes;
 }
 
-/* The percentile of a row in which value j stands times[j] times, as vp_statistics_percentile of the sorted copies.
+/* The percentile of a row in which value j is times[j] times, as vp_statistics_percentile of the sorted copies.
  * Counts through the sorted row from its nearer end until the two neighbours of the place are found. */
 static double vp_impl_percentile_times(const double *row, const uint32_t *order, const uint32_t *times, size_t count,
                                        double percentile) {
@@ -1232,7 +1064,7 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
     }
     for (i = 0; i < bootstrap.resamples; i++)
         vp_impl_bootstrap_draw(&bootstrap, i, options->budget, options->min_accuracy);
-    for (i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the samples as they are */
+    for (i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the samples unchanged */
     vp_impl_bootstrap_axes(&bootstrap);
     for (config = 0; config < config_count; config++) {
         double *latencies = bootstrap.all_latency + config * bootstrap.resamples,
@@ -1597,7 +1429,7 @@ VP_API size_t vp_effects_bounded_scratch_bytes(const vp_knobs *knobs, size_t sam
     return bytes;
 }
 
-/* The range of each effect of a sample whose values lie in the range: from the weight of each configuration in it,
+/* The range of each effect of a sample whose values are in the range: from the weight of each configuration in it,
  * which is the effect of 1 there and 0 elsewhere. To work->mean and work->squares. */
 static void vp_impl_effect_ranges(const vp_impl_effects *work, double range_low, double range_high) {
     size_t config, i;

@@ -52,30 +52,6 @@ typedef struct vp_mean_interval {
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 values, a value that is not finite or too large, level outside 0..1 */
 VP_API vp_result vp_paired_t(const double *x, const double *y, size_t count, double level, vp_mean_interval *interval);
 
-typedef struct vp_rank_test {
-    double statistic;           /* Wilcoxon: min(W+, W-);  Mann-Whitney: U of x */
-    size_t used;                /* Wilcoxon: differences that are not 0;  Mann-Whitney: all values */
-    int ties;                   /* some ranks are shared */
-    double p_normal;            /* normal approximation with the variance reduced by ties, no continuity correction */
-    double p_normal_continuity; /* with 0.5; Mann-Whitney only, else NaN */
-    double p_exact;             /* NaN with ties, with zero differences, and past VP_EXACT_LIMIT */
-} vp_rank_test;
-/* most differences; most count_x * count_y */
-enum { VP_EXACT_WILCOXON_LIMIT = 500, VP_EXACT_MANN_WHITNEY_LIMIT = 4096 };
-VP_API size_t vp_wilcoxon_scratch_bytes(size_t count);
-/* Wilcoxon's signed-rank test of paired values: differences of 0 are dropped, equal ones share their mean rank.
- * Two-sided.
- * returns: VP_OK (all differences 0: p 1); VP_ERR_RANGE count 0 or a value that is not finite; VP_ERR_CAPACITY
- * source:  as scipy.stats.wilcoxon 1.17, methods "asymptotic" and "exact" */
-VP_API vp_result vp_wilcoxon(const double *x, const double *y, size_t count, void *scratch, size_t scratch_bytes,
-                             vp_rank_test *test);
-VP_API size_t vp_mann_whitney_scratch_bytes(size_t count_x, size_t count_y);
-/* Mann-Whitney's U test of two independent groups. Two-sided.
- * returns: as vp_wilcoxon
- * source:  as scipy.stats.mannwhitneyu 1.17 */
-VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *y, size_t count_y, void *scratch,
-                                 size_t scratch_bytes, vp_rank_test *test);
-
 /* The smallest differences between two configurations that a two-sided test at 5 % finds with power 0.8. NaN: too
  * few values for an answer. */
 typedef struct vp_resolution {
@@ -111,8 +87,8 @@ VP_API vp_result vp_rate_interval(uint64_t successes, uint64_t count, double lev
  * returns: VP_OK; VP_ERR_RANGE more discordant samples than samples, level outside 0..1
  * rule:    the differences d with |T(d)| <= z, T the score statistic with the discordant rate fitted under d; 0
  *          discordant samples give +-z^2 / (count + z^2)
- * source:  T. Tango, Statistics in Medicine 17 (1998) 891-908. tests/test_intervals.c measures it beside Newcombe's
- *          method 10 and the bounded mean below, over 1 to 50 samples: the numbers and the choice stand there
+ * source:  T. Tango, Statistics in Medicine 17 (1998) 891-908. tests/test_intervals.c measures it next to Newcombe's
+ *          method 10 and the bounded mean below, over 1 to 50 samples: the numbers and the choice are there
  * numeric: bisection to the last bit of double */
 VP_API vp_result vp_rate_difference(uint64_t only_first, uint64_t only_second, uint64_t count, double level,
                                     double *low, double *high);
@@ -123,7 +99,7 @@ VP_API double vp_rate_difference_p(uint64_t only_first, uint64_t only_second, ui
 /* a mean with its interval; p: of "the mean is 0", two-sided, below 1 - level just where the interval excludes 0 */
 typedef struct vp_bounded_interval { size_t count; double mean, low, high, p; } vp_bounded_interval;
 VP_API size_t vp_bounded_scratch_bytes(size_t count);
-/* Gaffke's interval of the mean of values that lie in a known range, whatever their distribution.
+/* Gaffke's interval of the mean of values that are in a known range, whatever their distribution.
  * in:      x, y                  double [count], count >= 1: of y - x; x NULL: of y alone
  *          range_low, range_high the range of each difference (of y where x is NULL)
  * returns: VP_OK; VP_ERR_RANGE a value outside the range or not finite, level outside 0..1; VP_ERR_CAPACITY
@@ -173,8 +149,6 @@ typedef struct vp_comparison {
     double p_equivalence;       /* of "the difference is outside the margin": the larger of two one-sided tests */
     vp_verdict verdict;
 } vp_comparison;
-/* VP_VERDICT_FASTER etc. in words; NULL outside the list */
-VP_API const char *vp_verdict_name(vp_verdict verdict);
 /* Compares paired values. The verdict considers this comparison alone (see vp_compare_adjust).
  * in:      margin  > 0, on the scale;  alpha  0..0.5: the interval is at 1 - alpha
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 pairs, values that are not finite or not fit for the scale, margin or
@@ -189,7 +163,7 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
 /* Compares paired accuracies with the interval of vp_accuracy_interval: at least 1 pair.
  * in:      as there; margin  > 0, in the unit of the scores; alpha  0..0.5
  * returns: VP_OK; VP_ERR_RANGE; VP_ERR_CAPACITY (vp_bounded_scratch_bytes)
- * rule:    as vp_compare_paired, but p_equivalence is the smallest alpha at which the interval at 1 - alpha lies inside
+ * rule:    as vp_compare_paired, but p_equivalence is the smallest alpha at which the interval at 1 - alpha is inside
  *          the margin. So the verdict never says more than the printed interval: SAME is inside, FASTER (second is
  *          lower) and SLOWER exclude 0, also at the level that vp_compare_adjust leaves */
 VP_API vp_result vp_compare_accuracy(const double *first, const double *second, size_t count, double range_low,
@@ -229,7 +203,7 @@ VP_API vp_result vp_compare_plan(double deviation, double margin, double effect,
  * in:      as vp_compare_plan; range  of a score, range_high - range_low, above margin;  is_binary  right or wrong
  * rule:    what vp_compare_plan asks for by the deviation, with two-sided limits, plus what the interval of
  *          vp_compare_accuracy asks for where no pair differs: z^2 (1 - m) / m, m = margin / range, for right or
- *          wrong answers, else log(alpha / 2) / log(1 - m). Pairs that agreed so far are no proof that all do */
+ *          wrong answers, else log(alpha / 2) / log(1 - m). Pairs that agreed so far are not proof that all do */
 VP_API vp_result vp_compare_accuracy_plan(double deviation, double range, int is_binary, double margin, double effect,
                                           double alpha, double power, size_t *count);
 
@@ -269,7 +243,7 @@ VP_API double vp_pareto_area(const double *latency, const double *accuracy, size
                              size_t front_count, double latency_limit, double accuracy_limit);
 /* The most accurate point within a budget; of equal ones the fastest, then the first.
  * in:      budget, min_accuracy  infinite: no limit
- * returns: VP_OK; VP_ERR_NOT_FOUND no point holds both; VP_ERR_RANGE NaN */
+ * returns: VP_OK; VP_ERR_NOT_FOUND no point contains both; VP_ERR_RANGE NaN */
 VP_API vp_result vp_pareto_best(const double *latency, const double *accuracy, size_t count, double budget,
                                 double min_accuracy, uint32_t *best);
 
@@ -289,13 +263,13 @@ typedef struct vp_bootstrap_options {
 /* 1000 resamples, seed 42, P50, 0.95, no limits, bounded accuracies in 0..1 */
 VP_API vp_bootstrap_options vp_bootstrap_options_default(void);
 typedef struct vp_bootstrap_point {
-    double latency, accuracy; /* of the samples as they are; accuracy is the mean */
+    double latency, accuracy; /* of the samples unchanged; accuracy is the mean */
     double latency_low, latency_high;   /* percentile interval */
     double accuracy_low, accuracy_high; /* by accuracy_rule */
     /* share of the resamples in which it is on the front (ALL). 0 and 1 are of these samples, no certainty: draws of
-     * samples that agree agree, too */
+     * samples that agree agree as well */
     double membership;
-    double within_budget;     /* ... in which it holds the budget and the least accuracy */
+    double within_budget;     /* ... in which it meets the budget and the least accuracy */
     double best;              /* ... in which vp_pareto_best names it */
 } vp_bootstrap_point;
 VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_count, size_t resamples);
@@ -334,7 +308,7 @@ VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order);
  *                   have holes
  * out:     effects  [vp_effect_count]: the mean; then per knob all levels as MAIN (mean of that level - grand mean)
  *                   and from level 1 as STEP (level - the level below); then, order 2, per pair of knobs all pairs of
- *                   levels as PAIR (what is left over mean and mains)
+ *                   levels as PAIR (the rest over mean and mains)
  *          shares   double [knobs + pairs (order 2) + 1], may be NULL: each term's share of the variance between
  *                   configurations, knobs first, then pairs, last what no term explains; they add up to 1 on a full
  *                   grid
@@ -343,13 +317,13 @@ VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order);
  * (use order 1)
  * rule:    least squares with effects that add up to 0 over a knob's levels, for each sample; the estimate and
  *          Student's interval are over the samples, so an influence of a sample on all configurations cancels out
- * memory:  none on the heap; the factor of the design lies in scratch */
+ * memory:  none on the heap; the factor of the design is in scratch */
 VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t sample_count, int32_t order,
                             double level, void *scratch, size_t scratch_bytes, vp_effect *effects, double *shares,
                             vp_error *error);
 VP_API size_t vp_effects_bounded_scratch_bytes(const vp_knobs *knobs, size_t sample_count, int32_t order);
 /* Gives effects of a score in a known range the intervals and p of vp_bounded_mean: an effect is a weighted sum of a
- * sample's scores, so it has a range, too. Where all samples agree Student's interval has no width; this one has.
+ * sample's scores, so it has a range as well. Where all samples agree Student's interval has no width; this one has.
  * in:      as vp_effects, with the effects that it filled; all values are in range_low..range_high
  * out:     effects  low, high and p
  * returns: as vp_effects

@@ -10,8 +10,8 @@
  * works like this. Each rule was compared with what that program prints (tests/test_caption.c has at least one text
  * for each). */
 typedef enum vp_impl_caption_kind {
-    VP_IMPL_CAPTION_DROP,  /* punctuation that is no token */
-    VP_IMPL_CAPTION_TEXT,  /* a token as it stands */
+    VP_IMPL_CAPTION_DROP,  /* punctuation that is not a token */
+    VP_IMPL_CAPTION_TEXT,  /* a token unchanged */
     VP_IMPL_CAPTION_SAID,  /* a token that is written differently */
     VP_IMPL_CAPTION_QUOTES /* a token whose typographic quotes are written in ASCII */
 } vp_impl_caption_kind;
@@ -55,7 +55,7 @@ static int vp_impl_caption_ahead(const vp_impl_caption_lexer *lexer, const char 
     return (size_t)(lexer->end - at) > count ? vp_impl_caption_at(lexer, at + count) : 0;
 }
 
-/* If the lower-case ASCII text stands at `at`, in either case, returns its end; otherwise NULL. */
+/* If the lower-case ASCII text is at `at`, in either case, returns its end; otherwise NULL. */
 static const char *vp_impl_caption_says(const vp_impl_caption_lexer *lexer, const char *at, const char *text) {
     for (; *text; text++, at++) {
         int ascii = vp_impl_caption_at(lexer, at);
@@ -116,7 +116,7 @@ static const char *vp_impl_caption_apostrophe(const vp_impl_caption_lexer *lexer
     return lexer->end - at >= 3 && memcmp(at, "\xE2\x80\x99", 3) == 0 ? at + 3 : NULL;
 }
 
-/* Letters, and after the first also digits; between two of them, . ! ? may stand before a letter: "a.b.c",
+/* Letters, and after the first also digits; between two of them, . ! ? may be before a letter: "a.b.c",
  * "hello.world". */
 static const char *vp_impl_caption_word(const vp_impl_caption_lexer *lexer, const char *at) {
     if (!vp_impl_caption_letter(lexer, at)) return at;
@@ -794,7 +794,7 @@ typedef struct vp_impl_caption_book {
     /* [4 * words of the longest text] different n-grams */
     uint32_t *candidate_list, *reference_list;
     double *log_of;                                                   /* [images + 1] log of a count */
-    /* [words] where a word stands in 64 words of the candidate */
+    /* [words] where a word is in 64 words of the candidate */
     uint64_t *places;
     unsigned char *carry;                                             /* [words of the longest text] */
     size_t line_words_max;
@@ -1027,7 +1027,7 @@ static void vp_impl_caption_release(vp_impl_caption_book *book) {
     VP_FREE(book->carry);
 }
 
-/* how many images have an n-gram in their references; meanwhile in_candidate holds the last such image */
+/* how many images have an n-gram in their references; meanwhile in_candidate contains the last such image */
 static void vp_impl_caption_count_documents(vp_impl_caption_book *book, const vp_caption_image *images,
                                             size_t image_count) {
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;

@@ -168,7 +168,7 @@ static void vp_impl_chat_messages(vp_json_writer *writer, vp_chat_api api, const
     vp_json_end_object(writer);
     vp_json_end_array(writer);
 }
-/* Hosted servers refuse members that they do not know: each stands here only when it is asked for. */
+/* Hosted servers refuse members that they do not know: each is here only when it is asked for. */
 static void vp_impl_chat_settings(vp_json_writer *writer, vp_chat_api api, const vp_chat_request *request) {
     const int is_ollama = api == VP_CHAT_OLLAMA;
     if (is_ollama) {
@@ -221,7 +221,7 @@ typedef struct vp_impl_chat_step {
 } vp_impl_chat_step;
 typedef struct vp_impl_chat_setting {
     const char *value; size_t value_bytes;
-    int is_text; /* the value is no JSON */
+    int is_text; /* the value is not JSON */
     vp_impl_chat_step steps[VP_IMPL_CHAT_STEPS_MAX];
     int32_t step_count;
     const vp_json *json;     /* the body so far */
@@ -331,7 +331,7 @@ static vp_result vp_impl_chat_walk(vp_impl_chat_setting *setting, uint32_t node,
     if (result == VP_OK && json->nodes[node].count > 0) result = vp_impl_chat_sink(&setting->out, ", ", 2);
     return result == VP_OK ? vp_impl_chat_put(setting, step) : result;
 }
-/* "image_url.detail": in chat completions a member of each part's "image_url"; in responses it stands beside it. */
+/* "image_url.detail": in chat completions a member of each part's "image_url"; in responses it is next to it. */
 static vp_result vp_impl_chat_walk_images(vp_impl_chat_setting *setting, vp_chat_api api) {
     const vp_json *json = setting->json;
     const int is_chat = api == VP_CHAT_COMPLETIONS;
@@ -543,7 +543,7 @@ typedef struct vp_impl_chat_state {
     vp_json_node *nodes; size_t node_capacity;
     size_t text_capacity, reasoning_capacity, piece_capacity;
     int64_t now_ns;
-    int is_done;                       /* truth: "[DONE]" came */
+    int is_done;                       /* 1 if "[DONE]" came */
     int64_t timed_prompt, timed_cached, timed_completion; /* llama.cpp's "timings" count tokens as well */
     vp_result result;                  /* what ended it */
     vp_error error;
@@ -577,7 +577,7 @@ static char *vp_impl_chat_words(const vp_json *json, uint32_t node) {
     vp_text_copy(text, bytes + 1, text);
     return text;
 }
-/* A member that holds the words of a value; a text that is not there leaves it as it is. */
+/* A member that contains the words of a value; a text that is not there leaves it unchanged. */
 static vp_result vp_impl_chat_keep(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node) {
     char *words;
     if (node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL) return VP_OK;
@@ -686,7 +686,7 @@ static vp_result vp_impl_chat_piece(vp_chat_reply *reply, size_t text_bytes, siz
     reply->last_ns = state->now_ns;
     return VP_OK;
 }
-/* A whole number of 0 or more; one that is not there leaves the number as it is. */
+/* A whole number of 0 or more; one that is not there leaves the number unchanged. */
 static vp_result vp_impl_chat_number(vp_chat_reply *reply, const vp_json *json, uint32_t object, const char *name,
                                      int64_t most, int64_t *number) {
     const uint32_t node = vp_json_get(json, object, name);
@@ -742,7 +742,7 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
 }
-/* Keeps a part of the body as it is, in the place of what was kept there. */
+/* Keeps a part of the body unchanged, in the place of what was kept there. */
 static vp_result vp_impl_chat_keep_json(vp_chat_reply *reply, char **kept, const char *text, size_t bytes) {
     char *copy = (char *)VP_MALLOC(bytes + 1);
     if (!copy) return vp_impl_chat_no_memory(reply);

@@ -43,27 +43,27 @@ typedef struct vp_chat_image { const void *bytes; size_t byte_count; const char 
  * path: keys between dots, [N] for the N-th item of a list from 0 on, [*] for every item:
  *   "mm_processor_kwargs.max_pixels", "messages[0].content[1].image_url.detail". Objects that are missing on the way
  *   are made; list items are not. "image_url." at the beginning means that member of every image part (in responses
- *   beside its URL; Ollama's images have no members)
- * value: JSON text ("1024", "\"low\"", "{\"a\":1}", "null"); a text that is no JSON counts as a string */
+ *   next to its URL; Ollama's images have no members)
+ * value: JSON text ("1024", "\"low\"", "{\"a\":1}", "null"); a text that is not JSON counts as a string */
 typedef struct vp_chat_knob { const char *path, *value; } vp_chat_knob;
 
 typedef struct vp_chat_request {
     const char *model, *text;
-    const vp_chat_image *images; int32_t image_count; /* they stand before the text */
+    const vp_chat_image *images; int32_t image_count; /* they are before the text */
     int32_t max_tokens; /* 0: the server decides */
-    int ignore_eos;     /* truth: exactly max_tokens tokens, where the server has a switch for it (ignore_eos and
+    int ignore_eos;     /* 1 if exactly max_tokens tokens, where the server has a switch for it (ignore_eos and
                          * min_tokens; Ollama has none) */
-    int no_stream;      /* truth: the answer in one piece; TTFT cannot be known then */
-    int no_cache;       /* truth: ask the server to read nothing from its prompt cache (llama.cpp's cache_prompt; Ollama
+    int no_stream;      /* 1 if the answer in one piece; TTFT cannot be known then */
+    int no_cache;       /* 1 if ask the server to read nothing from its prompt cache (llama.cpp's cache_prompt; Ollama
                          * has no such switch) */
     const char *cache_salt; /* vLLM's cache_salt; NULL: none. Not sent to Ollama */
     const vp_chat_knob *knobs; size_t knob_count; /* applied last, in their order */
 } vp_chat_request;
 
 /* Builds the body of a POST. Temperature is 0. Chat completions stream with stream_options.include_usage. Members that
- * hosted servers refuse (ignore_eos, min_tokens, cache_prompt, cache_salt) stand in it only where they are asked for.
+ * hosted servers refuse (ignore_eos, min_tokens, cache_prompt, cache_salt) are in it only where they are asked for.
  * out:     body, bytes  on success only: malloc'ed UTF-8 JSON, followed by a NUL that is not counted
- * returns: VP_OK; VP_ERR_RANGE: counts below 0; VP_ERR_FORMAT: a text that is no UTF-8, or a knob's path (error->where
+ * returns: VP_OK; VP_ERR_RANGE: counts below 0; VP_ERR_FORMAT: a text that is not UTF-8, or a knob's path (error->where
  *          names it); VP_ERR_NOT_FOUND: a list item of a path that is not there; VP_ERR_MISMATCH: a step into what is
  *          neither object nor list; VP_ERR_MEMORY
  * threads: reentrant */
@@ -101,12 +101,12 @@ typedef struct vp_chat_usage {
     int64_t prompt_tokens, completion_tokens, image_tokens, cached_tokens, reasoning_tokens;
 } vp_chat_usage;
 
-/* A piece of the answer: when it arrived, and the bytes of text (reasoning included) that came with it. It may hold
+/* A piece of the answer: when it arrived, and the bytes of text (reasoning included) that came with it. It may contain
  * several tokens, or a part of one. */
 typedef struct vp_chat_piece { int64_t at_ns, text_bytes; } vp_chat_piece;
 
 typedef struct vp_chat_reply {
-    char *text; size_t text_bytes;           /* the answer; may hold NULs; a NUL follows that is not counted */
+    char *text; size_t text_bytes;           /* the answer; may contain NULs; a NUL follows that is not counted */
     char *reasoning; size_t reasoning_bytes; /* what a reasoning model says before it; "" : nothing */
     vp_chat_usage usage;
     char *finish_reason, *model;             /* as the server says them; NULL: it does not */
@@ -116,21 +116,22 @@ typedef struct vp_chat_reply {
                                               * has some; NULL: none */
     vp_chat_piece *pieces; size_t piece_count;
     int64_t first_ns, first_output_ns, last_ns; /* first piece, first piece that is no reasoning, last piece; 0: none */
-    int is_streamed;                         /* truth: it came as a stream of events or lines */
-    int is_complete;                         /* truth: the server said that the answer is whole */
+    int is_streamed;                         /* 1 if it came as a stream of events or lines */
+    int is_complete;                         /* 1 if the server said that the answer is whole */
     char *failure;                           /* the server's error inside a reply, one line; NULL: none */
     void *state;                             /* private */
 } vp_chat_reply;
 
 /* content_type: the header's value, NULL where there is none: "text/event-stream" (SSE), "application/x-ndjson" (a JSON
- * object a line); anything else is told apart by the first byte. most_bytes: of text, of one event and of a whole JSON.
- * returns: VP_OK; VP_ERR_MEMORY */
+ * object a line); anything else is distinguished by the first byte. most_bytes: of text, of one event and of a whole
+ * JSON. returns: VP_OK; VP_ERR_MEMORY */
 VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, const char *content_type,
                                      size_t most_bytes);
 /* Takes bytes of the body that arrived at now_ns.
  * returns: VP_OK; VP_ERR_FORMAT: no JSON, or JSON of another shape; VP_ERR_RANGE: more than most_bytes; VP_ERR_MEMORY
- * rule:    a first piece with a role and empty text is no piece; usage comes with an empty list of choices or with any
- *          piece, the last one counts; an error inside the stream sets reply->failure and is no format error */
+ * rule:    a first piece with a role and empty text is not a piece; usage comes with an empty list of choices or with
+ * any
+ *          piece, the last one counts; an error inside the stream sets reply->failure and is not a format error */
 VP_API vp_result vp_chat_reply_feed(vp_chat_reply *reply, const char *bytes, size_t count, int64_t now_ns,
                                     vp_error *error);
 /* The body has ended. An answer in one piece is read now; its piece has the time of its last byte.
@@ -140,7 +141,7 @@ VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error);
 VP_API void vp_chat_reply_free(vp_chat_reply *reply);
 
 /* What the body of an HTTP error says, on one line: {"error": "..."}, {"error": {"message": "..."}}, {"message": "..."}
- * and {"detail": "..."} as their text, anything else as it is. Cut to capacity - 1 bytes. */
+ * and {"detail": "..."} as their text, anything else unchanged. Cut to capacity - 1 bytes. */
 VP_API void vp_chat_failure(const char *body, size_t bytes, char *out, size_t capacity);
 
 #ifdef __cplusplus

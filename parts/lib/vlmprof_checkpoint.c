@@ -203,7 +203,7 @@ static int vp_impl_offset_order(const void *left, const void *right) {
 }
 
 /* Unescaped copy of a string node at *end of a block that is large enough (unescaping never makes a text longer);
- * NULL when it holds a NUL. */
+ * NULL when it contains a NUL. */
 static const char *vp_impl_json_keep(const vp_json *json, uint32_t node, char **end) {
     char *text = *end;
     size_t bytes = 0;
@@ -737,7 +737,7 @@ static void vp_impl_packed_read(const vp_impl_shard *shard, vp_packed *packed) {
     packed->weights = shard->map + VP_PACKED_HEADER_BYTES;
 }
 
-/* checks the header of a mapped file: the file must hold exactly what its header declares */
+/* checks the header of a mapped file: the file must contain exactly what its header declares */
 static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed,
                                       vp_error *error) {
     unsigned char wanted[VP_PACKED_HEADER_BYTES];

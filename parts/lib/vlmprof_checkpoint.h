@@ -34,12 +34,12 @@ typedef struct vp_tensor {
     const unsigned char *data;
     uint64_t bytes;
     int32_t shard; /* index of its file; shards are in the order of their names; -1: none */
-    /* 0, or the count of heads whose rows stand in pairs: rows 2i and 2i + 1 of a head in the file are its rows i and
+    /* 0, or the count of heads whose rows are in pairs: rows 2i and 2i + 1 of a head in the file are its rows i and
      * i + half of its rows (of GGUF files) */
     int32_t paired_heads;
     int32_t with_one; /* 1: weights of a norm whose model stores them without their 1 have it here (of GGUF files) */
 } vp_tensor;
-/* owned: malloc'ed memory that tensor.data lies in, freed with the checkpoint; NULL: in a file, tensor.shard */
+/* owned: malloc'ed memory that tensor.data is in, freed with the checkpoint; NULL: in a file, tensor.shard */
 typedef struct vp_named_tensor { char name[112]; vp_tensor tensor; unsigned char *owned; } vp_named_tensor;
 typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
 
@@ -51,7 +51,7 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
  * out:     checkpoint  on success only; close it with vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT a malformed
  *          file; VP_ERR_MISMATCH names or shapes differ from the index or the config, packed weights of another config,
- *          safetensors beside packed weights; VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed
+ *          safetensors next to packed weights; VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed
  *          weights of another version or byte order, or a needed tensor is not F32, BF16 or F16; VP_ERR_MEMORY
  * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or
  *          rest; each key once. The index names its shards by plain names: one with a slash, a backslash or ".." is
@@ -62,10 +62,10 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
  * threads: one thread opens; many threads may then read one checkpoint */
 VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
                                     vp_error *error);
-/* A checkpoint of tensors that lie in memory, in at most 2 files, which outlive it.
+/* A checkpoint of tensors that are in memory, in at most 2 files, which outlive it.
  * in:      tensors  [count] malloc'ed; on success they belong to the checkpoint. shard -1: in no file
  *          maps     [map_count] of tensor.shard; map_bytes their lengths
- * returns: VP_OK; VP_ERR_MISMATCH a name stands twice; VP_ERR_MEMORY
+ * returns: VP_OK; VP_ERR_MISMATCH a name is twice; VP_ERR_MEMORY
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const unsigned char *const *maps,
                                   const size_t *map_bytes, int32_t map_count, vp_checkpoint **checkpoint,
@@ -88,7 +88,7 @@ VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed);
 
 /* A packed file. vp_engine_convert writes it, and vp_engine_open uses it in place: a header, then the weights of the
- * CPU engine, byte for byte as they stand in its memory. Version 1 was bf16 only and had none of the fields behind
+ * CPU engine, byte for byte unchanged in its memory. Version 1 was bf16 only and had none of the fields behind
  * weights_bytes; a file of it is read with 16 bits everywhere. */
 #define VP_PACKED_FILE "model.packed"
 enum { VP_PACKED_VERSION = 2, VP_PACKED_HEADER_BYTES = 4096 };
@@ -114,7 +114,7 @@ VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PA
 VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed);
 /* The name of 16, 8 or 4 bits: "bf16", "int8", "int4". */
 VP_API const char *vp_packed_precision(uint32_t bits);
-/* What packed weights hold, to be shown: "int4, head int8, vision int4"; head and vision are named unless bf16. */
+/* What packed weights contain, to be shown: "int4, head int8, vision int4"; head and vision are named unless bf16. */
 VP_API void vp_packed_text(const vp_packed *packed, char text[40]);
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed */
 

@@ -284,7 +284,7 @@ static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *con
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
 }
 
-/* the ViT of the Molmo models; `vit_layers` stands in the outer object. Where the config says nothing, MolmoE and
+/* the ViT of the Molmo models; `vit_layers` is in the outer object. Where the config says nothing, MolmoE and
  * Molmo-7B have different defaults. */
 static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision, vp_model_config *config) {
     const int moe = config->architecture == VP_ARCHITECTURE_MOLMOE;
@@ -673,7 +673,7 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
         vp_impl_fields_fail(vision, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
         return;
     }
-    /* SigLIP's convolution does not read what is left over: 384 pixels are 27 patches of 14 */
+    /* SigLIP's convolution does not read the rest over: 384 pixels are 27 patches of 14 */
     if (!kind->class_token) geometry->crop_px -= geometry->crop_px % geometry->patch_px;
     if (geometry->crop_px < 1 || geometry->crop_px % geometry->patch_px
         || geometry->crop_px / geometry->patch_px % pool) {
@@ -956,7 +956,7 @@ static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *confi
     fields->result = text.result;
 }
 
-/* numbers of blocks, 0..limit - 1; an absent list leaves them as they are, an empty one has none */
+/* numbers of blocks, 0..limit - 1; an absent list leaves them unchanged, an empty one has none */
 static int32_t vp_impl_qwen_blocks(vp_impl_fields *vision, const char *field, int32_t limit, int32_t most,
                                    int32_t absent, int32_t *blocks) {
     uint32_t node = vision->result == VP_OK ? vp_impl_fields_get(vision, field, 1) : VP_JSON_NONE;

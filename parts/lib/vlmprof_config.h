@@ -52,7 +52,7 @@ typedef enum vp_gelu { VP_GELU_QUICK, VP_GELU_ERF, VP_GELU_TANH } vp_gelu;
 /* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others put
  * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first;
  * MERGER: each patch is normed before. MEAN: the mean of a window's patches, normed by RMS, and one matrix.
- * STITCHED: as POOLING, but the windows lie over the patches of all crops put together, and over the first view */
+ * STITCHED: as POOLING, but the windows are over the patches of all crops put together, and over the first view */
 typedef enum vp_connector {
     VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP,
     VP_CONNECTOR_MERGER, VP_CONNECTOR_MEAN, VP_CONNECTOR_STITCHED
@@ -66,7 +66,7 @@ typedef struct vp_rope {
     vp_rope_scaling scaling;
     double factor, low_frequency, high_frequency, original_positions, magnitude; /* 0 where the scaling has none */
     /* M-RoPE: pairs of a head that turn by time, row and column of an image; 0, 0, 0: all by the place in the sequence.
-     * They lie in blocks of so many pairs, or interleaved: pair i by i % 3 until a section's pairs are spent, the rest
+     * They are in blocks of so many pairs, or interleaved: pair i by i % 3 until a section's pairs are spent, the rest
      * by time */
     int32_t sections[3], interleaved;
 } vp_rope;
@@ -74,7 +74,7 @@ typedef struct vp_rope {
 enum { VP_VIT_LAYERS_MAX = 4 };
 /* The shape of a model, from config.json (the names of MolmoE's fields are in brackets). Counts and widths are positive
  * unless they belong to a part that the model lacks: experts (expert_count 0), a dense MLP (mlp_dim 0), a tower
- * (vit_block_count 0); additional_vocab_size may be 0, too. */
+ * (vit_block_count 0); additional_vocab_size may be 0 as well. */
 typedef struct vp_model_config {
     vp_architecture architecture;
     int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
@@ -97,7 +97,7 @@ typedef struct vp_model_config {
     /* 1: norms are before attention and MLP and behind them; 1: weights of RMS norms are stored without the 1 */
     int32_t norm_around, norm_plus_one;
     float embedding_scale;     /* what embeddings of text are multiplied with; 0: with nothing */
-    float query_scale;         /* what q is, beside 1 / sqrt(head_dim); 0: with nothing */
+    float query_scale;         /* what q is, next to 1 / sqrt(head_dim); 0: with nothing */
     int32_t gated_gelu;        /* 1: the MLP's gate is GELU by way of tanh, not SiLU */
     /* 1: the tokens of an image (vp_request.span_ends) see each other both ways */
     int32_t image_bidirectional;
@@ -128,7 +128,7 @@ typedef struct vp_model_config {
     vp_connector connector;
     int32_t window_pool; /* STITCHED: side of a window in patches; geometry.pool is 1. Otherwise 0 */
     int32_t projector_dim;                                     /* hidden width of the image projector; 0: one matrix */
-    int32_t image_replaces; /* 1: image features stand in for the embeddings of image tokens; 0: they are added */
+    int32_t image_replaces; /* 1: image features replace the embeddings of image tokens; 0: they are added */
     vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
 } vp_model_config;
 
@@ -143,7 +143,7 @@ typedef struct vp_model_config {
  * rule:    an absent field has the default of the reference's ModelConfig. If that default is not implemented, the
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
- *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
+ *          next to the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
  *          llama,qwen2,qwen3,qwen3_moe,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py;
  *          OpenGVLab/InternVL, internvl_chat/internvl/model/internvl_chat/configuration_*.py
  * memory:  temporary: about 40 bytes per JSON value

@@ -5,7 +5,7 @@
  * cache and every buffer, sized once for the longest request: vp_engine_run allocates nothing. One engine per thread.
  *
  * Needs vlmprof.h, vlmprof_stages.h, vlmprof_ranges.h and vlmprof_checkpoint.h, and includes what is missing. The
- * manual stands in vlmprof.h. */
+ * manual is in vlmprof.h. */
 #ifndef VLMPROF_ENGINE_H
 #define VLMPROF_ENGINE_H
 #ifndef VLMPROF_H
@@ -42,12 +42,12 @@ typedef enum vp_gpu_switch {
 } vp_gpu_switch;
 typedef struct vp_engine_options {
     const vp_model_config *config;
-    /* NULL: synthetic weights from `seed`; packed weights are used where they lie, on the CPU only, and the three
+    /* NULL: synthetic weights from `seed`; packed weights are used where they are, on the CPU only, and the three
      * precisions below must be theirs (vp_checkpoint_packed) */
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
-    vp_weights head_weights;   /* INT8 or INT4: the head's, too; otherwise it is as the rest of the model */
+    vp_weights head_weights;   /* INT8 or INT4: the head's as well; otherwise it is as the rest of the model */
     vp_weights vision_weights; /* the same of the linears of tower and connector */
     const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
     const char *gemm;     /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
@@ -120,7 +120,7 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
 /* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except those
  * that bf16 would change and that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
- * VP_PACKED_FILE, which vp_engine_open uses without a copy: linears hold what they would after opening with the same
+ * VP_PACKED_FILE, which vp_engine_open uses without a copy: linears contain what they would after opening with the same
  * precisions. */
 typedef enum vp_convert_layout { VP_CONVERT_HF, VP_CONVERT_PACKED } vp_convert_layout;
 typedef struct vp_convert_options {
@@ -158,7 +158,7 @@ VP_API vp_opening vp_engine_opening(const vp_engine *engine);
 /* weights + cache + scratch, on the device; with counts_only what they would take */
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);
 VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine); /* on the device now; 0: the system does not say */
-/* what vp_engine_bytes is made of, and what the host holds beside it */
+/* what vp_engine_bytes is made of, and what the host uses next to it */
 typedef struct vp_memory_block {
     const char *name;          /* static */
     uint64_t bytes;

@@ -11,13 +11,13 @@ struct vp_gguf {
     char *path;
     const unsigned char *map;
     size_t bytes;
-    int mapped; /* truth: by vp_gguf_open */
+    int mapped; /* 1 if by vp_gguf_open */
     uint64_t value_count, tensor_count;
     vp_gguf_value *values;
     vp_gguf_tensor *tensors;
     vp_impl_gguf_name *value_names, *tensor_names; /* sorted */
 };
-/* Where the reader stands. Nothing is read but through vp_impl_gguf_take. */
+/* Where the reader is. Nothing is read but through vp_impl_gguf_take. */
 typedef struct vp_impl_gguf_at { const vp_gguf *gguf; size_t offset; vp_error *error; } vp_impl_gguf_at;
 
 static vp_result vp_impl_gguf_wrong(const vp_impl_gguf_at *at, vp_result code, size_t offset, vp_gguf_text name,
@@ -410,7 +410,7 @@ static void vp_impl_gguf_q45_0(const unsigned char *block, int five, float *valu
         values[i + 16] = scale * (float)((int)((low[i] >> 4) | (high >> (i + 16) & 1u) << 4) - middle);
     }
 }
-/* 8 groups of 32, each with a scale and a minimum of 6 bits; of the last 4 groups the upper 2 bits stand elsewhere */
+/* 8 groups of 32, each with a scale and a minimum of 6 bits; of the last 4 groups the upper 2 bits are elsewhere */
 static void vp_impl_gguf_q4_k(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block), least = vp_impl_gguf_half(block + 2);
     const unsigned char *packed = block + 4, *nibbles = block + 16;
@@ -426,7 +426,7 @@ static void vp_impl_gguf_q4_k(const unsigned char *block, float *values) {
         }
     }
 }
-/* 16 groups of 16, each with a scale of 8 bits; lower 4 and upper 2 bits of the values stand apart */
+/* 16 groups of 16, each with a scale of 8 bits; lower 4 and upper 2 bits of the values are apart */
 static void vp_impl_gguf_q6_k(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block + 208);
     int i;
@@ -518,7 +518,7 @@ static int64_t vp_impl_gguf_int(vp_impl_gguf_text *out, const char *key, double 
     vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "is not a whole number of 32 bits");
     return 0;
 }
-/* Truth: the text of a key is this one. An absent key is the empty text. */
+/* Returns 1 if the text of a key is this one. An absent key is the empty text. */
 static int vp_impl_gguf_is(vp_impl_gguf_text *out, const char *key, const char *text) {
     vp_gguf_value value;
     vp_gguf_text found = {"", 0};
@@ -563,7 +563,7 @@ static void vp_impl_gguf_put_raw(vp_impl_gguf_text *out, const char *name, const
     vp_json_raw(&out->writer, json, strlen(json));
 }
 
-/* ---- what the files may hold */
+/* ---- what the files may contain */
 /* Language models; alone: the class that runs it without a tower, as a folder's config.json has it */
 typedef struct vp_impl_gguf_language {
     const char *architecture, *prefix;
@@ -625,7 +625,7 @@ static int vp_impl_gguf_joint_of(vp_impl_gguf_text *out, int language) {
     if (!vp_impl_gguf_is(out, "general.architecture", "clip"))
         vp_impl_gguf_unknown(out, "general.architecture", "the mmproj file of a vision tower has clip");
     out->prefix = "clip.";
-    if (!vp_impl_gguf_key(out, key, 0, 1, &value)) key = "vision.projector_type"; /* of files with audio, too */
+    if (!vp_impl_gguf_key(out, key, 0, 1, &value)) key = "vision.projector_type"; /* of files with audio as well */
     for (i = 0; i < VP_IMPL_GGUF_JOINTS; i++) {
         size_t used = strlen(text);
         if (vp_impl_gguf_is(out, key, vp_impl_gguf_joints[i].projector_type)) joint = i;
@@ -663,8 +663,8 @@ static void vp_impl_gguf_put_rope_type(vp_impl_gguf_text *out) {
     } else if (!vp_impl_gguf_is(out, "rope.scaling.type", "") && !vp_impl_gguf_is(out, "rope.scaling.type", "none"))
         vp_impl_gguf_unknown(out, "rope.scaling.type", "none and linear are");
 }
-/* Llama 3.1's files hold what each pair's frequency is divided by, not the rule: it is known by its published numbers,
- * and by the factor, which the slowest pair has. */
+/* Llama 3.1's files contain what each pair's frequency is divided by, not the rule: it is known by its published
+ * numbers, and by the factor, which the slowest pair has. */
 static void vp_impl_gguf_put_factors(vp_impl_gguf_text *out, const vp_gguf_tensor *factors, int64_t head_dim) {
     const double turn = 6.283185307179586, low = 1.0, high = 4.0, positions = 8192.0;
     double theta = vp_impl_gguf_double(out, "rope.freq_base", 10000.0), factor = 1.0;
@@ -844,7 +844,7 @@ static void vp_impl_gguf_put_qwen_tower(vp_impl_gguf_text *out, int joint, int64
     if (joint == VP_IMPL_GGUF_MERGER2) vp_impl_gguf_put_windows(out, blocks);
     else vp_impl_gguf_put_deepstack(out);
 }
-/* the activation, in the words of the tower's class: the file tells GELU's two formulas not apart */
+/* the activation, in the words of the tower's class: the file shows GELU's two formulas not apart */
 static const char *vp_impl_gguf_act(vp_impl_gguf_text *out, int joint) {
     out->prefix = "clip.";
     if (vp_impl_gguf_int(out, "use_silu", 0)) return "silu";
@@ -1004,7 +1004,7 @@ typedef struct vp_impl_gguf_words {
     "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}" digits \
     "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}," \
     "\"behavior\":\"Isolated\",\"invert\":false}," VP_IMPL_GGUF_BYTES "false}]}"
-/* llama: Llama 3's, which takes a word that is a token as it is, and begins with its bos unless the file says no */
+/* llama: Llama 3's, which takes a word that is a token unchanged, and begins with its bos unless the file says no */
 static const struct {
     const char *name, *normalizer, *pre_tokenizer;
     int llama;
@@ -1191,7 +1191,7 @@ static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_wo
     }
     vp_json_end_array(&out->writer);
 }
-/* the token that stands in front of every text, if there is one */
+/* the token that is in front of every text, if there is one */
 static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int absent) {
     char text[VP_IMPL_GGUF_TOKEN_BYTES_MAX + 1];
     int64_t id;
@@ -1266,7 +1266,7 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_json_end_array(&out->writer);
     vp_json_end_object(&out->writer);
 }
-/* what stands before the words are split, between words and behind: of SentencePiece's vocabularies, whose spaces are
+/* what is before the words are split, between words and behind: of SentencePiece's vocabularies, whose spaces are
  * bars; with a space in front of a text or without */
 static void vp_impl_gguf_put_bars(vp_impl_gguf_text *out, int space) {
     static const char *const replace =
@@ -1410,7 +1410,7 @@ typedef struct vp_impl_gguf_name_parts {
     int32_t layer, expert;     /* -1: of none */
 } vp_impl_gguf_name_parts;
 
-/* renames `rest` behind what stands in parts->gguf; 0: the table does not have it */
+/* renames `rest` behind what is in parts->gguf; 0: the table does not have it */
 static int vp_impl_gguf_rename_rest(const vp_impl_gguf_rename *table, const char *rest,
                                     vp_impl_gguf_name_parts *parts) {
     size_t used = strlen(parts->gguf);
@@ -1424,7 +1424,7 @@ static int vp_impl_gguf_rename_rest(const vp_impl_gguf_rename *table, const char
     }
     return 0;
 }
-/* what stands behind a beginning; NULL: the text does not begin so */
+/* what is after a beginning; NULL: the text does not begin so */
 static const char *vp_impl_gguf_behind(const char *text, const char *begin) {
     size_t length = strlen(begin);
     return strncmp(text, begin, length) ? NULL : text + length;
@@ -1434,7 +1434,7 @@ static const char *vp_impl_gguf_index(const char *text, int32_t *index) {
     *index = (int32_t)strtol(text, &end, 10);
     return *end == '.' ? end + 1 : end;
 }
-/* a tower's tensor, from what stands behind the tower's name */
+/* a tower's tensor, from what is after the tower's name */
 static int vp_impl_gguf_tower_name(const vp_model_config *config, const char *rest, vp_impl_gguf_name_parts *parts) {
     static const char *const layers[] = {"encoder.layers.", "encoder.layer.", "blocks."};
     const char *layer = NULL;
@@ -1502,7 +1502,7 @@ static int vp_impl_gguf_name_of(const vp_model_config *config, const char *name,
 typedef struct vp_impl_gguf_gather {
     const vp_gguf *files[2]; /* model, projector */
     const vp_model_config *config;
-    int paired;              /* truth: rows of q and k stand in pairs */
+    int paired;              /* 1 if rows of q and k are in pairs */
     vp_named_tensor *tensors;
     size_t count;
     unsigned char *used[2];
@@ -1519,7 +1519,7 @@ static int vp_impl_gguf_same_shape(const vp_gguf_tensor *found, const vp_tensor_
         if (found->shape[left] != spec->shape[right]) return 0;
     return 1;
 }
-/* truth: the engine never asks for it */
+/* 1 if the engine never asks for it */
 static int vp_impl_gguf_is_idle(const vp_model_config *config, const vp_impl_gguf_name_parts *parts) {
     return parts->is_tower
            && (parts->layer >= config->vit_blocks_needed
@@ -1670,7 +1670,7 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
     gather->count++;
     return VP_OK;
 }
-/* what is left over would change what the model says */
+/* the rest over would change what the model says */
 static vp_result vp_impl_gguf_gather_rest(vp_impl_gguf_gather *gather) {
     uint64_t i;
     int f;

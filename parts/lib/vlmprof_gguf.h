@@ -39,13 +39,13 @@ typedef struct vp_gguf_tensor {
 
 /* Maps a file and checks all of it but the values of its tensors.
  * in:      path     of the file
- *          data     [bytes] a whole file in memory, which must outlive the result; where: its name in errors, too
+ *          data     [bytes] a whole file in memory, which must outlive the result; where: its name in errors as well
  * out:     gguf     on success only; release with vp_gguf_close
  * returns: VP_OK; VP_ERR_NOT_FOUND, VP_ERR_READ; VP_ERR_FORMAT a malformed file (where: the file, offset: the byte);
  *          VP_ERR_UNSUPPORTED version 1, big-endian, arrays of arrays, a part of a split model; VP_ERR_MEMORY
- * rule:    version 2 or 3; no key and no tensor stands twice; shapes have 1 to 4 positive dimensions; each tensor
+ * rule:    version 2 or 3; no key and no tensor is twice; shapes have 1 to 4 positive dimensions; each tensor
  *          begins where the one before it ends, rounded up to general.alignment (32 unless given; a power of two,
- *          8 to 2^20), and all lie in the file. Tensors of unknown types have 0 bytes, and must be the last ones.
+ *          8 to 2^20), and all are in the file. Tensors of unknown types have 0 bytes, and must be the last ones.
  * source:  github.com/ggml-org/ggml docs/gguf.md; llama.cpp ggml/src/gguf.cpp
  * memory:  at most 80 bytes per key and per tensor; each takes at least 13 bytes of the file
  * threads: reentrant; many threads may read one file */
@@ -113,7 +113,7 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
  * returns: VP_OK; VP_ERR_MISMATCH a tensor is missing, has another shape, or is not one of the model's;
  *          VP_ERR_UNSUPPORTED a type other than F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K, or one of blocks where
  *          only the first three are read (Qwen's patches, Gemma 3's projection); VP_ERR_MEMORY
- * rule:    of architecture llama the rows of q and k stand in pairs in the file; they are read in transformers' order.
+ * rule:    of architecture llama the rows of q and k are in pairs in the file; they are read in transformers' order.
  *          Experts of a layer are slices of one tensor. Norms of gemma3 have their 1 in the file. Qwen2.5-VL's q, k and
  *          v, and both frames of Qwen's patches, are joined. Where old files have up and down of a tower's MLP the
  *          wrong way round, they are read the right way. What the engine does not run of a tower may be absent.

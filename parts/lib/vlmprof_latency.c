@@ -85,7 +85,7 @@ typedef struct vp_impl_subset {
     double rest;                                     /* length of the residual */
 } vp_impl_subset;
 
-/* if less than this part of a column lies outside the span of those before it, it is rounding error */
+/* if less than this part of a column is outside the span of those before it, it is rounding error */
 #define VP_IMPL_LINEAR_DEPENDENT 1e-11
 
 /* Solves for the columns with use[j]. A column that depends on those before it is removed from `use` (drop), or ends
@@ -568,7 +568,7 @@ VP_API const char *vp_latency_column_name(vp_latency_features features, vp_laten
          "steps*blocks*top_k*bytes", "steps*blocks*widened", "steps*blocks*top_k*widened"},
         {"1", "views", "sequence"},
     };
-    /* columns that the weights add stand behind the physical ones */
+    /* columns that the weights add are after the physical ones */
     static const int32_t plain[VP_LATENCY_STAGE_COUNT] = {3, 7, 4, 3};
     static const char *const seed[VP_LATENCY_COLUMNS_LIMIT] = {
         "1", "vision_tokens", "text_tokens", "tier_index", "top_k", "num_active_blocks", "output_tokens"};
@@ -850,7 +850,7 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
     if (!model->fitted[stage]) return VP_ERR_MISMATCH;
     vp_impl_latency_row(model->features, stage, request, x);
     value = vp_linear_value(&model->fit[stage], x);
-    /* what is not measured yet weighs as it is predicted */
+    /* what is not measured yet weighs as predicted */
     weight = vp_impl_latency_is_physical(model->features) ? 1.0 / (value * value) : 1.0;
     result = vp_linear_interval(&model->fit[stage], x, weight, level, &made);
     if (result != VP_OK) return result;

@@ -51,7 +51,7 @@ typedef struct vp_linear {
  * returns: VP_OK; VP_ERR_RANGE a count or value out of range, or an overflow; VP_ERR_MISMATCH fewer rows than
  * columns, or dependent columns
  * rule:    Householder QR over blocks of rows, columns scaled to length 1. A column is dependent if less than 1e-11
- *          of it lies outside the span of those before it. Signs: Lawson and Hanson's active set on the triangle;
+ *          of it is outside the span of those before it. Signs: Lawson and Hanson's active set on the triangle;
  *          coefficients held at 0 are exactly 0
  * source:  Golub and Van Loan, Matrix Computations, 5.2 and 5.3; Lawson and Hanson, Solving Least Squares Problems,
  * ch. 23
@@ -85,7 +85,7 @@ VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_cou
 /* Leave-one-group-out: each row is predicted by a fit of the rows of all other groups (configurations, image sizes).
  * in:      groups     uint32 [rows], 0..group_count - 1; every group may be empty
  * out:     predicted  double [rows], on success only
- * returns: as vp_linear_compute, VP_ERR_MISMATCH when what is left for a group cannot be fitted; VP_ERR_CAPACITY
+ * returns: as vp_linear_compute, VP_ERR_MISMATCH when the rest for a group cannot be fitted; VP_ERR_CAPACITY
  * numeric: as vp_linear_compute on the other rows; time grows with rows + groups, not with their product
  * memory:  60 KB of stack */
 VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows,

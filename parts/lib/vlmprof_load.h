@@ -1,8 +1,8 @@
 /* vlmprof_load.h - v0.2.0 - load on a server: when requests are due, and what their times say - MIT licence
  *
  * Draws the times at which requests of an open loop are due, and turns what became of them into percentiles and
- * goodput with intervals. Requests of a busy server wait for one another, so their latencies are no independent values:
- * all intervals here are wider for it. It sends nothing (vlmprof_server.h does) and reads no clock.
+ * goodput with intervals. Requests of a busy server wait for one another, so their latencies are not independent
+ * values: all intervals here are wider for it. It sends nothing (vlmprof_server.h does) and reads no clock.
  *
  *     vp_arrivals arrivals;
  *     vp_arrivals_begin(VP_ARRIVALS_POISSON, 4.0, 1.0, 42, &arrivals);
@@ -50,7 +50,7 @@ typedef struct vp_slo { double ttft_ms, tpot_ms, e2e_ms; } vp_slo;
 /* Reads "ttft:500,tpot:50,e2e:5000", any of them, in ms.
  * returns: VP_OK; VP_ERR_FORMAT (error->where is the part that is wrong); VP_ERR_RANGE: a limit that is not above 0 */
 VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error);
-/* Truth: the request met all limits. NaN meets none; where a request cannot have a number (TPOT of one token) the
+/* Returns 1 if the request met all limits. NaN meets none; where a request cannot have a number (TPOT of one token) the
  * caller gives 0. */
 VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, double e2e_ms);
 
@@ -73,12 +73,12 @@ VP_API vp_result vp_series_percentile(const double *values, size_t count, double
 VP_API vp_result vp_series_share(const uint8_t *flags, size_t count, double level, double *scratch,
                                  vp_series_value *out);
 
-/* ---- the highest rate that holds an objective: trials at rates that a search proposes */
+/* ---- the highest rate that contains an objective: trials at rates that a search proposes */
 typedef enum vp_trial { VP_TRIAL_HOLDS, VP_TRIAL_FAILS, VP_TRIAL_UNDECIDED } vp_trial;
-/* Does a share with an interval reach `target`? Undecided where the interval holds the target. */
+/* Does a share with an interval reach `target`? Undecided where the interval contains the target. */
 VP_API vp_trial vp_trial_of(const vp_series_value *share, double target);
 
-#define VP_RATE_FALL_MOST 1024.0 /* no rate below first / this is tried: a server that holds none there will not */
+#define VP_RATE_FALL_MOST 1024.0 /* no rate below first / this is tried: a server that contains none there will not */
 typedef struct vp_rate_search {
     double least, most, precision; /* rates that may be tried; high / low - 1 at which it ends */
     double low, high;              /* the highest rate that held, 0: none; the lowest above it that failed, infinite:

@@ -70,7 +70,7 @@ static void vp_impl_noise_stat(const char *root, vp_noise_reading *reading) {
     reading->busy_ticks = ticks[USER] + ticks[NICE] + ticks[SYSTEM] + ticks[IRQ] + ticks[SOFTIRQ];
     reading->total_ticks = reading->busy_ticks + ticks[STEAL] + ticks[IDLE] + ticks[IOWAIT];
 }
-/* "pid (name) state ...", where the name can hold anything; the times are fields 14 to 17. */
+/* "pid (name) state ...", where the name can contain anything; the times are fields 14 to 17. */
 static void vp_impl_noise_self(const char *root, vp_noise_reading *reading) {
     char text[1024];
     const char *at;

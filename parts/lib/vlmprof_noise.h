@@ -50,10 +50,10 @@ typedef struct vp_noise {
  * rule:    The shares are known when the CPUs counted at least VP_NOISE_TICKS_MIN ticks each, and no counter ran
  *          backwards or exceeds the total. */
 VP_API int vp_noise_between(const vp_noise_reading *before, const vp_noise_reading *after, vp_noise *noise);
-/* Truth: the time between two readings is long enough for shares, or cannot be known. */
+/* Returns 1 if the time between two readings is long enough for shares, or cannot be known. */
 VP_API int vp_noise_is_long_enough(const vp_noise_reading *before, const vp_noise_reading *after);
 
-/* ---- the rule. The machine was not quiet when one of these holds:
+/* ---- the rule. The machine was not quiet when one of these is true:
  * - other processes used at least VP_NOISE_OTHER_PERCENT of the CPUs' time during at least VP_NOISE_BLOCKS_SHARE of
  *   the blocks,
  * - its host took at least VP_NOISE_STEAL_PERCENT of the CPUs' time during at least VP_NOISE_BLOCKS_SHARE of them,
@@ -62,15 +62,15 @@ VP_API int vp_noise_is_long_enough(const vp_noise_reading *before, const vp_nois
  * decide nothing: an idle CPU lowers its own. */
 #define VP_NOISE_TICKS_MIN 20
 /* Shares of 20 ticks have steps of 5 %: two of them are more than one tick that fell to the wrong side. Measured on 2
- * CPUs with 2 threads: beside 36 to 48 % of other processes a stage took 2.3 times as long as beside 1 %; beside 70 and
- * 80 % whole runs took 2.2 and 3.0 times as long as beside 40 %. The spread stayed below 5 % then: it does not show
- * company that stays. */
+ * CPUs with 2 threads: next to 36 to 48 % of other processes a stage took 2.3 times as long as next to 1 %; next to 70
+ * and 80 % whole runs took 2.2 and 3.0 times as long as next to 40 %. The spread stayed below 5 % then: it does not
+ * show company that stays. */
 #define VP_NOISE_OTHER_PERCENT 10.0
 /* A stolen tick always stops a thread that wanted to run, so a share that counts one of 20 ticks is too much. */
 #define VP_NOISE_STEAL_PERCENT 5.0
 /* A percentile of p moves when about 1 - p of the values are slow: with a tenth of them slow P90 and above are. */
 #define VP_NOISE_BLOCKS_SHARE 0.1
-/* Knobs that differ by less than this are told apart by few samples only. */
+/* Knobs that differ by less than this are distinguished by few samples only. */
 #define VP_NOISE_SPREAD 0.05
 /* A spread of fewer pairs is off by more than a quarter of itself. */
 #define VP_NOISE_PAIRS_MIN 10

@@ -151,7 +151,7 @@ static vp_result vp_impl_processor_switch(const vp_json *json, const char *name,
 }
 VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *processor_config,
                                         const vp_json *tokenizer_config, vp_error *error) {
-    static const char *const names[2] = {"bos_token", "eos_token"}; /* the second stands in for the first */
+    static const char *const names[2] = {"bos_token", "eos_token"}; /* the second replaces the first */
     vp_result result = VP_OK;
     size_t needed = 0;
     int i;
@@ -641,7 +641,7 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
     return result;
 }
 
-/* where output i of an axis lies: between inputs `first` and `second`, so far behind the first one */
+/* where output i of an axis is: between inputs `first` and `second`, so far behind the first one */
 typedef struct vp_impl_source_place { int32_t first, second; float behind, before; } vp_impl_source_place;
 static vp_impl_source_place vp_impl_resize_place(int32_t i, int32_t in, int32_t out) {
     const float scale = (float)in / (float)out, at = ((float)i + 0.5f) * scale - 0.5f, from = at > 0.0f ? at : 0.0f;
@@ -938,7 +938,7 @@ static void vp_impl_processor_add_view(vp_impl_processor_text *text, const vp_pr
     for (i = 0; i < tokens; i++) vp_impl_processor_add(text, vp_processor_image_token(processor->kind));
 }
 
-/* Gemma 3's views stand apart, the whole image first */
+/* Gemma 3's views are apart, the whole image first */
 static void vp_impl_processor_add_gemma3(vp_impl_processor_text *text, const vp_processor *processor, int32_t views) {
     int32_t view;
     if (views > 1) vp_impl_processor_add(text, "Here is the original image ");
@@ -962,7 +962,7 @@ static void vp_impl_processor_add_windows(vp_impl_processor_text *text, const ch
     }
     vp_impl_processor_add(text, "<im_end>");
 }
-/* what stands in the place of an image */
+/* what is in the place of an image */
 static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_processor *processor,
                                         const vp_layout *layout) {
     int32_t row, col, view;

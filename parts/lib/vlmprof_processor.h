@@ -13,9 +13,9 @@
 extern "C" {
 #endif
 
-/* OLMOE, PLAIN, CHATML and those behind it read no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's;
+/* OLMOE, PLAIN, CHATML and those behind it read no images; IDEFICS3 is SmolVLM's as well, QWEN3_VL Qwen3-VL-MoE's;
  * INTERNVL_CHAT is InternVL's original form: its own system message, the tiles of its config.json. PLAIN leaves a
- * question as it is; CHATML and those behind it are texts of language models by their chat templates */
+ * question unchanged; CHATML and those behind it are texts of language models by their chat templates */
 typedef enum vp_processor_kind {
     VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_QWEN2_5_VL,
     VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_MOLMO2, VP_PROCESSOR_PLAIN,
@@ -45,7 +45,7 @@ typedef struct vp_processor {
  *          one (where names it); VP_ERR_MISMATCH: sizes that are not the tower's; VP_ERR_FORMAT: a value of the wrong
  *          type; VP_ERR_RANGE: a value out of range, NULL
  * rule:    InternVL always cuts tiles, whatever crop_to_patches says: its processor does. Gemma 3's images are whole,
- *          whatever do_pan_and_scan says, until vp_processor_set asks for crops: its processor does so, too. Qwen:
+ *          whatever do_pan_and_scan says, until vp_processor_set asks for crops: its processor does so as well. Qwen:
  *          min_pixels and max_pixels win over size; without both the class's 3136 and 1003520
  * source:  transformers 5.23.0, processing_{llava,smolvlm,internvl,qwen2_5_vl,qwen3_vl}.py,
  *          image_processing_{clip,smolvlm,got_ocr2,qwen2_vl}*.py
@@ -54,7 +54,7 @@ typedef struct vp_processor {
 VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *geometry, const vp_json *preprocessor,
                                    vp_processor *processor, vp_error *error);
 
-/* Settings that do not stand in preprocessor_config.json: those of Molmo2's text. Others have none.
+/* Settings that do not be in preprocessor_config.json: those of Molmo2's text. Others have none.
  * in:      processor_config, tokenizer_config  the files of that name; NULL: there is none, and the class's defaults
  *          hold
  * out:     processor  on success
@@ -67,10 +67,10 @@ VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *
 
 /* How an image is cut into views.
  * in:      width_px, height_px  of the upright image
- * out:     layout   on success: tiling (views of the grid), views (with the whole image, which stands last, Gemma 3's
+ * out:     layout   on success: tiling (views of the grid), views (with the whole image, which is last, Gemma 3's
  *                   and Molmo2's first; one view is alone), canvas and resized sides (what the views are cut from),
  *                   offset (LLaVA: where the one view begins), feature_tokens (image tokens, views times the tokens of
- *                   one, but Molmo2's), col_tokens and marker_tokens (others that stand between and around them);
+ *                   one, but Molmo2's), col_tokens and marker_tokens (others that are between and around them);
  *                   crops: those of the grid. The other members are 0
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the model reads no images; VP_ERR_RANGE: a side is out of range, a resized side
  *          has no pixel or there are too many pixels, NULL
@@ -115,7 +115,7 @@ VP_API void vp_processor_pixels(const vp_processor *processor, const vp_layout *
 
 /* Resizes 8-bit RGB as Molmo2 does: bilinear without antialiasing, in float32, rounded half to even.
  * returns: VP_OK; VP_ERR_RANGE, as vp_processor_resize; VP_ERR_MEMORY
- * rule:    an axis's output i lies at (i + 0.5) * in / out - 0.5, not below 0; fma(a, 1 - w, b * w), width first
+ * rule:    an axis's output i is at (i + 0.5) * in / out - 0.5, not below 0; fma(a, 1 - w, b * w), width first
  * source:  pytorch, aten/src/ATen/native/cpu/UpSampleKernel.cpp (InterpolateLinear, channels apart)
  * memory:  16 bytes per column
  * threads: reentrant */
@@ -133,7 +133,7 @@ typedef enum vp_filter { VP_FILTER_BICUBIC, VP_FILTER_LANCZOS, VP_FILTER_BILINEA
 VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
                                      int32_t new_width_px, int32_t new_height_px, vp_filter filter);
 
-/* The text of a conversation of one question, ready for the answer; an image stands in front of it, as one
+/* The text of a conversation of one question, ready for the answer; an image is in front of it, as one
  * placeholder.
  * out:     out     [capacity] with NUL, on success only; NULL only counts
  *          needed  bytes without the NUL; on VP_OK and VP_ERR_CAPACITY
@@ -149,7 +149,7 @@ VP_API const char *vp_processor_placeholder(vp_processor_kind kind);
 VP_API const char *vp_processor_image_token(vp_processor_kind kind);
 /* The placeholder of a video, which no prompt here can have; NULL: the model's prompts have none. */
 VP_API const char *vp_processor_video(vp_processor_kind kind);
-/* Truth: this is a chat template that gives the text of vp_processor_prompt. Line ends behind it do not count. */
+/* Returns 1 if this is a chat template that gives the text of vp_processor_prompt. Line ends behind it do not count. */
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes);
 /* The kind of a language model's text by its chat template, compared whole: ChatML without a system's message,
  * Qwen2.5's, Gemma 3's (whose <bos> is the tokenizer's); PLAIN: none of these. memory: none. threads: reentrant */

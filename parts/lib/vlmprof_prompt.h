@@ -18,7 +18,7 @@ extern "C" {
 typedef enum vp_prompt_kind {
     VP_PROMPT_QUESTION,  /* one question; options of the record are not read */
     VP_PROMPT_QUESTIONS, /* all questions of an image, a message each: the model answers the last one */
-    VP_PROMPT_SCIENCE,   /* question and options; a hint that is not empty stands twice in place of the question */
+    VP_PROMPT_SCIENCE,   /* question and options; a hint that is not empty is twice in place of the question */
     /* multiple choice or open, by question_type; two options that are image links drop the image, and with it BOS */
     VP_PROMPT_MMMU,
     VP_PROMPT_CAPTION    /* no question: one of ten templates by lot */
@@ -36,7 +36,7 @@ VP_API const vp_prompt_dataset *vp_prompt_dataset_find(const char *name);
 VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style);
 
 #define VP_PROMPT_OPTIONS 7       /* the reference has letters A to G; further options vanish */
-#define VP_PROMPT_PLAIN_OPTIONS 26 /* without data set and style, which is no prompt of the reference: A to Z */
+#define VP_PROMPT_PLAIN_OPTIONS 26 /* without data set and style, which is not a prompt of the reference: A to Z */
 
 /* What is known about a record; fields that are zero are unknown. */
 typedef struct vp_prompt {

@@ -101,7 +101,7 @@ typedef struct vp_impl_flight {
     struct vp_impl_flight *next;  /* among the free ones, or the finished ones */
     int64_t at_ns; uint64_t order; /* when something is to be done; equal times go by their order */
     size_t place;                 /* in the heap, from 1 on; 0: not there */
-    int is_flying;                /* truth: libcurl has it */
+    int is_flying;                /* 1 if libcurl has it */
     const char *get_url;          /* NULL: a POST */
     char *own_url;                /* of a GET */
     int64_t heard_ns;             /* the last byte of the answer */
@@ -111,7 +111,7 @@ typedef struct vp_impl_flight {
     int64_t pause_ms;             /* Retry-After; -1: none */
     char content_type[128], location[2 * VP_IMPL_SERVER_KEY_MAX]; /* the key must fit: half of it is not found */
     char *body; size_t body_bytes, body_capacity; /* of a refusal, or of a GET */
-    int is_enough;                /* truth: the rest of a refusal is not read */
+    int is_enough;                /* 1 if the rest of a refusal is not read */
     vp_error broken;              /* code: VP_OK, or why this side broke off */
     char curl_error[VP_IMPL_CURL_ERROR_BYTES];
 } vp_impl_flight;
@@ -144,7 +144,7 @@ static int vp_impl_server_hex(const char *at, const char *end, int digits, unsig
     }
     return 1;
 }
-/* How a text is read: as it is, with the escapes of JSON and URLs, with those of JSON inside JSON strings. */
+/* How a text is read: unchanged, with the escapes of JSON and URLs, with those of JSON inside JSON strings. */
 typedef enum vp_impl_server_spelling { VP_IMPL_SERVER_PLAIN, VP_IMPL_SERVER_ESCAPED, VP_IMPL_SERVER_NESTED }
     vp_impl_server_spelling;
 /* Reads a character. Returns its bytes. */
@@ -572,7 +572,7 @@ VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **se
     const char *wrong = vp_impl_server_bad_url(options->url);
     vp_server *opened;
     vp_result result;
-    if (wrong) return vp_fail(error, VP_ERR_FORMAT, -1, "url", wrong); /* not the URL: it may hold a password */
+    if (wrong) return vp_fail(error, VP_ERR_FORMAT, -1, "url", wrong); /* not the URL: it may contain a password */
     wrong = vp_impl_server_bad_option(options);
     if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, wrong, "the value is outside its range (a key is one word)");
     opened = (vp_server *)VP_CALLOC(1, sizeof *opened);
@@ -837,7 +837,7 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     int (*const set)(void *, int, ...) = server->curl.curl_easy_setopt;
     int failed = 0;
     /* A handle counts the kept connections that turned out dead when a request was to go over them, and gives up at the
-     * sixth, however many requests lie between: it begins anew each time. */
+     * sixth, however many requests are between: it begins again each time. */
     server->curl.curl_easy_reset(flight->easy);
     failed |= !vp_impl_server_configure(flight);
     vp_chat_reply_free(&exchange->reply);
@@ -925,7 +925,7 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
         uint64_t expirations;
         if (events[i].data.fd == server->timer) {
             server->armed_ns = 0;
-            if (read(server->timer, &expirations, sizeof expirations) < 0) continue; /* it was set anew */
+            if (read(server->timer, &expirations, sizeof expirations) < 0) continue; /* it was set again */
         } else {
             result = vp_impl_server_act(server, events[i].data.fd,
                                         (what & EPOLLIN ? VP_IMPL_CURL_CSELECT_IN : 0)

@@ -48,7 +48,7 @@ VP_API vp_server_options vp_server_options_default(void);
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error);
 /* Breaks off what is in flight; its exchanges stay the caller's. NULL is allowed. */
 VP_API void vp_server_close(vp_server *server);
-/* The base URL as it is used: without /v1 and without a slash at its end. */
+/* The base URL as used: without /v1 and without a slash at its end. */
 VP_API const char *vp_server_url(const vp_server *server);
 /* "libcurl/7.88.1 OpenSSL/3.0.19 ..." */
 VP_API const char *vp_server_library(const vp_server *server);
@@ -61,8 +61,8 @@ typedef enum vp_exchange_state { VP_EXCHANGE_NEW, VP_EXCHANGE_WAITING, VP_EXCHAN
  * closed before, or the status is 429, 502, 503 or 504; after 0.5, 1, 2 ... s or after Retry-After. A server that asks
  * for more than 60 s is not asked again. The times are the last attempt's; attempts > 1 marks that.
  * Stamps: sent_ns is when the write returned that carried the first bytes of the request, after connecting and TLS, and
- * uploaded_ns the same of its last bytes; what the system's socket still holds then is on its way. The others are when
- * libcurl handed the bytes over, right after it read them from the socket; what arrived together has
+ * uploaded_ns the same of its last bytes; what the system's socket still contains then is on its way. The others are
+ * when libcurl handed the bytes over, right after it read them from the socket; what arrived together has
  * one stamp.
  * The API key, where it has 8 characters or more, is replaced by [key] in all that a server sends back: also escaped
  * for JSON or a URL, broken by line ends, and its first 8 characters or more at the end of a text. */
@@ -74,7 +74,7 @@ typedef struct vp_exchange {
     int64_t start_ns;                    /* handed to libcurl: what TTFT and E2E are counted from */
     int64_t sent_ns, uploaded_ns;        /* first and last byte sent */
     int64_t headers_ns, end_ns;          /* headers read, body ended (or the attempt failed) */
-    int is_new_connection;               /* truth: it had to connect first */
+    int is_new_connection;               /* 1 if it had to connect first */
     int http_status;                     /* 0: none */
     int32_t attempts;
     vp_chat_reply reply;

@@ -50,7 +50,7 @@ struct vp_tokenizer {
     size_t added_used;
     uint32_t token_count;         /* largest id + 1 */
     uint8_t *token_flags;
-    int whole_words; /* truth: a word that is a token is that token, whatever the merges make of it (ignore_merges) */
+    int whole_words; /* 1 if a word that is a token is that token, whatever the merges make of it (ignore_merges) */
     uint64_t *token_start;        /* [token_count + 1] into token_bytes: what a token decodes to */
     char *token_bytes;
     int32_t byte_id[256];         /* -1: the vocabulary lacks it */
@@ -147,7 +147,7 @@ static void vp_impl_order_marks(uint32_t *marks, size_t count, uint32_t *scratch
 }
 
 /* Orders and composes work->segment in place, then appends it to work->text. A mark is blocked by a mark of the same
- * or a higher class that stands between it and the starter (Unicode Standard, D115-D117). */
+ * or a higher class that is between it and the starter (Unicode Standard, D115-D117). */
 static void vp_impl_compose_segment(vp_impl_work *work) {
     const vp_unicode_forms *forms = work->tokenizer->unicode;
     uint32_t *segment = work->segment, last_class = 0;
@@ -228,7 +228,7 @@ static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, con
     *out_bytes = work->text_used;
 }
 
-/* Llama's spaces: U+2581 and the space are one character, which is a space in here, and one stands in front; Gemma has
+/* Llama's spaces: U+2581 and the space are one character, which is a space in here, and one is in front; Gemma has
  * none there. is_first: the text begins with the piece. */
 static void vp_impl_spaces(vp_impl_work *work, const char *piece, size_t bytes, int is_first, const char **out,
                            size_t *out_bytes) {
@@ -482,7 +482,8 @@ static size_t vp_impl_word_bytes(const uint8_t *properties, const uint8_t *text,
     return kind == VP_UNICODE_SPACE && at < bytes && before > 0 ? before : at;
 }
 
-/* Bytes of the contraction at the start of `text` (its first byte is ') in either case, or 0. U+017F is an s, too. */
+/* Bytes of the contraction at the start of `text` (its first byte is ') in either case, or 0. U+017F is an s as
+ * well. */
 static size_t vp_impl_contraction_caseless(const uint8_t *text, size_t bytes) {
     const uint8_t lower[3] = {'\'', (uint8_t)(bytes > 1 ? text[1] | 32 : 0), (uint8_t)(bytes > 2 ? text[2] | 32 : 0)};
     if (bytes > 2 && text[1] == 0xC5 && text[2] == 0xBF) return 3;
@@ -532,7 +533,7 @@ static size_t vp_impl_word_bytes_cl100k(const uint8_t *properties, const uint8_t
     return at;
 }
 
-/* Bytes of the first word of a piece (bytes > 0) where each number stands alone and the rest is as GPT-2 has it. */
+/* Bytes of the first word of a piece (bytes > 0) where each number is complete and the rest is as GPT-2 has it. */
 static size_t vp_impl_word_bytes_digits(const uint8_t *properties, const uint8_t *text, size_t bytes) {
     size_t end = 0, length = 0;
     while (end < bytes
@@ -767,7 +768,7 @@ typedef struct vp_impl_names {
     char *text;
     uint64_t *start; /* [count + 1] */
     int32_t *id;
-    uint8_t *added;  /* stands in added_tokens; VP_IMPL_TOKEN_SPECIAL where special */
+    uint8_t *added;  /* is in added_tokens; VP_IMPL_TOKEN_SPECIAL where special */
     uint32_t count, vocabulary_count;
     uint32_t *slots, mask; /* index + 1; 0: free */
 } vp_impl_names;
@@ -864,7 +865,7 @@ static int vp_impl_load_is_null(const vp_impl_loader *loader, uint32_t node) {
     return node == VP_JSON_NONE || loader->nodes[node].type == VP_JSON_NULL;
 }
 
-/* The id of the special token that stands first in a template; -1: what stands there is none, or it has not one id. */
+/* The id of the special token that is first in a template; -1: what is there is none, or it has not one id. */
 static int32_t vp_impl_load_template_bos(const vp_impl_loader *loader, uint32_t item, uint32_t special_tokens) {
     uint32_t token = vp_json_get(&loader->json, item, "SpecialToken"), key, ids;
     int64_t id = -1;
@@ -995,7 +996,7 @@ static vp_result vp_impl_load_split(vp_impl_loader *loader, uint32_t node) {
 #undef VP_IMPL_CL100K
 }
 
-/* Spaces become U+2581 in what lies between added tokens. */
+/* Spaces become U+2581 in what is between added tokens. */
 static vp_result vp_impl_load_metaspace(vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option metaspace[6] = {
         {"type", "=Metaspace", 1},

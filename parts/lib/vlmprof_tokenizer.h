@@ -74,7 +74,7 @@ enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
  * in:      ids       int32 [count], any values: those outside the vocabulary give no text
  *          flags     VP_DECODE_SKIP_SPECIAL: special tokens give no text. VP_DECODE_CLEAN_UP: spaces before . ? ! , and
  *                    in English contractions are removed, as transformers' clean_up_tokenization_spaces does
- * out:     out       UTF-8 with NUL, written only on VP_OK (a NUL character of the text may stand inside: see needed)
+ * out:     out       UTF-8 with NUL, written only on VP_OK (a NUL character of the text may be inside: see needed)
  *          needed    bytes without the last NUL; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY (out has no room for needed + 1), VP_ERR_RANGE (unknown flags, NULL, over 2^40
  *          bytes), VP_ERR_MEMORY

@@ -1,7 +1,7 @@
 /* bench_dataset.c: time and memory of planning and resuming. JSONL of 100,000 rows of 0.2 to 2 KB without images: sweep --plan of 1,000, 10,000
  * and all of them, in 1 and in 9 configurations. Question and annotation files of VQA v2's validation size (214,354 questions, made up, 190 MB):
  * 1,000 samples and all of them, whose images are missing, so that each point is a failed row and what is measured is the reading; then again, when
- * all points are in the journal. Files lie in a temporary folder.
+ * all points are in the journal. Files are in a temporary folder.
  * Runs $PROGRAM (default ./vlmprof). Build: cc -O2 tests/bench/bench_dataset.c */
 #define _DEFAULT_SOURCE 1
 #include "../support/temporary.h"

@@ -1,4 +1,4 @@
-/* bench_engine.c - the stages of MolmoE-1B's widths on the CPU, beside what the machine can do: vision, prefill, decode, and how each grows with
+/* bench_engine.c - the stages of MolmoE-1B's widths on the CPU, next to what the machine can do: vision, prefill, decode, and how each grows with
  * views, tokens, experts and keys. Blocks are alike, so a few of them, 2.2 GB, stand for all.
  * bench_engine [GEMM [VIT_BLOCKS [BLOCKS [brief|table|growth|all [WEIGHTS]]]]]: a kernel's name, or auto; blocks of the tower and of the language model
  * (22 16: the real model, 14 GB); brief: neither kernel by kernel (table) nor growth; weights of the language model: bf16, int8 or int4.

@@ -24,7 +24,7 @@ int main(void) {
     char *pool = (char *)vk_reserve(pool_bytes), *x = (char *)vk_reserve((size_t)(1058 + VK_ROWS_MAX) * 4096 * 4);
     float *y = (float *)vk_reserve((size_t)1058 * 6144 * 4);
     if (!pool || !x || !y) { fprintf(stderr, "bench_gemm: needs 600 MB of memory\n"); return 1; }
-    memset(pool, 0x3c, pool_bytes); /* pages that were never written are all one page, which lies in a cache */
+    memset(pool, 0x3c, pool_bytes); /* pages that were never written are all one page, which is in a cache */
     memset(x, 0x3c, (size_t)(1058 + VK_ROWS_MAX) * 4096 * 4);
     printf("%-12s %5s %6s %5s  GFLOP/s (m = 1: GB/s of weights), ratio to the fastest; %d threads, medians of %d\n", "shape", "m", "n", "k",
            vk_host_threads(0), ROUNDS);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # bench_gpu.sh PROGRAM: the benchmarks of tests/bench/gpu/bench_gpu.c (PROGRAM) on the first GPU, at most some minutes. The table goes to stdout and
-# beside the JSON into tests/bench/results, named by date and commit: commit what a real GPU gave, with what the table says about it.
+# next to the JSON into tests/bench/results, named by date and commit: commit what a real GPU gave, with what the table says about it.
 set -euo pipefail
 CDPATH= cd "$(dirname "$0")/../.."
 program=$1 out=${BENCH_GPU_OUT:-tests/bench/results}

@@ -30,7 +30,7 @@ static int64_t median(int64_t *ns) {
     return ns[COUNT / 2];
 }
 
-/* the unit's products on operands that lie in registers or the first-level cache, every thread; returns FLOPs, time in *ns */
+/* the unit's products on operands that are in registers or the first-level cache, every thread; returns FLOPs, time in *ns */
 #ifdef VK_AMX
 VK_TAMX static void spin_amx(int turns) {
     static const char operands[2048] = { 0 };

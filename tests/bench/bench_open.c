@@ -1,4 +1,4 @@
-/* bench_open.c - how long an engine with synthetic weights takes to open, beside the first touch of as many bytes: no program can have them faster.
+/* bench_open.c - how long an engine with synthetic weights takes to open, next to the first touch of as many bytes: no program can have them faster.
  * bench_open [PRESET [BLOCKS [VIT_BLOCKS]]]: of a large model a few blocks stand for all (2 and 2; 16 and 22: MolmoE-1B whole, 15 GB).
  * Both in turns, ROUNDS times; medians. The first touch is of pages that are asked for as the engine asks, by all threads, and given back before the
  * engine opens, so that both get the same pages from the system. */

@@ -1,5 +1,5 @@
 /* bench_server.c: how many streams and chunks one thread reads, and how late its stamps are. A process of its own sends to STREAMS connections in turn,
- * CHUNKS pieces to each, RATE of them a second in all; each holds the time at which it was sent. Arguments: STREAMS CHUNKS RATE (2000 50 50000). */
+ * CHUNKS pieces to each, RATE of them a second in all; each contains the time at which it was sent. Arguments: STREAMS CHUNKS RATE (2000 50 50000). */
 #include "vlmprof_server.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>

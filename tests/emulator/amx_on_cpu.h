@@ -1,4 +1,4 @@
-/* amx_on_cpu.h - AMX tiles in software: the code for AMX, compiled as it is, runs on a processor that lacks them
+/* amx_on_cpu.h - AMX tiles in software: the code for AMX, compiled unchanged, runs on a processor that lacks them
  *
  * Include this before vlmprof_kernels.cu, or compile with -include. Each thread has eight tiles of 16 rows of 64 bytes.
  * An operation on tiles that this thread did not configure ends the program, as the processor would. Products are summed
@@ -31,7 +31,7 @@ static inline void vk_amx_configure(const void *config) {
     for (int i = 0; i < 8; i++) wrong |= bytes[16 + 2 * i] != 64 || bytes[17 + 2 * i] != 0 || bytes[48 + i] != 16;
     if (wrong) { fprintf(stderr, "amx_on_cpu: not a configuration of eight full tiles\n"); abort(); }
     amx_configured = 1;
-    memset(amx_tiles, 0xff, sizeof amx_tiles); /* NaN: nobody may count on what is in them */
+    memset(amx_tiles, 0xff, sizeof amx_tiles); /* NaN: no one may count on what is in them */
 }
 static inline void vk_amx_release(void) { amx_configured = 0; }
 static inline void vk_amx_zero(int to) { memset(amx_tile_of(to), 0, sizeof(amx_tile)); }

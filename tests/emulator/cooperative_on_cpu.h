@@ -34,7 +34,7 @@ struct Cooperative {
 };
 inline Cooperative cooperative;
 
-/* memcpy, but over the redzones that g++ -fsanitize-sections=cuda_shared puts between the arrays, and those between what lies in one page */
+/* memcpy, but over the redzones that g++ -fsanitize-sections=cuda_shared puts between the arrays, and those between what is in one page */
 inline void move_shared(unsigned char *to, const unsigned char *from, size_t bytes) {
 #if defined(CUDA_ON_CPU_ASAN) && defined(__x86_64__)
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
@@ -79,7 +79,7 @@ CUDA_ON_CPU_PAGES inline void collect() {
     }
     c.touched.clear();
 }
-/* memory as the block sees it, or as it is */
+/* memory as the block sees it, or unchanged */
 CUDA_ON_CPU_PAGES inline void look(const Clock *clock, size_t block_index) {
     for (auto &p : cooperative.pages) {
         uint16_t *now = (uint16_t *)(void *)p.first;

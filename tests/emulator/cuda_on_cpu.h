@@ -2,7 +2,7 @@
  *
  * Include it first in one C++17 source (g++ or clang++, or -include); it stands for cuda_runtime.h, cuda_bf16.h, cublas_v2.h and
  * cublasLt.h, defines CUDA_ON_CPU and needs no CUDA Toolkit. Launches go through CUDA_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...), dynamic
- * shared memory through CUDA_DYNAMIC_SHARED(type, name). Functions that hold a __shared__ array must be static and, for g++
+ * shared memory through CUDA_DYNAMIC_SHARED(type, name). Functions that contain a __shared__ array must be static and, for g++
  * before 14, no templates (it ignores sections there: no NaN).
  *
  * It is less forgiving than the hardware:
@@ -14,10 +14,10 @@
  *   shared    Static and dynamic shared memory is NaN at the start of each block. cp.async delivers at the wait, its target is NaN until then.
  *   streams   Nothing runs when it is queued, but at a synchronisation that needs it or at random calls. Streams interleave at random. A copy
  *             from pinned memory reads it when it runs; the target of a copy to pinned memory is NaN until then. Mapped pinned memory keeps what
- *             it holds until the kernel that writes there runs.
+ *             it contains until the kernel that writes there runs.
  *   memory    Fresh device memory is NaN. The host cannot touch device memory; accesses outside an allocation or after cudaFree are reported
  *             (guard pages on both sides; below 256 bytes by AddressSanitizer or, for writes, at the next synchronisation).
- *   arguments Pointers given to kernels, copies and GEMMs must lie in live device memory, whole ranges where they are known.
+ *   arguments Pointers given to kernels, copies and GEMMs must be in live device memory, whole ranges where they are known.
  * Misuse prints one line that starts with "cuda_on_cpu:" and aborts. What CUDA reports as an error code is returned as that code.
  * Not emulated: time (a virtual clock gives each operation a fixed cost), races between blocks (they run one after the other, but for cooperative
  * launches), atomicity,
@@ -57,10 +57,10 @@
  *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function (cublasLt's come with it)
  *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
  *   CUDA_ON_CPU_CUPTI=WORDS     what libcupti does: cupti_on_cpu.h; default: dlopen finds none
- *   CUDA_ON_CPU_THROTTLE=BITS   the throttle reasons that NVML tells (default 0)
+ *   CUDA_ON_CPU_THROTTLE=BITS   the throttle reasons that NVML shows (default 0)
  *   CUDA_ON_CPU_REPORT=FILE     at exit appends `calls: alloc N host N launch N copy N event N gemm N stream N sync N graph N cublas N plan N; live: N`
  *
- * For C tests linked beside it:
+ * For C tests linked next to it:
  *   void cuda_on_cpu_reset(uint64_t seed);                     drops queued work, errors and counts; environment read again, then the seed
  *   int  cuda_on_cpu_set(const char *name, const char *value); one of the settings above, name without CUDA_ON_CPU_; 0 when unknown
  *   void cuda_on_cpu_fail(const char *what, int n);            arms a fault, counting from now; what NULL disarms all
@@ -480,7 +480,7 @@ inline void report() {
 }
 
 /* ====================================================================================================== memory
- * All of it, pinned host memory too, lies in one reserved stretch of addresses that are used once: [gap][pages, the bytes at their end][gap].
+ * All of it, pinned host memory too, is in one reserved stretch of addresses that are used once: [gap][pages, the bytes at their end][gap].
  * Device memory is accessible only while operations run. The bytes before an allocation on its first page and behind it up to the next multiple
  * of 256 are slack: poisoned under AddressSanitizer, else filled with a pattern that synchronisations check. */
 enum : size_t { PAGE = 4096, BIG_PAGE = (size_t)2 << 20, GAP = (size_t)2 << 20, ALIGN = 256 };
@@ -594,7 +594,7 @@ inline bool release(void *pointer, bool device) {
     if (device) s.device_bytes -= m.bytes;
     return true;
 }
-/* the allocation, freed or not, that holds or is nearest below the address */
+/* the allocation, freed or not, that contains or is nearest below the address */
 inline std::map<unsigned char *, Memory>::iterator find_memory(const void *p) {
     State &s = state();
     auto at = s.memory.upper_bound((unsigned char *)p);
@@ -1028,7 +1028,7 @@ inline void change_mbarrier(uint64_t *b, unsigned arrivals, int64_t bytes) {
     *b = pending | expected << 20 | tx << 40 | phase << 63;
     wake();
 }
-/* where byte `offset` of a tile whose rows have 128 bytes lies: bits 4-6 of the address exchanged by its bits 7-9 */
+/* where byte `offset` of a tile whose rows have 128 bytes is: bits 4-6 of the address exchanged by its bits 7-9 */
 inline size_t swizzled(size_t address) { return address ^ ((address >> 7 & 7) << 4); }
 inline size_t bytes_of(const Bulk &b) { return (size_t)2 * b.map.box[0] * b.map.box[1] * b.map.box[2]; }
 inline void deliver(size_t index) {
@@ -1226,7 +1226,7 @@ template <class V> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void a
 #pragma clang fp contract(off)
 #endif
     V s = *a + *b, t = s - *a, rest = (*a - (s - t)) + (*b - t), zero = V{};
-    auto away = ((s > zero) & (rest < zero)) | ((s < zero) & (rest > zero)), bits = away; /* -1 where the nearest float lies further from 0 */
+    auto away = ((s > zero) & (rest < zero)) | ((s < zero) & (rest > zero)), bits = away; /* -1 where the nearest float is further from 0 */
     memcpy(&bits, &s, sizeof s);
     bits += away;
     memcpy(a, &bits, sizeof s);
@@ -2106,7 +2106,7 @@ inline cudaError_t cudaGetLastError() {
     return e;
 }
 
-/* every call below: takes the lock, returns what stands in its way, and keeps its own error for cudaGetLastError */
+/* every call below: takes the lock, returns what is in its way, and keeps its own error for cudaGetLastError */
 #define CUDA_ON_CPU_ENTER(needs_device) \
     cuda_on_cpu::State &s = cuda_on_cpu::state(); \
     cuda_on_cpu::Lock lock(s.lock); \
@@ -2129,7 +2129,7 @@ inline cudaError_t cudaSetDevice(int device) {
     if (device < 0 || device >= s.settings.devices) return cuda_on_cpu::result(cudaErrorInvalidDevice);
     s.device = device;
     s.contexts |= 1u << device; /* as since CUDA 12 */
-    return cuda_on_cpu::result(s.sticky); /* a broken one is chosen, too */
+    return cuda_on_cpu::result(s.sticky); /* a broken one is chosen as well */
 }
 inline cudaError_t cudaGetDevice(int *device) {
     CUDA_ON_CPU_ENTER(false);
@@ -2637,7 +2637,7 @@ inline const Tile &best_tile() {
     }();
     return tile;
 }
-/* panel [k][width]: `width` rows from `first` of an operand whose element (row, p) lies at row * row_step + p * k_step; rows past `count` are 0 */
+/* panel [k][width]: `width` rows from `first` of an operand whose element (row, p) is at row * row_step + p * k_step; rows past `count` are 0 */
 template <class T, class Widen> CUDA_ON_CPU_FAST inline void pack(float *panel, const T *data, int first, int count, int width, int k, long long row_step,
                                                                   long long k_step, Widen widen) {
     for (int p0 = 0; p0 < k; p0 += 64) {
@@ -2694,7 +2694,7 @@ inline void GemmWork::run() {
     panel_b = std::vector<float>();
 }
 inline bool known_transpose(cublasOperation_t o) { return o == CUBLAS_OP_N || o == CUBLAS_OP_T || o == CUBLAS_OP_C; }
-/* an operand of `rows` x `columns` as it is stored, column-major */
+/* an operand of `rows` x `columns` as stored, column-major */
 inline void check_operand(char name, const void *p, cudaDataType type, long long rows, long long columns, long long ld, long long stride, int batch) {
     size_t element = type == CUDA_R_32F ? 4 : 2;
     long long low = batch > 1 && stride < 0 ? (batch - 1) * stride : 0, high = batch > 1 && stride > 0 ? (batch - 1) * stride : 0;
@@ -2976,7 +2976,7 @@ inline const char *cublasGetStatusName(cublasStatus_t status) {
 inline const char *cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
 
 /* ----------------------------------------------------------------- NVML
- * As much as telemetry asks. NVML's devices stand in another order than CUDA's: its device n is CUDA's last but n. Numbers tell devices apart. */
+ * As much as telemetry asks. NVML's devices are in another order than CUDA's: its device n is CUDA's last but n. Numbers tell devices apart. */
 namespace cuda_on_cpu {
 struct NvmlShares { unsigned gpu, memory; };
 /* the status that the setting gives to a function, else 0; *lacks: the setting takes it away */

@@ -16,7 +16,7 @@
 #endif
 #endif
 namespace cuda_on_cpu {
-enum : uint64_t { CUPTI_ZERO_NS = 7000000000000ull }; /* its clock, when the device's stood at 0 */
+enum : uint64_t { CUPTI_ZERO_NS = 7000000000000ull }; /* its clock, when the device's was at 0 */
 enum : size_t { CUPTI_ROOM = 160 };
 struct CuptiRecord { unsigned char bytes[CUPTI_ROOM]; size_t size; };
 struct Cupti {
@@ -34,7 +34,7 @@ struct Cupti {
 inline Cupti cupti;
 inline uint32_t cupti_call; /* correlation of the call that queues; 0: none is traced */
 
-inline std::string cupti_word(const char *name, bool *found) { /* what stands behind its '=' */
+inline std::string cupti_word(const char *name, bool *found) { /* what is after its '=' */
     std::string s = state().settings.cupti + ",";
     size_t length = strlen(name);
     *found = false;

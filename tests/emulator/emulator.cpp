@@ -19,7 +19,7 @@ static float random_float() { return (float)(random_bits() >> 8) / (float)(1 << 
 static float bf16_to_float(uint16_t b) { return __uint_as_float((uint32_t)b << 16); }
 static uint16_t float_to_bf16(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)); }
 
-/* device memory that holds a copy of `host`, freed at the end of its life */
+/* device memory that contains a copy of `host`, freed at the end of its life */
 template <class T> struct Device {
     T *p = nullptr;
     size_t count;
@@ -1427,7 +1427,7 @@ static void test_pairs() {
         "a multicast to blocks 7", "" };
     std::vector<uint16_t> x(LAYERS * LAYER);
     std::vector<float> want(2 * PAIRS * THREADS);
-    for (size_t i = 0; i < x.size(); i++) x[i] = i % LAYER % 3 ? 0x3f80 : (uint16_t)(0x4000 + i / LAYER * 8); /* 1, or 2 and more: sums that floats hold */
+    for (size_t i = 0; i < x.size(); i++) x[i] = i % LAYER % 3 ? 0x3f80 : (uint16_t)(0x4000 + i / LAYER * 8); /* 1, or 2 and more: sums that floats contain */
     for (size_t i = 0; i < want.size(); i++)
         for (size_t layer = i / (2 * THREADS); layer < i / (2 * THREADS) + 3; layer++)
             for (size_t j = 0; j < LAYER; j++) want[i] += cuda_on_cpu::bf16_float(x[layer * LAYER + j]);

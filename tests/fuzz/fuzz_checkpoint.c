@@ -66,7 +66,7 @@ static void write_file(int file, const uint8_t *prefix, size_t prefix_bytes, con
     free(all);
 }
 
-/* The first byte says how: 1 the file as it is, else a header of the next 20 bytes' fields, its sum right; 2 the true length; 4 with the config;
+/* The first byte says how: 1 the file unchanged, else a header of the next 20 bytes' fields, its sum right; 2 the true length; 4 with the config;
  * 8 and with its hash; 32 the next six bytes are the version, the precisions and the order of integers, else it is version 1; 16 the next three
  * bytes are a change of one byte of the header. The weights follow. */
 static void open_packed(const uint8_t *data, size_t size) {

@@ -38,7 +38,7 @@ static void check_entries(const struct dataset *d) {
     MUST(d->new_tokens > 0 && d->task);
     for (size_t i = 0; i < d->count; i++) {
         struct sample a;
-        MUST(dataset_sample(d, &tiny, i, &a) == 0); /* nobody changed the files */
+        MUST(dataset_sample(d, &tiny, i, &a) == 0); /* no one changed the files */
         MUST(a.record && a.prompt && a.question && a.text_ids && a.text_count > 0 && a.text_count == d->samples[i].text_count);
         MUST(a.id == d->samples[i].id && (!i || a.id > d->samples[i - 1].id));
         MUST((a.image_path != NULL) == d->samples[i].has_image && (a.reason != NULL) == (d->samples[i].reason > 0));

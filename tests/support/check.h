@@ -80,7 +80,7 @@ static inline int check_near(double got, double want, double tolerance, const ch
     return check_note(fabs(got - want) <= tolerance, file, line, "%s is %.9g, expected %.9g within %.3g", what, got, want, tolerance);
 }
 
-/* Truth: this build's memory functions are a sanitizer's: they keep what is freed, and no library may replace them. */
+/* Returns 1 if this build's memory functions are a sanitizer's: they keep what is freed, and no library may replace them. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { CHECK_SANITIZED = 1 };
 #elif defined(__has_feature)

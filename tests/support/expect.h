@@ -143,7 +143,7 @@ static inline void *inputs(size_t rows, size_t k, size_t ld, int wide) {
 }
 
 /* --------------------------------------------------------------------------------------------------------------- verdicts */
-/* what a kernel should give, what the damaged reference gives, and how much may lie between; [rows, cols] */
+/* what a kernel should give, what the damaged reference gives, and how much may be between; [rows, cols] */
 typedef struct expected { double *want, *bad, *tolerance; size_t rows, cols; } expected;
 static inline expected expect_new(size_t rows, size_t cols) {
     expected e;
@@ -182,7 +182,7 @@ static inline int matches(const void *got, size_t ld, int wide, const expected *
         }
     return 1;
 }
-/* got: f32 (wide) or bf16 [rows, ld]; what lies between the rows must still be poison */
+/* got: f32 (wide) or bf16 [rows, ld]; what is between the rows must still be poison */
 static inline void verdict(const void *got, size_t ld, int wide, const expected *e) {
     size_t at = 0, unused = 0, element = wide ? 4 : 2;
     int good = matches(got, ld, wide, e, e->want, &at);
@@ -198,7 +198,7 @@ static inline void verdict_ints(const int32_t *got, const int32_t *want, const i
 }
 
 /* ------------------------------------------------------------------------------------------------------------- references */
-/* where an element of W lies in panels, as the comment of >>gemm in vlmprof_kernels.cu states it */
+/* where an element of W is in panels, as the comment of >>gemm in vlmprof_kernels.cu states it */
 static inline size_t panel_index(size_t row, size_t column, size_t k_padded, int wide) {
     size_t panel = row / VK_PAD * VK_PAD * k_padded, c = row % VK_PAD;
     return wide ? panel + column * VK_PAD + c : panel + (column / 2 * VK_PAD + c) * 2 + (column & 1);

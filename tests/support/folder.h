@@ -1,4 +1,4 @@
-/* folder.h: the temporary folder of a test program; everything that it writes lies there. Include it after check.h; define _POSIX_C_SOURCE
+/* folder.h: the temporary folder of a test program; everything that it writes is there. Include it after check.h; define _POSIX_C_SOURCE
  * 200809L (mkdtemp) before the first header. */
 #ifndef FOLDER_H
 #define FOLDER_H
@@ -61,7 +61,7 @@ static inline void put_file(const char *name, const char *text) {
     write_text(path, text);
 }
 /* What `work` returns, 0 to 100, in a child process in the test's folder, whose user is not root: root may read and write every file. The folder is that
- * user's from then on. -1: nobody else can be had here. */
+ * user's from then on. -1: no one else can be had here. */
 static inline int without_root(int (*work)(void)) {
     int status = -1;
     pid_t child;

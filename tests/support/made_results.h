@@ -8,7 +8,7 @@ static inline int lines_of(const char *text) {
     for (; *text; text++) count += *text == '\n';
     return count;
 }
-/* exit code, one line on stderr that holds `word`, nothing on stdout */
+/* exit code, one line on stderr that contains `word`, nothing on stdout */
 static inline void check_refused(int code, const char *word) {
     CHECK_INT(last.code, code);
     CHECK_INT(lines_of(last.err), 1);
@@ -34,7 +34,7 @@ static inline void write_foreign(const char *path, const char *stats, const char
     "\"T_LLM_decode\": " decode ", \"T_total\": " total ", \"T_decode_per_token\": 19.5, \"T_decode_per_step\": [[19.0, 19.2]]}"
 #define FOREIGN_ROWS FOREIGN_ROW("7", "160.0", "39.0", "2", "1.0") "," FOREIGN_ROW("3", "150.0", "80.0", "3", "0.3") "," FOREIGN_ROW("5", "140.0", "0.0", "1", "0.6")
 
-/* ---- sweeps with a known truth: latency is a sum of what a sample and the knobs cost, times noise; a sample is answered rightly by a configuration
+/* ---- sweeps with a known 1 if latency is a sum of what a sample and the knobs cost, times noise; a sample is answered rightly by a configuration
  * when its own difficulty, the same for all, is below the configuration's skill */
 enum { TIERS_IN = 3, LEVELS = 9 };
 static const char *const TIERS[TIERS_IN] = {"low", "medium", "high"};
@@ -43,7 +43,7 @@ typedef struct truth {
     const char *more; /* members of the file's config, each with a comma before it; or NULL */
     int size_count, top_k_count, block_count, top_k[LEVELS], blocks[LEVELS];
     int samples, runs, seed, noise_seed, first_id;
-    int busy_blocks;    /* of 20 blocks of runs, those beside other processes that took half of the CPUs */
+    int busy_blocks;    /* of 20 blocks of runs, those next to other processes that took half of the CPUs */
     double noise;       /* relative, of a run */
     double slower;      /* factor of every time */
     double skill_less;  /* of all configurations' skill */
@@ -177,7 +177,7 @@ static inline int64_t whole(uint32_t node) {
 }
 static inline int is_text(uint32_t node, const char *text) { return vp_json_equals(&json, node, text); }
 static inline uint32_t count_of(uint32_t node) { return node == VP_JSON_NONE ? 0 : json.nodes[node].count; }
-/* 1 when an interval holds a value */
+/* 1 when an interval contains a value */
 static inline int holds(uint32_t interval, double value) {
     return number(vp_json_at(&json, interval, 0)) <= value && value <= number(vp_json_at(&json, interval, 1));
 }

@@ -16,7 +16,7 @@ static inline void program_end(void) {
     free(last.out);
     free(last.err);
 }
-/* what stands in a file, "" when there is none; malloc'ed */
+/* what is in a file, "" when there is none; malloc'ed */
 static inline char *text_of_file(const char *path) {
     char *text = check_read(path, NULL);
     return text ? text : (char *)calloc(1, 1);

@@ -216,7 +216,7 @@ static inline void queue_watch(struct queue_server *server, int fd) {
     event.data.fd = fd;
     epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event);
 }
-/* Truth: it listens. places, service_us, pieces and gap_us are set before, the rest zeroed. */
+/* Returns 1 if it listens. places, service_us, pieces and gap_us are set before, the rest zeroed. */
 static inline int queue_start(struct queue_server *server) {
     struct sockaddr_in address;
     socklen_t bytes = sizeof address;

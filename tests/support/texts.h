@@ -1,7 +1,7 @@
 /* texts.h: what the program prints, word by word, against tests/golden/texts. A test includes it after check.h and program.h.
  *
  * The texts were taken from the program; that their numbers are right is shown elsewhere (test_report, test_compare ..). Numbers of more than 9 digits
- * are compared to 9. The test's folder is written as FOLDER, the version as VERSION, lines of sources as LINE. KEEP_TEXTS=1 writes the files anew: read the difference
+ * are compared to 9. The test's folder is written as FOLDER, the version as VERSION, lines of sources as LINE. KEEP_TEXTS=1 writes the files again: read the difference
  * before it is committed. */
 #ifndef TEXTS_H
 #define TEXTS_H
@@ -17,7 +17,7 @@ static inline void kept_add(kept_text *t, const char *data, size_t bytes) {
     memcpy(t->data + t->bytes, data, bytes);
     t->data[t->bytes += bytes] = 0;
 }
-/* a number of many digits with 9 of them, the rest as it is; returns the bytes read */
+/* a number of many digits with 9 of them, the rest unchanged; returns the bytes read */
 static inline size_t kept_number(kept_text *t, const char *at) {
     size_t digits = 0, bytes = 0;
     char text[40];

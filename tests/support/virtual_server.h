@@ -26,7 +26,7 @@ int64_t virtual_clock_ns(void);
 static struct {
     int places, pieces, count; /* count: of requests that were sent */
     int64_t service_ns, image_ns, token_ns, gap_ns;
-    int64_t stall_at_ns, stall_ns; /* from then on the client stands still for so long; 0: never */
+    int64_t stall_at_ns, stall_ns; /* from then on the client is still for so long; 0: never */
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
     int empty_every;               /* each Nth answer has no text; 0: none */

@@ -3,7 +3,7 @@
 #
 # DIR gets one file for each call below: the command line, what it printed, what it said on stderr, its exit code; and the files that it wrote.
 # The program runs with a clock of its own, so that times are the same numbers every time: a monotonic clock that moves on with each reading by
-# steps of a fixed sequence, and a calendar that stands still. A change that reads the clock more often shifts all times after it: compare again
+# steps of a fixed sequence, and a calendar that is still. A change that reads the clock more often shifts all times after it: compare again
 # with the first build's DIR as RESULTS, then the readers of results read the first build's files. Blanked: version, build, host, processor,
 # memory, argv, line numbers of source files. Binary files are kept as checksums.
 set -u

@@ -82,7 +82,7 @@ static int64_t count_of(const vp_family *family, const struct audit_size *size) 
     return vp_family_count(family, size->width_px, size->height_px, &count, NULL) == VP_OK ? count.total_tokens : -1;
 }
 static int is_usual_offset(int64_t offset) { return offset >= AUDIT_OFFSET_LEAST && offset <= AUDIT_OFFSET_MOST; }
-/* Truth: the family gives all counts but for a usual offset. */
+/* Returns 1 if the family gives all counts but for a usual offset. */
 static int fits(const vp_family *family, const struct evidence *evidence, int64_t *offset) {
     for (size_t i = 0; i < evidence->count; i++) {
         const int64_t tokens = count_of(family, &evidence->sizes[i]);
@@ -281,7 +281,7 @@ static int find_families(const struct audit_rule *rule, const struct evidence *e
 }
 
 /* ---- the verdict */
-/* Truth: requests without the knobs cost the same. *is_silent: by the rule they do, too. */
+/* Returns 1 if requests without the knobs cost the same. *is_silent: by the rule they do as well. */
 static int is_knob_ignored(const struct evidence *evidence, int *is_silent) {
     size_t asked = 0, same = 0, differ_by_rule = 0;
     for (size_t i = 0; i < evidence->count; i++) {

@@ -12,7 +12,7 @@
 /* A family's rule as a request's knobs change it. */
 struct audit_rule {
     vp_family family;
-    int is_low_detail; /* truth: OpenAI's detail low, which costs the base tokens alone */
+    int is_low_detail; /* 1 if OpenAI's detail low, which costs the base tokens alone */
 };
 vp_result audit_count(const struct audit_rule *rule, int32_t width_px, int32_t height_px, vp_vision_count *count,
                       vp_error *error);
@@ -26,7 +26,7 @@ vp_result audit_set_knob(struct audit_rule *rule, const vp_chat_knob *knob, vp_e
 struct audit_size {
     int32_t width_px, height_px;
     int64_t by_rule, measured;
-    int has_without; /* truth: it was asked without the knobs */
+    int has_without; /* 1 if it was asked without the knobs */
     int64_t by_rule_without, measured_without;
 };
 
@@ -52,11 +52,11 @@ struct audit_fit { const char *key, *word; int64_t value, lowest, highest, value
 
 enum { AUDIT_FITS = 2, AUDIT_FAMILIES = 80, AUDIT_OFFSET_LEAST = -8, AUDIT_OFFSET_MOST = 16 };
 struct audit_verdict {
-    int is_equal;            /* truth: but for a constant offset */
+    int is_equal;            /* 1 if but for a constant offset */
     int64_t offset;          /* measured - rule: of an equal one at every size, otherwise where it is as usual */
     size_t different, first; /* sizes that differ beyond the offset, and the index of the first */
     audit_cause cause;
-    int is_constant; int64_t constant; /* truth: every size is measured with `constant` tokens */
+    int is_constant; int64_t constant; /* 1 if every size is measured with `constant` tokens */
     struct audit_fit fits[AUDIT_FITS]; size_t fit_count;
     /* others whose published rule gives all counts */
     const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count;
@@ -65,7 +65,7 @@ struct audit_verdict {
     enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;
 };
 /* Judges count >= 1 sizes.
- * rule: A constant offset is no difference where the rule's counts vary over the sizes, or where it lies between
+ * rule: A constant offset is no difference where the rule's counts vary over the sizes, or where it is between
  *       AUDIT_OFFSET_LEAST and AUDIT_OFFSET_MOST: chat templates put tokens around an image. */
 void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
                  struct audit_verdict *verdict);

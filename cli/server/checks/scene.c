@@ -50,7 +50,7 @@ void scene_draw(int32_t width_px, int32_t height_px, uint64_t number, struct pic
             }
         }
     }
-    for (int i = 0; i < 3; i++) rgb[i] = (uint8_t)(number >> 8 * i); /* pictures of a pixel differ, too */
+    for (int i = 0; i < 3; i++) rgb[i] = (uint8_t)(number >> 8 * i); /* pictures of a pixel differ as well */
     picture_of_pixels(rgb, width_px, height_px, picture);
     free(rgb);
 }

@@ -1,6 +1,6 @@
 /* twin_pairs.c: asks a server for an image and its twin in turns.
- * After each pair a text of a few tokens is asked, too: what network and server cost without a prompt worth mentioning.
- * Caches find nothing: every image has pixels of its own, and every text begins with a mark of its own. */
+ * After each pair a text of a few tokens is asked as well: what network and server cost without a prompt worth
+ * mentioning. Caches find nothing: every image has pixels of its own, and every text begins with a mark of its own. */
 #include "server/checks/twin_pairs.h"
 
 #include "base/console.h"

@@ -21,7 +21,7 @@ struct twin_plan {
     const vp_image *image; /* its pixels: each request gets others in some lowest bits */
     const char *text;      /* the question that goes with it */
     const vp_chat_knob *knobs; size_t knob_count, text_knob_count; /* text: those before the image's own */
-    int no_cache;          /* truth: --no_cache */
+    int no_cache;          /* 1 if --no_cache */
     enum twin_method method;
     int32_t pairs;         /* wanted, after one that warms up */
     uint64_t seed;         /* of the order within the pairs */

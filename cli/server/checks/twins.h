@@ -18,7 +18,7 @@ struct twin_search {
     int filler, tries;
     int64_t low, low_tokens, high, high_tokens; /* repeats with fewer and with more tokens than wanted; -1: none */
     int64_t next;            /* repeats to be tried now; -1: the search has ended */
-    int is_found;            /* truth: `nearest` is exact */
+    int is_found;            /* 1 if `nearest` is exact */
     struct twin_text nearest; /* of all that were tried; tokens -1: none was */
 };
 /* known: a text of the same server to begin at; NULL: none. One that is exact already is found. */

@@ -4,7 +4,7 @@
 #ifndef VK_GEMM_NEON_H
 #define VK_GEMM_NEON_H
 
-/* 1 or 2 rows: all 32 columns of a panel at a time; more rows: 16. So 16 sums fit beside weights and inputs in 32
+/* 1 or 2 rows: all 32 columns of a panel at a time; more rows: 16. So 16 sums fit next to weights and inputs in 32
  * vector registers. */
 #define VK_NEON_VECTORS(count) ((count) > 2 ? 4 : 8)
 /* sums += inputs of one k * weights[]; `lane`, a constant, is the place of that k in the vectors of inputs */
@@ -84,7 +84,7 @@ static int vk_has_neon(void) { return 1; }
 
 #ifdef VK_NEON_BF16
 #define VK_TBF16 __attribute__((target("arch=armv8.2-a+bf16")))
-/* BFDOT: a pair of inputs times the pairs of 4 columns, as they lie in the panel */
+/* BFDOT: a pair of inputs times the pairs of 4 columns, unchanged in the panel */
 VK_TBF16 VK_INLINE void vk_rows_bfdot(const int count, float *y, const uint16_t *x, size_t ldx, const uint16_t *panel,
                                       size_t k) {
     const int vectors = VK_NEON_VECTORS(count);

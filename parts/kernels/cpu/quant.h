@@ -37,7 +37,7 @@ static void *vk_quant_room(const vk_cpu *cpu, int thread) {
 static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
     return cpu->gemm[job->w->wide][vk_shape_of(job->m)];
 }
-/* what a job's inputs take as integers; 0: they stay as they are */
+/* what a job's inputs take as integers; 0: they stay unchanged */
 static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
     size_t blocks = (size_t)job->w->k_padded / VK_QUANT_BLOCK;
     if (!job->w->bits || job->m == 0) return 0;

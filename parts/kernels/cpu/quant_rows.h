@@ -1,7 +1,7 @@
 /* quant_rows.h - products of rows of inputs and a panel of integers, a part of the room >>gemm of vlmprof_kernels.cu
  *
  * A panel is 32 rows of weights. It goes in blocks of 32 values of k: 32 scales (bf16, one a row), then the integers, 4
- * bytes of a row beside 4 bytes of the next one. 8 bits: weight = scale * integer; the bytes are values 0, 2, 1, 3 of
+ * bytes of a row next to 4 bytes of the next one. 8 bits: weight = scale * integer; the bytes are values 0, 2, 1, 3 of
  * four. 4 bits: weight = scale * (integer - 8); the low halves of the bytes are values 0, 2, 1, 3 of eight, the high
  * halves 4, 6, 5, 7. So the even and the odd bytes are pairs of neighbours, which 16-bit products take.
  *

@@ -104,7 +104,7 @@ static void vk_team_serve(vk_team *team, int thread) {
 }
 static void vk_team_open(vk_team *team) {
     uint32_t loop = __atomic_load_n(&team->state, __ATOMIC_SEQ_CST) / VK_TEAM_LOOP + 1;
-    if (!(loop & (UINT32_MAX / VK_TEAM_LOOP))) loop = 1; /* 0 is what nobody has seen yet */
+    if (!(loop & (UINT32_MAX / VK_TEAM_LOOP))) loop = 1; /* 0 is what no one has seen yet */
     __atomic_store_n(&team->state, loop * VK_TEAM_LOOP | VK_TEAM_OPEN, __ATOMIC_SEQ_CST);
     vk_team_wake(team);
 }

@@ -42,8 +42,8 @@ FN void vk_attend_mask(const vk_attend *at, float (*s)[VK_ATTEND_KEYS(WIDTH) / 8
                     s[r >> 1][n][(r & 1) * 2 + j] = -INFINITY;
     }
 }
-/* Truth: all rows of a warp see all keys of a tile, which is so of most tiles: they save the masking. The same for all
- * lanes. */
+/* Returns 1 if all rows of a warp see all keys of a tile, which is so of most tiles: they save the masking. The same
+ * for all lanes. */
 template <int WIDTH, int MASKED> FN int vk_attend_sees_all(const vk_attend *at, int warp_first, int from) {
     int last = warp_first + 31 < at->tokens ? warp_first + 31 : at->tokens - 1;
     if (MASKED && at->window && VK_GONE(at->gone, at->window, last) > from) return 0;
@@ -85,7 +85,7 @@ FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_
         }
     }
 }
-/* The weights lie as the fragments of C do; they can be used directly as fragments of A. */
+/* The weights are as the fragments of C do; they can be used directly as fragments of A. */
 template <int WIDTH>
 FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };

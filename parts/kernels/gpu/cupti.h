@@ -234,7 +234,7 @@ static int vk_call_order(const void *left, const void *right) {
     return a->launch < b->launch ? -1 : a->launch > b->launch;
 }
 /* One record more of a launch, whose begin_ns and ns are CUPTI's first and last time until all records are there. Of
- * several kernels the longest gives its name. 0: it is no record of this launch */
+ * several kernels the longest gives its name. 0: it is not a record of this launch */
 static int vk_cupti_add(vp_launch *launch, vk_timer *timer, const vk_activity *activity) {
     int64_t begin = (int64_t)activity->begin_ns, end = (int64_t)activity->end_ns;
     int first = timer->records++ == 0;

@@ -13,7 +13,7 @@ enum {
     VK_CUPTI_OURS = 3,             /* CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 */
     VK_CUPTI_END = 12,             /* CUPTI_ERROR_MAX_LIMIT_REACHED: no record follows */
     VK_CUPTI_OLDEST = 18,          /* CUPTI's number of 11.8 */
-    VK_CUPTI_TOO_NEW = 140000,     /* of 14.0, whose records nobody has seen */
+    VK_CUPTI_TOO_NEW = 140000,     /* of 14.0, whose records no one has seen */
     VK_CUPTI_BUFFER_BYTES = 2 << 20
 };
 /* the beginnings of records */

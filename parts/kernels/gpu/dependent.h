@@ -1,7 +1,7 @@
 /* dependent.h - programmatic dependent launch, included by vlmprof_kernels.cu
  *
  * A kernel of a decode step lets its successor begin at once (vk_let_next_begin): that one asks for its first weights,
- * which nobody writes, and then waits for the end of this one (vk_wait_for_last). Only what was there before the step
+ * which no one writes, and then waits for the end of this one (vk_wait_for_last). Only what was there before the step
  * may be read before that, nothing be written, and every kernel waits, because the next one relies on it. Launched
  * without the attribute (VP_GPU_DEPENDENT is off, and chips before sm_90) both instructions do nothing.
  * source: CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"; PTX ISA, griddepcontrol */

@@ -53,7 +53,7 @@ FN void vk_step_attention(uint4 *shared, const vk_step_block *block, vk_turns *t
     vk_bring_ahead((const uint4 *)block->attn_out.weights,
                    (int64_t)block->attn_out.n * vk_linear_vectors(&block->attn_out) * 16);
     for (int item = (int)BLK; item < job->heads.heads * VK_SPLITS; item += (int)gridDim.x) {
-        if (item != (int)BLK) SYNC(); /* nobody reads the last item's sums */
+        if (item != (int)BLK) SYNC(); /* no one reads the last item's sums */
         vk_decode_attend(shared, job->scratch, job->key, job->value, job->qkv, &job->heads, job->position, group,
                          1.0f / sqrtf((float)job->heads.head_dim), item, turns, wide);
     }

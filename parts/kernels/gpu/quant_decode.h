@@ -1,9 +1,9 @@
 /* quant_decode.h - one token through linears whose weights are integers of 8 or 4 bits, on a GPU; included by
  * vlmprof_kernels.cu, whose room >>decode has the same kernels for bf16 and fp32
  *
- * A decode step waits for memory, and reads 8.5 or 4.5 bits a weight instead of 16. Integers lie row after row,
+ * A decode step waits for memory, and reads 8.5 or 4.5 bits a weight instead of 16. Integers are row after row,
  * k_padded * bits / 8 bytes each, and scales bf16 [n, k_padded / 32] behind them (vk_linear.scales). Of 4 bits a word
- * holds 8 values: value 2 i is its nibble i, value 2 i + 1 its nibble i + 4; weight = scale * (nibble - 8). A warp
+ * contains 8 values: value 2 i is its nibble i, value 2 i + 1 its nibble i + 4; weight = scale * (nibble - 8). A warp
  * sums two rows, so that what it unpacks of x, bf16 in shared memory, serves twice: an H200 brings 33 weights of 4
  * bits in a cycle of a multiprocessor, which issues 128 operations meanwhile. A weight becomes f32 by bits alone: 16 +
  * nibble is 0x41800000 | nibble << 19, and the 24 too much are subtracted as 24 * sum of x, once in 32 values; 2^23 +
@@ -12,7 +12,7 @@
 /* what a vector of 16 bytes holds, and how many vectors of x it meets */
 #define VK_QUANT_VALUES(bits) (128 / (bits))
 #define VK_QUANT_MEETS(bits) (VK_QUANT_VALUES(bits) / 8)
-/* vectors that a lane requests before it uses the first: 2 of each of two rows, 48 kB on a multiprocessor that holds
+/* vectors that a lane requests before it uses the first: 2 of each of two rows, 48 kB on a multiprocessor that contains
  * three blocks, or 4 of one */
 enum { VK_QUANT_FLIGHT = 4 };
 
@@ -26,7 +26,7 @@ typedef struct vk_quant {
     int vectors; /* of one row of one matrix */
 } vk_quant;
 
-/* Where a vector of x lies in shared memory: lanes read vectors 2 or 4 apart, 8 of which then share no bank. Strips
+/* Where a vector of x is in shared memory: lanes read vectors 2 or 4 apart, 8 of which then share no bank. Strips
  * are as long as a multiple of 8 vectors. */
 FN int vk_quant_place(int vector) { return vector ^ (vector >> 3 & 7); }
 static __host__ __device__ inline int vk_quant_strip(int x_vectors) {
@@ -117,7 +117,7 @@ FN void vk_quant_sums(float *sum, uint4 *strip, vk_input *in, const vk_quant *fr
         float scale[ROWS][FLIGHT];
         vk_quant_fetch<BITS, ROWS, FLIGHT>(packed, scale, from, row, first, first + mine);
         if (in->held != first) {
-            SYNC(); /* nobody reads the strip before */
+            SYNC(); /* no one reads the strip before */
             vk_quant_stage(strip, sums, in, first * MEETS, count * MEETS);
             SYNC();
             in->held = first;

@@ -30,7 +30,7 @@ FN void vk_route_multiply(float sums[4][8], const float *rows, const float4 weig
     }
 }
 /* This warp's share of the logits of 64 experts from `first` on: sums[i][j] of row lane / 8 + 4 i and expert
- * first + lane % 8 + 8 j. Where there is none, it multiplies the last one, and nobody reads that. */
+ * first + lane % 8 + 8 j. Where there is none, it multiplies the last one, and no one reads that. */
 FN void vk_route_sums(float sums[4][8], const float *rows, const float4 *weights, int first, int experts, int vectors) {
     enum { STEP = VK_ROUTE_THREADS / 32 };
     int lane = TID & 31, pitch = VK_ROUTE_PITCH(vectors), last = vectors - 1, at = TID >> 5, from[8];

@@ -4,15 +4,15 @@
  * with their bias and activation. A block stays on its multiprocessor and walks tiles of 64 or 128 rows by 256
  * columns: one warpgroup brings slices of both operands, 64 deep, through a ring of stages in shared memory; one or two
  * others multiply, 64 rows each, and store. The two sides meet at mbarriers: `full` (the slice is there) and
- * `empty` (nobody reads it any more). Slices lie as wgmma reads them: rows of 128 bytes, whose 16-byte vectors are at
+ * `empty` (no one reads it any more). Slices are as wgmma reads them: rows of 128 bytes, whose 16-byte vectors are at
  * their number ^ (row & 7), in stages at multiples of 1024 bytes.
  *
  * One thread asks TMA for whole slices. Rows that are chosen by a list (the tokens of an expert) TMA of this chip
- * cannot fetch: the producers copy them by cp.async, and fence.proxy.async stands between those copies and wgmma.
+ * cannot fetch: the producers copy them by cp.async, and fence.proxy.async is between those copies and wgmma.
  *
  * In pairs (VP_GPU_CLUSTERS) two neighbouring blocks are a cluster and work on tiles below each other, with the same
  * columns of B: each brings one half of a slice of B for both, by TMA multicast, so that the second-level cache gives
- * 32 kB a slice and block instead of 48. Hence a stage is free when nobody of either block reads it: consumers arrive
+ * 32 kB a slice and block instead of 48. Hence a stage is free when no one of either block reads it: consumers arrive
  * at `empty` of both. A block that has no rows brings its half all the same, and neither ends before the other, which
  * may still reach into its shared memory.
  *
@@ -109,7 +109,7 @@ FN void vk_bulk_to_both(void *shared_to, const CUtensorMap *map, int x, int y, i
 FN void vk_wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 FN void vk_wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 #define vk_wgmma_wait(groups) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory")
-/* nothing is loaded before this that stands behind it: loads for later columns would take registers */
+/* nothing is loaded before this that is after it: loads for later columns would take registers */
 #define VK_IN_ORDER() asm volatile("" ::: "memory")
 #define VK_MORE_REGISTERS(count) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count))
 #define VK_FEWER_REGISTERS(count) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))
@@ -264,7 +264,7 @@ template <int GROUPS, int PAIR> FN void vk_wide_bring(vk_ring ring, const vk_wid
         }
     }
 }
-/* this thread's rows of a slice: row TID / 8 + 16 j, vector TID % 8; what lies after k is zero */
+/* this thread's rows of a slice: row TID / 8 + 16 j, vector TID % 8; what is after k is zero */
 template <int GROUPS> FN void vk_wide_copy(const vk_ring *ring, const vk_chosen *chosen, int rows, int from) {
     unsigned char *slice = vk_ring_slice<GROUPS>(ring);
     int vector = TID & 7;
@@ -286,7 +286,7 @@ template <int GROUPS, int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const
     for (int t = turns.from; t < turns.count; t += turns.step) {
         vk_ring late = ring;
         if (!vk_wide_tile_at<GROUPS, PAIR>(all, t, &tile)) continue;
-        __syncwarp(); /* nobody of this warp needs the rows before: each warp reads what it writes */
+        __syncwarp(); /* no one of this warp needs the rows before: each warp reads what it writes */
         for (int i = TID & 31; i < 16 * GROUPS; i += 32) {
             int row = (TID >> 5) * 4 + (i & 3) + 16 * (i >> 2);
             if (row < tile.rows) ring.rows[row] = chosen->list[tile.first + row] / chosen->top_k;
@@ -339,7 +339,7 @@ template <int GROUPS, int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, i
     vk_wgmma_wait(0);
     vk_ring_free<PAIR>(ring, before);
 }
-/* Two neighbours of a row, in-type or f32. CHECKED 0: both columns are there, and lie on one vector. */
+/* Two neighbours of a row, in-type or f32. CHECKED 0: both columns are there, and are on one vector. */
 template <int CHECKED>
 FN void vk_wide_store(void *y, size_t at, int column, int n, float left, float right, int wide) {
     if (!CHECKED || (column + 1 < n && !(at & 1))) {
@@ -350,7 +350,7 @@ FN void vk_wide_store(void *y, size_t at, int column, int n, float left, float r
         if (column + 1 < n) vk_put(y, at + 1, right, wide);
     }
 }
-/* whether all columns from `first` on are there, and each pair of them lies on one vector */
+/* whether all columns from `first` on are there, and each pair of them is on one vector */
 FN int vk_wide_is_whole(const vk_wide_linear *to, int first, int columns) {
     return first + columns <= to->n && !(to->ldy & 1);
 }

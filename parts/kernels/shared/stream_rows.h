@@ -17,7 +17,7 @@ KERNEL(k_add_scaled, float *stream, const float *rows, const float *weight, int 
     EACH(i, width) to[i] += weight[i] * row[i];
 }
 
-/* image features stand in for the embedding of their token; index < 0: dropped */
+/* image features replace the embedding of their token; index < 0: dropped */
 KERNEL(k_place_rows, float *stream, const float *features, const int32_t *index, int width) {
     const float *from = features + BLK * (size_t)width;
     int at = index[BLK];
@@ -25,7 +25,7 @@ KERNEL(k_place_rows, float *stream, const float *features, const int32_t *index,
 }
 
 /* One window of pool x pool patches side by side, row by row. hidden f32 [views, before + side * side, width], whose
- * first `before` rows are no patches -> out in-type [views * windows, ld] */
+ * first `before` rows are not patches -> out in-type [views * windows, ld] */
 KERNEL(k_patch_windows, void *out, const float *hidden, int before, int width, int side, int pool, int ld, int wide) {
     int across = side / pool, view = (int)BLK / (across * across), window = (int)BLK % (across * across);
     const float *patches = hidden + ((size_t)view * (size_t)(before + side * side) + (size_t)before) * (size_t)width;

@@ -29,7 +29,7 @@ typedef struct bench {
     vp_launch *launches;
     int runs, steps, max_views, max_sequence, failed, entries; /* entries: of the JSON list that is open */
     double weight_bytes; /* of a weight of the language model's linears */
-    const char *way;     /* what stands before a shape */
+    const char *way;     /* what is before a shape */
 } bench;
 
 static int compare_times(const void *a, const void *b) { return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b); }

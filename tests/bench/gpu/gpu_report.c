@@ -5,9 +5,9 @@
  *
  * LAUNCHES is what tests/bench/gpu/launches.c prints for the architectures' chips, PTXAS what `nvcc -Xptxas -v` said, SASS what `cuobjdump -sass`
  * prints of the object. COMPILER is a word for nvcc's release: GATES made by another one are shown and not enforced, because registers and
- * instructions are the compiler's. --keep writes GATES anew.
+ * instructions are the compiler's. --keep writes GATES again.
  *
- * An instruction lies in a loop if it can be reached from itself. The way is followed over branches, through BRX to all that nothing else reaches, and
+ * An instruction is in a loop if it can be reached from itself. The way is followed over branches, through BRX to all that nothing else reaches, and
  * not over BRA.DIV, which is taken by warps whose threads went apart. Bytes of shared memory for an MMA: what the warps' LDS, LDSM and the
  * descriptors of HGMMA read in loops, over the HMMA and HGMMA there.
  *

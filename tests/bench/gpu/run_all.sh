@@ -1,7 +1,7 @@
 #!/bin/bash
 # run_all.sh OUT PROGRAM BENCH TEST..: everything that a GPU can show, within 10 minutes, with all raw output in a folder of OUT named by date and commit:
 # what the device is, the selftest, the TEST programs, the benchmark BENCH (bench_gpu.c; BENCH_GPU_SIZE=tiny: the small model), and what it measured
-# beside what counts predict. Goes on past what fails; exits 1 when anything did.
+# next to what counts predict. Goes on past what fails; exits 1 when anything did.
 cd "$(dirname "$0")/../../.." || exit 1
 out=$1 program=$2 bench=$3
 shift 3
