@@ -575,6 +575,13 @@ static void test_sweep(void) {
     }
     CHECK_INT(ok, 1);
     CHECK_INT(failed, 2);
+    check_case("sweep: parts of a set in one folder are taken together, and that is said");
+    CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 1 --num_runs_per_sample 1 --threads 1 --num_active_blocks_list 2 "
+                  "--top_k_list 2 --output_dir %F/parts --data tests/golden/datasets/hf_parquet"), 0);
+    CHECK(last.err && strstr(last.err, "19 files are taken as one data set, among them tests/golden/datasets/hf_parquet/ai2d_test.parquet and "));
+    CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 1 --num_runs_per_sample 1 --threads 1 --num_active_blocks_list 2 "
+                  "--top_k_list 2 --output_dir %F/shards --data tests/golden/datasets/arrow/saved"), 0);
+    CHECK(last.err && !strstr(last.err, "taken as one data set"));
     check_case("report: why a row failed, as text and on the page");
     CHECK_INT(cli("report %F/swept"), 0);
     CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 1: it is not JSON: "));

@@ -12,16 +12,16 @@ import numpy
 import torch
 import transformers
 
-# the last tower block that is read, and the connector, by the class of the model; {n}: the tower's blocks
+# where the tower ends that the connector reads (behind its final norm, if it has one), and the connector, by class
 MODULES = {
     "LlavaForConditionalGeneration": ("vision_tower{.vision_model}.encoder.layers.-2", "multi_modal_projector"),
-    "SmolVLMForConditionalGeneration": ("vision_model.encoder.layers.-1", "connector"),
-    "Idefics3ForConditionalGeneration": ("vision_model.encoder.layers.-1", "connector"),
+    "SmolVLMForConditionalGeneration": ("vision_model.post_layernorm", "connector"),
+    "Idefics3ForConditionalGeneration": ("vision_model.post_layernorm", "connector"),
     "InternVLForConditionalGeneration": ("vision_tower.encoder.layer.-1", "multi_modal_projector"),
-    "Gemma3ForConditionalGeneration": ("vision_tower{.vision_model}.encoder.layers.-1", "multi_modal_projector"),
-    "Qwen2_5_VLForConditionalGeneration": ("visual.blocks.-1", "visual.merger"),
-    "Qwen3VLForConditionalGeneration": ("visual.blocks.-1", "visual.merger"),
-    "Qwen3VLMoeForConditionalGeneration": ("visual.blocks.-1", "visual.merger"),
+    "Gemma3ForConditionalGeneration": ("vision_tower{.vision_model}.post_layernorm", "multi_modal_projector"),
+    "Qwen2_5_VLForConditionalGeneration": ("visual.blocks.-1", "visual"),
+    "Qwen3VLForConditionalGeneration": ("visual.blocks.-1", "visual"),
+    "Qwen3VLMoeForConditionalGeneration": ("visual.blocks.-1", "visual"),
 }
 
 
@@ -66,9 +66,14 @@ def main():
 
     def keep(name):
         def hook(_module, _inputs, output):
+            output = getattr(output, "pooler_output", output)
             seen.setdefault(name, (output[0] if isinstance(output, tuple) else output).detach())
         return hook
 
+    visual, windows = find(model, "visual"), []
+    if hasattr(visual, "permute_input_for_window_attn"):  # the tower computes window by window, in another order than the picture's
+        permute = visual.permute_input_for_window_attn
+        visual.permute_input_for_window_attn = lambda values, index, **more: (windows.append(index), permute(values, index, **more))[1]
     tower, connector = MODULES.get(type(model).__name__, (None, None))
     for name, path in (("tower", a.tower or tower), ("connector", a.connector or connector)):
         module = path and find(model, path)
@@ -86,9 +91,10 @@ def main():
         values["pixels"] = pixels.reshape(-1, *pixels.shape[-3:]) if pixels.dim() > 3 else pixels
     if "tower" in seen:  # the class token goes: the tower's rows are patches
         rows = seen["tower"]
-        config = model.config.vision_config
-        patches = (config.image_size if isinstance(config.image_size, int) else config.image_size[0]) // config.patch_size if hasattr(config, "image_size") else 0
-        values["tower"] = rows[:, 1:] if rows.dim() == 3 and rows.shape[1] == patches**2 + 1 else rows
+        side = round((rows.shape[1] - 1) ** 0.5) if rows.dim() == 3 else 0
+        if windows:
+            rows = rows.reshape(len(windows[0]), -1, rows.shape[-1])[torch.argsort(windows[0])].reshape(rows.shape)
+        values["tower"] = rows[:, 1:] if side and rows.shape[1] == side**2 + 1 else rows
     if "connector" in seen:
         values["connector"] = seen["connector"].reshape(-1, seen["connector"].shape[-1])
     for name, value in values.items():

@@ -140,12 +140,17 @@ static void take_values(const struct request *request, const struct pass_result 
     ids->count = strip_image_ids(&request->model, has_image, (const int32_t *)request->session.inputs.ids.data,
                                  sequence, ids->whole);
     if (has_image) {
-        const size_t tower = (size_t)request->layout.views * (size_t)(config->vit_positions - config->vit_class_token)
-                             * (size_t)config->vit_layer_count * (size_t)config->vit_width;
+        const size_t patches =
+            (size_t)request->layout.views * (size_t)(config->vit_positions - config->vit_class_token);
+        const size_t width = (size_t)config->vit_width, of = (size_t)config->vit_layer_count * width,
+                     row = config->deepstack_count ? width : of;
+        float *tower = resize(NULL, patches * row + 1, sizeof *tower);
         const size_t features = used_features(request, stack->dump.image_features, NULL);
         float *used = resize(NULL, features + 1, sizeof *used);
         take_image(request, sequence - ids->count, stack);
-        set_real(&stack->stages[CONFORM_TOWER], copied(stack->dump.vit_features, tower), tower);
+        for (size_t i = 0; i < patches; i++)
+            memcpy(tower + i * row, stack->dump.vit_features + i * of, row * sizeof *tower);
+        set_real(&stack->stages[CONFORM_TOWER], tower, patches * row);
         used_features(request, stack->dump.image_features, used);
         set_real(&stack->stages[CONFORM_CONNECTOR], used, features);
     }

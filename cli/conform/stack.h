@@ -24,7 +24,8 @@ extern const char *const PRECISION_NAMES[PRECISIONS_KNOWN];
  * prompt_ids  the prompt's token ids without those of the image
  * image       image tokens, views (crops or tiles), width and height in pixels after resizing; less where less is known
  * pixels      what the tower reads, as the model's processor has it
- * tower       the output of the last tower block that is used, before a final norm, a row for each patch
+ * tower       what the connector reads of the tower, behind its final norm if it has one, a row for each patch; of
+ *             towers with DeepStack the last block alone
  * connector   the features that meet the image tokens, in their order
  * prefill     the logits behind the prompt
  * tokens      the greedy answer */

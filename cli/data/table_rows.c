@@ -1,6 +1,7 @@
 /* table_rows.c: a data set that is one table or several shards of one, for a sweep. */
 #include "data/table_rows.h"
 
+#include "base/console.h"
 #include "base/files.h"
 #include "vlmprof_file.h"
 
@@ -11,6 +12,24 @@
 
 static const char *option_text(const struct options *options, const char *name) {
     return has_option(options, name) ? text_of(options, name) : NULL;
+}
+/* How much of a shard's name says which part of the set it is: "test" of test-00000-of-00002. */
+static size_t part_bytes(const struct table *table) {
+    const char *end = strstr(table->stem, "-0");
+    return end ? (size_t)(end - table->stem) : strlen(table->stem);
+}
+/* A folder may hold several parts of a set, train and test: all are taken, and that is said. */
+static void tell_of_parts(const struct table_rows *rows, const char *path) {
+    const struct table *first = rows->tables;
+    for (size_t i = 1; i < rows->table_count; i++) {
+        const struct table *table = &rows->tables[i];
+        if (!strcmp(first->folder, table->folder) && part_bytes(first) == part_bytes(table) &&
+            !strncmp(first->stem, table->stem, part_bytes(first)))
+            continue;
+        complain(0, "%s: %zu files are taken as one data set, among them %s and %s; to measure one part, name its file "
+                    "or folder", path, rows->table_count, first->path, table->path);
+        return;
+    }
 }
 vp_result table_rows_open(struct table_rows **out, const struct options *options, const char *path, vp_error *error) {
     struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
@@ -35,8 +54,10 @@ vp_result table_rows_open(struct table_rows **out, const struct options *options
         rows->row_count += (int64_t)rows->tables[i].row_count;
     }
     text_list_free(&paths);
-    if (result == VP_OK) *out = rows;
-    else table_rows_close(rows);
+    if (result == VP_OK) {
+        tell_of_parts(rows, path);
+        *out = rows;
+    } else table_rows_close(rows);
     return result;
 }
 void table_rows_close(struct table_rows *rows) {

@@ -26,12 +26,17 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
                       level * sizeof(float));
     }
     if (!request->dump->vit_features) return;
-    for (size_t v = 0; v < (size_t)request->views; v++)
+    /* a tower of windows has its views in another order than the picture */
+    const int32_t *view_place = config->vit_native ? engine->host_places + 2 * views * patches : NULL;
+    for (size_t v = 0; v < (size_t)request->views; v++) {
+        const size_t place = view_place ? (size_t)view_place[v] : v;
         for (size_t l = 0; l < layers; l++)
             for (size_t p = 0; p < patches; p++)
                 vk_dump_fetch(engine, request->dump->vit_features + ((v * patches + p) * layers + l) * width,
-                              engine->buffers.hidden + ((l * views + v) * positions + positions - patches + p) * width,
+                              engine->buffers.hidden
+                                  + ((l * views + place) * positions + positions - patches + p) * width,
                               width * sizeof(float));
+    }
 }
 
 void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int row_count) {
