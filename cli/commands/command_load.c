@@ -12,6 +12,7 @@
 #include "commands/commands.h"
 #include "data/dataset.h"
 #include "load/load_bodies.h"
+#include "load/load_client.h"
 #include "load/load_result.h"
 #include "load/load_run.h"
 #include "load/load_search.h"
@@ -95,7 +96,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-enum { WARNED_LATE, WARNED_QUEUE, WARNED_SHARED, WARNED_FAILED, WARNED_EMPTY, WARNED_COUNT };
+enum { WARNED_LATE, WARNED_CLIENT, WARNED_QUEUE, WARNED_SHARED, WARNED_FAILED, WARNED_EMPTY, WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
@@ -368,6 +369,12 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
                  (long long)summary->late, (long long)summary->due, LOAD_LATE_MS, summary->latest_ms);
         warn_once(load, WARNED_LATE, text);
     }
+    if (level->client_busy) {
+        snprintf(text, sizeof text, "%s: this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
+                 "trial: that is in the latencies; use a quieter machine or a lower load", name,
+                 100 * level->client_cpu, 100 * level->client_delay);
+        warn_once(load, WARNED_CLIENT, text);
+    }
     if (load_level_saturates(level)) {
         snprintf(text, sizeof text, "%s: %.3g requests per second were due and %.3g ended: the queue grew, so "
                  "latencies depend on --duration_s", name, summary->offered, summary->ended);
@@ -409,6 +416,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     struct load_records records;
     vp_noise_summary noise;
     vp_noise_reading reading;
+    struct client_reading began, ended;
     char name[48];
     int code;
     level->path = level_path(load, level);
@@ -439,8 +447,13 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.ramp_s = load->ramp_s;
     print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
     noise_begin(&noise, &reading);
+    client_read(noise_root(), &began);
     code = load_run(&load->endpoint, &plan, &records);
+    client_read(noise_root(), &ended);
     noise_end(&noise, &reading);
+    client_take(&began, &ended, level);
+    level->client_busy = client_was_busy(level);
+    level->begin_unix_s = records.begin_unix_s;
     free((void *)plan.due_s);
     if (!code || code == EXIT_INTERRUPTED) {
         int written;

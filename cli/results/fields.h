@@ -831,7 +831,14 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
     AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", \
        .null = "not asked for") \
-    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .least = -1, .most = UINT32_MAX)
+    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .least = -1, .most = UINT32_MAX) \
+    AT(S, INT, "begin_unix_s", begin_unix_s, "when the trial began, from which its stamps count", .least = -1, \
+       .most = INT64_MAX) \
+    AT(S, NUMBER, "client_cpu_share", client_cpu, "CPU time of this client's threads per time of the trial", \
+       .null = "the system does not say") \
+    AT(S, NUMBER, "client_delay_share", client_delay, "time for which they were ready and had no CPU, likewise", \
+       .null = "the system does not say") \
+    AT(S, TRUTH, "client_busy", client_busy, "these shares explain latencies")
 /* A request of it, in the order in which they were due. */
 #define LOAD_STAMP(S, AT, key, member, words) \
     AT(S, MS, key, member, words, .unit = "ms", .null = "it did not come to that")
