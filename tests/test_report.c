@@ -33,7 +33,7 @@ static void test_damaged(void) {
     char cut[200], path[512];
     int good = 0;
     snprintf(path, sizeof path, "%s", in_folder("bad/t_imgsize.json"));
-    damage("an id that stands twice", "latency_stats", FOREIGN_ROW("7", "1", "1", "2", "1") "," FOREIGN_ROW("7", "1", "1", "2", "1"), "sample_id 7");
+    damage("an id that appears twice", "latency_stats", FOREIGN_ROW("7", "1", "1", "2", "1") "," FOREIGN_ROW("7", "1", "1", "2", "1"), "sample_id 7");
     damage("a negative time", "latency_stats", FOREIGN_ROW("7", "-160.0", "39.0", "2", "1.0"), "per_sample_results[0], byte");
     damage("a text where a time should be", "latency_stats", FOREIGN_ROW("7", "\"fast\"", "39.0", "2", "1.0"), "T_total is no number");
     damage("a time past all measure", "latency_stats", FOREIGN_ROW("7", "1e300", "39.0", "2", "1.0"), "T_total is out of range");
