@@ -12,6 +12,7 @@
 #include "commands/commands.h"
 #include "data/dataset.h"
 #include "load/load_bodies.h"
+#include "load/load_client.h"
 #include "load/load_result.h"
 #include "load/load_run.h"
 #include "load/load_search.h"
@@ -38,14 +39,14 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_CLIENT,
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
-     "with -p; the images are sent as they are",
+     "with -p; the images are sent unchanged",
      .is_required = 1, .because = "images and questions"},
     OPTION_DATA_FORMAT,
     OPTION_PROMPT_ORIGIN,
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
-     "VQA v2's answers (default: the file of the official name beside the questions)"},
+     "VQA v2's answers (default: the file of the official name in the questions' folder)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "where relative image names start; for VQA v2 it or its val2014 holds COCO_val2014_*.jpg"},
+     "where relative image names start; for VQA v2 COCO_val2014_*.jpg there or in val2014"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "task in the file names (default: the data file's stem)"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
@@ -70,7 +71,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"cool_down_s", REAL, "S", NULL, 0, 86400, NULL,
      "nor those of the last S seconds (default: a tenth of the duration)"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
-     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them, all must hold"},
+     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them; all must be met"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
      "find the highest rate at which --slo_share of the requests are good; starts at --request_rate or 1; a trial goes "
      "on after --duration_s until it is decided",
@@ -96,7 +97,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-enum { WARNED_LATE, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY, WARNED_COUNT };
+enum { WARNED_LATE, WARNED_CLIENT, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY, WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
@@ -176,7 +177,7 @@ static int read_trace(struct load *load, const char *path) {
         const double due_s = strtod(line, &end);
         number++;
         if (end == line || (*end && *end != '\n' && strcspn(end, "\n") != strspn(end, " \t\r")) || !(due_s >= 0))
-            code = complain(EXIT_INPUT, "%s: line %zu holds no time in seconds", path, number);
+            code = complain(EXIT_INPUT, "%s: line %zu does not contain a time in seconds", path, number);
         else if (load->trace_count && due_s < load->trace_s[load->trace_count - 1])
             code = complain(EXIT_INPUT, "%s: line %zu is earlier than the line before", path, number);
         else {
@@ -370,6 +371,12 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
                  (long long)summary->late, (long long)summary->due, LOAD_LATE_MS, summary->latest_ms);
         warn_once(load, WARNED_LATE, text);
     }
+    if (level->client_busy) {
+        snprintf(text, sizeof text, "%s: this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
+                 "trial: that is in the latencies; use a quieter machine or a lower load", name,
+                 100 * level->client_cpu, 100 * level->client_delay);
+        warn_once(load, WARNED_CLIENT, text);
+    }
     if (load_level_saturates(level)) {
         snprintf(text, sizeof text, "%s: %.3g requests per second were due and %.3g ended: the queue grew, so "
                  "latencies depend on --duration_s", name, summary->offered, summary->ended);
@@ -416,6 +423,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     struct load_records records;
     vp_noise_summary noise;
     vp_noise_reading reading;
+    struct client_reading began, ended;
     char name[48];
     int code;
     level->path = level_path(load, level);
@@ -446,8 +454,13 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.ramp_s = load->ramp_s;
     print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
     noise_begin(&noise, &reading);
+    client_read(noise_root(), &began);
     code = load_run(&load->endpoint, &plan, &records);
+    client_read(noise_root(), &ended);
     noise_end(&noise, &reading);
+    client_take(&began, &ended, level);
+    level->client_busy = client_was_busy(level);
+    level->begin_unix_s = records.begin_unix_s;
     free((void *)plan.due_s);
     if (!code || code == EXIT_INTERRUPTED) {
         int written;

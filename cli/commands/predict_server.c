@@ -60,7 +60,7 @@ static int complete_request(const struct server_law *law, struct law_request *re
     if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
     if (isnan(request->output_tokens)) /* it is unknown */
         return complain(EXIT_USAGE,
-                        "predict: the data of the law do not say the tokens of an answer: give --output_tokens");
+                        "predict: the latency model has no answer lengths: give --output_tokens");
     if (isnan(request->image_bytes))
         request->image_bytes = request->image_tokens <= 0 ? 0 : law->ranges[LAW_IMAGE_BYTES].median;
     if (law->source != LAW_OF_PROMPT) {
@@ -72,7 +72,8 @@ static int complete_request(const struct server_law *law, struct law_request *re
     }
     if (isnan(request->prompt_tokens)) request->prompt_tokens = request->image_tokens + request->text_tokens;
     if (isnan(request->prompt_tokens))
-        return complain(EXIT_USAGE, "predict: image and text tokens have one cost in this law: give --sequence N, all "
+        return complain(EXIT_USAGE, "predict: image and text tokens have the same cost in this latency model: give "
+            "--sequence N, all "
                                     "tokens of the prompt, or both --vision_tokens and --text_tokens");
     if (request->text_tokens < 0
         || (isfinite(request->text_tokens) && isfinite(request->image_tokens)
