@@ -97,7 +97,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-enum { WARNED_LATE, WARNED_CLIENT, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY, WARNED_COUNT };
+enum { WARNED_LATE, WARNED_CLIENT, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY,
+       WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
