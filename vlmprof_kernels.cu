@@ -3803,7 +3803,7 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
     if (isnan(telemetry.sm_clock_mhz) && isnan(telemetry.sm_clock_max_mhz) && isnan(telemetry.temperature_c)
         && isnan(telemetry.throttle_count))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry",
-                       "neither /sys nor /proc/cpuinfo tells a clock, a temperature or a throttle count");
+                       "neither /sys nor /proc/cpuinfo reports a clock, a temperature or a throttle count");
     *out = telemetry;
     return VP_OK;
 }

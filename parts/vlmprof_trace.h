@@ -706,7 +706,7 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
         vp_impl_trace_flush(made);
         result = vp_impl_trace_done(made, error);
         if (result == VP_OK && !vp_impl_trace_room(made, VP_IMPL_TRACE_EVENT))
-            result = vp_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be %llu or more here: less holds no event",
+            result = vp_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be %llu or more here to have room for an event",
                                    (unsigned long long)(made->state.bytes + made->reserve + VP_IMPL_TRACE_EVENT));
     }
     if (result != VP_OK) {
@@ -1185,7 +1185,7 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     good = vp_impl_trace_check_run(trace, run, walk.begin, &walk.shift);
     if (good < 0)
         return vp_fail(error, VP_ERR_MISMATCH, -1, "launches",
-                       "a launch of an earlier stage or decode step stands after a later one");
+                       "a launch of an earlier stage or decode step comes after a later one");
     if (!good || !vp_impl_trace_spans_good(run))
         return vp_fail(error, VP_ERR_RANGE, -1, "run",
                        "a time, stage, part, kind, shape or thread is outside its range, or a launch has no name");
@@ -1321,7 +1321,7 @@ VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device,
     if (result != VP_OK) return result;
     if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
         return vp_fail(error, VP_ERR_RANGE, -1, "device",
-                       "the trace was opened without this device, or the time lies before it");
+                       "the trace was opened without this device, or the time is before it");
     if (address > (uint64_t)INT64_MAX || allocated_bytes > (uint64_t)INT64_MAX || reserved_bytes > (uint64_t)INT64_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "bytes", "must be below 2^63");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) return vp_impl_trace_is_full(trace, error);

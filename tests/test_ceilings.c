@@ -211,7 +211,7 @@ static void test_errors(void) {
         check_case("a clock that does not move during %s", i == 0 ? "reading" : i == 1 ? "copies" : "products");
         begin(MIB, 0);
         memset(i == 0 ? device.read_ns : i == 1 ? device.copy_ns : device.product_ns, 0, i == 2 ? sizeof device.product_ns : sizeof device.read_ns);
-        refused(VP_ERR_DEVICE, "the device's clock told no time", 1, 0);
+        refused(VP_ERR_DEVICE, "the device's clock reported no time", 1, 0);
     }
 }
 

@@ -1088,7 +1088,7 @@ static void test_packed(void) {
         packed_refused("a damaged header", &c, VP_ERR_FORMAT, "header is damaged");
     }
     packed_write(&packed, 3, 0);
-    packed_refused("another magic", &c, VP_ERR_FORMAT, "no file that convert packed");
+    packed_refused("another magic", &c, VP_ERR_FORMAT, "not a file that convert packed");
     packed_write(&packed, 8, 0);
     packed_refused("another byte order", &c, VP_ERR_UNSUPPORTED, "byte order");
     packed_write(&packed, 12, 0);
@@ -1113,7 +1113,7 @@ static void test_packed(void) {
     packed_refused("another config", &c, VP_ERR_MISMATCH, "another config.json");
     c.expert_dim--;
     safetensors_write("model.safetensors", "{}", 2, 0, -1);
-    packed_refused("safetensors beside it", &c, VP_ERR_MISMATCH, "beside model.packed");
+    packed_refused("safetensors beside it", &c, VP_ERR_MISMATCH, "next to model.packed");
     remove(in_folder(VP_PACKED_FILE));
     check_case("packed: safetensors hold none");
     cp = NULL;

@@ -187,7 +187,7 @@ static void test_convert_packed(void) {
     file[100] ^= 1;
     write_file(in_folder("form1/model.packed"), file, bytes);
     write_text(in_folder("form1/model.safetensors"), "x");
-    REFUSED("run -p a --model %F/form1", 3, "beside model.packed");
+    REFUSED("run -p a --model %F/form1", 3, "next to model.packed");
     unlink(in_folder("form1/model.safetensors"));
     free(file);
     file = check_read(in_folder("form1/config.json"), NULL);

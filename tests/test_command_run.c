@@ -308,8 +308,8 @@ static void test_bad_folders(void) {
 static void test_bad_input(void) {
     static const char *const scores[][2] = {
         {"[1]", "want one object {\"block\": score, ...}"}, {"{\"1\": 0.5, \"2\": 0.9, \"1\": 3}", "block 1 is listed twice"},
-        {"{\"1\": \"a\"}", "the score of block 1 is not a finite number"}, {"{\"4\": 1}", "\"4\" is no block of this model (0..3)"},
-        {"{\"-1\": 1}", "\"-1\" is no block"}, {"{\"a\": 1}", "\"a\" is no block"}, {"{\"0\": 1}", "3 active blocks cannot be chosen"},
+        {"{\"1\": \"a\"}", "the score of block 1 is not a finite number"}, {"{\"4\": 1}", "\"4\" is not a block of this model (0..3)"},
+        {"{\"-1\": 1}", "\"-1\" is not a block"}, {"{\"a\": 1}", "\"a\" is not a block"}, {"{\"0\": 1}", "3 active blocks cannot be chosen"},
         {"{}", "scores.json has no score: want {\"block\": score, ...} of the blocks 0..3"}};
     static const unsigned char png_head[33] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0};
     unsigned char bomb[33];

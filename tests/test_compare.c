@@ -119,7 +119,7 @@ static void test_not_quiet(void) {
     check_verdict("%F/a %F/b", 0, "INCONCLUSIVE");
     check_verdict("%F/b %F/a", 0, "INCONCLUSIVE");
     check_verdict("%F/a %F/b --fail_on_unsure", 1, "INCONCLUSIVE");
-    CHECK(strstr(last.out, "latencies beside other programs get no verdict"));
+    CHECK(strstr(last.out, "latencies measured next to other programs get no verdict"));
     check_verdict("%F/a %F/b --force noise", 1, "SLOWER");
     CHECK(strstr(last.out, "the machine was not quiet") && !strstr(last.out, "get no verdict")); /* they have got one */
     run("compare %%F/a %%F/b");
@@ -315,7 +315,7 @@ static void test_few(void) {
     t.block_count = 2;
     write_sweep("a", &t);
     CHECK_INT(run("report %%F/a"), 0);
-    CHECK(!strstr(last.out, "no effect") && strstr(last.out, "too few samples to tell an effect on accuracy") && !strstr(last.out, "points [+0.00, +0.00]"));
+    CHECK(!strstr(last.out, "no effect") && strstr(last.out, "too few samples to find an effect on accuracy") && !strstr(last.out, "points [+0.00, +0.00]"));
     CHECK_INT(run("best %%F/a --budget_ms 100000 --json"), 0);
     if (read_json(last.out)) {
         uint32_t interval = get(get(0, "best"), "accuracy_interval");

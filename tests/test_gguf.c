@@ -365,7 +365,7 @@ static void test_tensors(void) {
     put_text(&file, "general.alignment");
     put(&file, VP_GGUF_U32, 4);
     put(&file, 48, 4);
-    refuse(&file, VP_ERR_FORMAT, "is no power of two", 53);
+    refuse(&file, VP_ERR_FORMAT, "is not a power of two", 53);
     begin(&file, 3, 0, 1);
     put_text(&file, "split.count");
     put(&file, VP_GGUF_U16, 4);

@@ -145,7 +145,7 @@ static const char *edited(const char *from, const char *to) {
     return text;
 }
 static void test_refused(void) {
-    const char *no_journal = "refused is no journal of this vlmprof";
+    const char *no_journal = "refused is not a journal of this vlmprof";
     check_case("what is no head is no journal");
     refuse("no JSON\n", no_journal);
     refuse("[1]\n", no_journal);
@@ -490,7 +490,7 @@ static void test_files(void) {
     fresh();
     CHECK_INT(read_text("one", HEAD SAMPLE(4) SAMPLE(7)), 0);
     CHECK_INT(read_text("two", HEAD SAMPLE(5) SAMPLE(7)), 0);
-    FAILS(index_sort(&book), EXIT_USAGE, "both hold sample 7 of first: they are no parts of one sweep");
+    FAILS(index_sort(&book), EXIT_USAGE, "both contain sample 7 of first: they are not parts of one sweep");
     CHECK(strstr(room_said, "/one") && strstr(room_said, "/two"));
     check_case("a point's lines count in the journal of its sample");
     fresh();

@@ -314,7 +314,7 @@ static void check_program(const char *what, int line) {
     if (last.code == 2) { /* the head of the whole journal: it stays unchanged */
         size_t bytes = 0;
         char *text = check_read(in_folder("out/journal.jsonl"), &bytes);
-        check_note(line == 0 && strstr(last.err, "journal.jsonl is no journal"), __FILE__, __LINE__, "sweep, %s of line %d: %s", what, line + 1, last.err);
+        check_note(line == 0 && strstr(last.err, "journal.jsonl is not a journal"), __FILE__, __LINE__, "sweep, %s of line %d: %s", what, line + 1, last.err);
         CHECK(text && bytes == journal.bytes && !memcmp(text, journal.data, bytes));
         free(text);
         return;

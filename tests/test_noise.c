@@ -271,9 +271,9 @@ static void test_cost(void) {
     CHECK_INT(pairs_to_tell(noisy, 20), 23000); /* 20 * 33.205^2 = 22051 */
     CHECK_INT(pairs_to_tell(few, 5), 0);
     say_unknown_cost(text, sizeof text, noisy, 20, "rounds");
-    CHECK_TEXT(text, "this machine is too noisy to tell: between -17 and +50 %; about 23000 rounds as noisy as these would tell to 1 %, on a quiet machine fewer");
+    CHECK_TEXT(text, "this machine is too noisy for a verdict: between -17 and +50 %; about 23000 rounds at this noise would resolve 1 %, on a quiet machine fewer");
     say_unknown_cost(text, sizeof text, few, 5, "rounds");
-    CHECK_TEXT(text, "5 rounds are too few to tell: an interval needs 6");
+    CHECK_TEXT(text, "5 rounds are too few for a verdict: an interval needs 6");
 }
 int main(void) {
     if (!folder_make("noise")) return 1;

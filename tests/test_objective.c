@@ -94,7 +94,7 @@ static void test_load(void) {
         if (at) memcpy(at, "\"due_ms\":-1", 11);
         write_text(in_folder("failing/t_load_rate1.json"), text);
         run("best %%F/failing --slo e2e:100000");
-        check_refused(3, "requests is no list of requests that were due");
+        check_refused(3, "requests is not a list of requests that were due");
         free(text);
     }
 }

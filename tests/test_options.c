@@ -217,9 +217,9 @@ static void test_refusals(void) {
         {"--top_k_list 0", "--top_k_list: 0 is outside 1.."}, {"--top_k_list", "--top_k_list needs a value: "}, {"--top_k_list --quiet", "--top_k_list needs a value: "},
         {"--num_samples 1 --num_samples 1", "given twice"}, {"--num_samples", "needs a value"}, {"--quiet=1", "takes no value"}, {"--quite", "did you mean --quiet?"},
         {"--weights fp16", "--weights: unknown value \"fp16\"; expected one of: bf16 "}, {"--weights bf61", "--weights: unknown value \"bf61\"; did you mean bf16?\n"},
-        {"--stop_half_width x", "--stop_half_width: \"x\" is no number from "},
+        {"--stop_half_width x", "--stop_half_width: expected a number from "},
         {"--csv", "unknown option --csv; see vlmprof sweep --help\n"},
-        {"--num_samples 1.5", "--num_samples: \"1.5\" is not a whole number"}, {"--stop_half_width 999999", "--stop_half_width: \"999999\" is no number from "}};
+        {"--num_samples 1.5", "--num_samples: \"1.5\" is not a whole number"}, {"--stop_half_width 999999", "--stop_half_width: expected a number from "}};
     struct options o;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_case("sweep %s", rows[i][0]);

@@ -272,7 +272,7 @@ static void test_odd(void) {
     CHECK_NEAR(cell_number(&t, "b", "host_self_ns"), 19000, 0);
     free(t.text);
     CHECK_INT(run("trace %%F/odd.json"), 0);
-    CHECK(strstr(last.out, "left out  1 without dur, 3 whose ts or dur is no number in range, 2 without a name, 3 of another kind"));
+    CHECK(strstr(last.out, "left out  1 without dur, 3 whose ts or dur is not a number in range, 2 without a name, 3 of another kind"));
     CHECK(strstr(last.out, "overlaps  1 slices"));
     check_case("an empty trace has a summary and no tables");
     write_text(in_folder("empty.json"), "{\"traceEvents\": []}");
@@ -526,7 +526,7 @@ static void test_saved(void) {
     free(first);
     check_case("--cost with 5 rounds: no interval, which is said in words, and null in JSON; with 6 there is one");
     CHECK_INT(run(WORDS_ALONE " --profile --num_runs 1 --cost --cost_rounds 5 --row_limit 1"), 0);
-    CHECK(strstr(last.out, "stage: 5 rounds are too few to tell: an interval needs 6\n") && !strstr(last.out, "nan"));
+    CHECK(strstr(last.out, "stage: 5 rounds are too few for a verdict: an interval needs 6\n") && !strstr(last.out, "nan"));
     CHECK_INT(run(WORDS_ALONE " --profile --num_runs 1 --cost --cost_rounds 5 --json"), 0);
     CHECK(isnan(json_number("cost.stage.median_difference_percent.low")) && isfinite(json_number("cost.stage.median_difference_percent.value")));
     CHECK(strstr(last.out, "\"rounds_to_tell_1_percent\": null") && !strstr(last.out, ": nan") && !strstr(last.out, ": -nan") && !strstr(last.out, ": NaN"));

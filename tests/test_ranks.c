@@ -70,7 +70,7 @@ static void test_read(void) {
     CHECK(strstr(room_said, "/none: the folder cannot be read: No such file") != NULL);
     write_text(in_folder("read/journal_rank2of3.jsonl"), "text\n");
     CHECK_INT(read_ranks("read"), EXIT_USAGE);
-    CHECK(strstr(room_said, "journal_rank2of3.jsonl is no journal") != NULL);
+    CHECK(strstr(room_said, "journal_rank2of3.jsonl is not a journal") != NULL);
     unlink(in_folder("read/journal_rank2of3.jsonl"));
     CHECK_INT(symlink("nowhere", in_folder("read/journal_rank2of3.jsonl")), 0);
     CHECK_INT(read_ranks("read"), EXIT_INPUT);
@@ -135,7 +135,7 @@ static void test_parts(void) {
     write_rank(first, 0, 2, "x", "");
     write_rank(second, 1, 3, "x", "");
     check_parts_refused("journal_rank0of2.jsonl is of 2 processes, ");
-    CHECK(strstr(room_said, "journal_rank1of2.jsonl of 3: they are no parts of one sweep") != NULL);
+    CHECK(strstr(room_said, "journal_rank1of2.jsonl of 3: they are not parts of one sweep") != NULL);
     write_rank(second, 0, 2, "x", "");
     check_parts_refused("are both of rank 0: they overlap");
     write_rank(second, 1, 2, "y", "");
@@ -146,7 +146,7 @@ static void test_parts(void) {
     CHECK(strstr(room_said, "on cuda:0: b: their times do not belong into one file") != NULL);
     write_rank(first, 0, 2, "x", SAMPLE(5));
     write_rank(second, 1, 2, "x", SAMPLE(5));
-    check_parts_refused("both hold sample 5 of t");
+    check_parts_refused("both contain sample 5 of t");
     check_case("what is not finished is not merged");
     write_rank(first, 0, 2, "x", FINISHED SESSION("cuda:0: a") SAMPLE(5));
     write_rank(second, 1, 2, "x", SESSION("cuda:1: b") SAMPLE(6));

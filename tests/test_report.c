@@ -35,13 +35,13 @@ static void test_damaged(void) {
     snprintf(path, sizeof path, "%s", in_folder("bad/t_imgsize.json"));
     damage("an id that appears twice", "latency_stats", FOREIGN_ROW("7", "1", "1", "2", "1") "," FOREIGN_ROW("7", "1", "1", "2", "1"), "sample_id 7");
     damage("a negative time", "latency_stats", FOREIGN_ROW("7", "-160.0", "39.0", "2", "1.0"), "per_sample_results[0], byte");
-    damage("a text where a time should be", "latency_stats", FOREIGN_ROW("7", "\"fast\"", "39.0", "2", "1.0"), "T_total is no number");
+    damage("a text where a time should be", "latency_stats", FOREIGN_ROW("7", "\"fast\"", "39.0", "2", "1.0"), "T_total is not a number");
     damage("a time past all measure", "latency_stats", FOREIGN_ROW("7", "1e300", "39.0", "2", "1.0"), "T_total is out of range");
-    damage("a number past double", "latency_stats", FOREIGN_ROW("7", "1e999", "39.0", "2", "1.0"), "T_total is no number");
+    damage("a number past double", "latency_stats", FOREIGN_ROW("7", "1e999", "39.0", "2", "1.0"), "T_total is not a number");
     damage("no total", "latency_stats", "{\"sample_id\": 1}", "T_total is missing");
     damage("no id", "latency_stats", "{\"T_total\": 1}", "sample_id is missing");
-    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is no whole number");
-    damage("a row that is no object", "latency_stats", "[1]", "is no object");
+    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not a whole number");
+    damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");
     check_case("a file cut anywhere is refused");
@@ -83,7 +83,7 @@ static void test_damaged(void) {
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     CHECK_INT(run("report %%F/bad"), 0);
-    CHECK(strstr(last.out, "notes.json and others are no result files") != NULL);
+    CHECK(strstr(last.out, "notes.json and others are not result files") != NULL);
 }
 
 /* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; nothing where no kernel was timed. */

@@ -350,7 +350,7 @@ static void test_address(void) {
     CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
     check_case("a rate that no server reaches is not credible, and the warning says why");
     CHECK_INT(ask("burst", "--cold"), 0);
-    said(" tokens/s is not credible, because no server decodes so fast: the answer was held back");
+    said(" tokens/s is not credible, because no server decodes so fast: the answer was buffered");
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "not credible"));
     check_case("a URL without a scheme: proposed");

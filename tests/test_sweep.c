@@ -441,16 +441,16 @@ static void test_garbage(void) {
         RUNS(0, SMALL "--output_dir %F/out");
         write_file(kept, files[i], strlen(files[i]));
         RUNS(0, LOUD "--output_dir %F/out"); /* --quiet drops warnings */
-        SAYS("blocks4.json was no result file of a sweep; it is made anew from the journal");
+        SAYS("blocks4.json was not a result file of a sweep; it is written again from the journal");
         same_results(in_folder("unbroken"), in_folder("out"));
         write_file(kept, files[i], strlen(files[i]));
         RUNS(0, "merge %F/out");
-        SAYS("it is made anew from the journal");
+        SAYS("it is written again from the journal");
         same_results(in_folder("unbroken"), in_folder("out"));
         write_file(kept, files[i], strlen(files[i]));
         unlink(in_folder("out/journal.jsonl"));
         CHECK_INT(cli(SMALL "--output_dir %F/out"), 2);
-        SAYS("is there and is no result file of a sweep");
+        SAYS("exists and is not a result file of a sweep");
         remove_folder(in_folder("out"));
     }
     remove_folder(in_folder("unbroken"));
@@ -483,7 +483,7 @@ static void test_ranks(void) {
     CHECK_INT(cli("merge %F/ranks %F/ranks --output_dir %F/merged"), 2);
     SAYS("overlap");
     CHECK_INT(cli("merge %F/ranks %F/whole --output_dir %F/merged"), 2);
-    SAYS("no parts of one sweep");
+    SAYS("not parts of one sweep");
     CHECK_INT(cli("merge %F/ranks %F/small --output_dir %F/merged"), 2);
     SAYS("another plan");
     CHECK_INT(cli("merge %F/data --output_dir %F/merged"), 3);
@@ -674,7 +674,7 @@ static void test_energy(void) {
     cli("run --synthetic tiny --prompt a --device cuda --gpu clusters --max_new_tokens 2");
     CHECK(last.code == 0 && last.out && strstr(last.out, "products go without clusters: they need compute capability 9.0"));
     cli("CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_CLUSTERS=0 run --synthetic tiny --prompt a --device cuda --gpu clusters --max_new_tokens 2");
-    CHECK(last.code == 0 && last.out && strstr(last.out, "products go without clusters: the device holds no two blocks that share memory"));
+    CHECK(last.code == 0 && last.out && strstr(last.out, "products go without clusters: the device cannot run two blocks that share memory"));
     check_case("emulated: products by pairs of blocks give the bits of single ones");
     cli("CUDA_ON_CPU_CAPABILITY=9.0 run samples/cat.jpg -p a --synthetic tiny --tier low --top_k 8 --device cuda --gpu wgmma --max_new_tokens 2 --dump %F/alone");
     cli("CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_SEED=3 run samples/cat.jpg -p a --synthetic tiny --tier low --top_k 8 --device cuda --gpu wgmma clusters "

@@ -82,7 +82,7 @@ static void test_no_rate(void) {
     check_case("--find_rate where even a request that is alone misses the objective: one trial, the reason, exit code 1");
     server("");
     CHECK_INT(run(hopeless), 1);
-    CHECK(strstr(last.out, "no rate can hold: fewer than 95 % of the") && strstr(last.out, "; 1 trial in"));
+    CHECK(strstr(last.out, "no rate can meet the objective: fewer than 95 % of the") && strstr(last.out, "; 1 trial in"));
     check_case("empty answers: neither failed nor good, in no share; --find_rate ends with them as the reason");
     server("empty_every=3");
     CHECK_INT(run(LOAD "e --duration_s 1 --request_rate 40 --slo e2e:60 --json"), 0);

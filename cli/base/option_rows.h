@@ -51,8 +51,8 @@
 #define WEIGHTS_NAMES "bf16 fp32 int8 int4"
 #define OPTION_WEIGHTS \
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
-     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks hold integers with a scale per " \
-     "row and 32 values", \
+     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks store integers with a scale " \
+     "per row and 32 values", \
      OF_ENGINE}
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \

@@ -151,8 +151,8 @@ static int option_check(const struct option_spec *spec, const char *word, int64_
     }
     if (spec->kind == REAL
         && (!can_parse_real(word, real) || !(*real >= (double)spec->least && *real <= (double)spec->most)))
-        return complain(EXIT_USAGE, "--%s: \"%s\" is no number from %lld to %lld", spec->name, word,
-                        (long long)spec->least, (long long)spec->most);
+        return complain(EXIT_USAGE, "--%s: expected a number from %lld to %lld, got \"%s\"", spec->name,
+                        (long long)spec->least, (long long)spec->most, word);
     if (spec->kind == CHOICE && !has_word(spec->choices, word))
         return complain_word(spec->name, "value", word, spec->choices);
     return 0;

@@ -204,8 +204,8 @@ int best_of_load(const struct options *options, const struct objective *objectiv
         if (rates < levels->count) add_answer(&document, best[1], objective, "concurrency");
         add_levels(&document, levels->items, levels->count, objective);
         document_text(&document, BLOCK_LINE,
-                      "holds: all of the 95 %% interval lies at %g %% or above; fails: all of it lies "
-                      "below; a load above one that fails is not asked for",
+                      "holds if the whole 95 %% interval is at %g %% or above, fails if the whole "
+                      "interval is below; loads above one that fails are not tried",
                       100 * objective->share);
         code = print_document(&document);
         document_free(&document);

@@ -207,7 +207,7 @@ static void warn_of_rate(struct served_run *state) {
     const double rate = range_of_runs(state->timed.runs, state->timed.count, term_of, TERM_DECODE_RATE).median;
     if (rate > CREDIBLE_TOKENS_PER_S)
         text_list_add(&state->timed.warnings, "%.0f tokens/s is not credible, because no server decodes so fast: the "
-                      "answer was held back and came at once (a proxy's buffer, or a server that does not stream); "
+                      "answer was buffered and came at once (a proxy's buffer, or a server that does not stream); "
                       "TTFT then is the time of the whole answer, and TPOT says nothing", rate);
 }
 static void served_warn(const struct options *options, struct served_run *state) {

@@ -278,7 +278,7 @@ static int complain_of_budget(const struct results *results, const struct tradeo
         snprintf(more, sizeof more, " with an accuracy of %.4g", settings->min_accuracy);
     return complain(
         EXIT_WORK,
-        "best: none of %zu configurations holds %s ms at the %s of %s%s; the fastest is %s: %s ms, accuracy %.4g",
+        "best: none of %zu configurations meets %s ms at the %s of %s%s; the fastest is %s: %s ms, accuracy %.4g",
         tradeoff->config_count, number_plain(settings->budget).text, percentile_text(settings->percentile),
         METRIC_KEYS[settings->axis], more, setting_text(&results->files[tradeoff->group->paired[fastest]], name),
         number_short(tradeoff->at_latency[fastest]).text, tradeoff->at_accuracy[fastest]);

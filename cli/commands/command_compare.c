@@ -31,12 +31,12 @@ static const struct option_spec COMPARE_OPTIONS[] = {
      "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ...; although "
      "the machine was not quiet: noise; all"},
     OPTION_GROUP("planning"),
-    {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also tell how many samples would find a change of --effect"},
+    {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples would find a change of --effect"},
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
      "with --plan: the smallest change of a latency that must be found; more than --margin"},
     OPTION_GROUP("output"),
     {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print the comparisons that are INCONCLUSIVE"},
-    {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "end with 1 for the verdict INCONCLUSIVE, too"},
+    {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "also end with 1 for the verdict INCONCLUSIVE"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -591,8 +591,8 @@ static void write_method(struct document *document, const struct comparison_job 
         100 * job->margin, 100 * job->accuracy_margin);
     document_text(
         document, BLOCK_LINE,
-        "verdicts hold for all %zu comparisons together (Holm, 5 %%): same if the interval at that level is inside, "
-        "changed if it excludes 0",
+        "verdicts are corrected for all %zu comparisons together (Holm, 5 %%): same if the interval at that level is "
+        "inside, changed if it excludes 0",
         job->count);
     document_text(document, BLOCK_LINE,
                   "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores in a known "
@@ -751,11 +751,11 @@ static int compare_loads(const struct options *options, int *is_load) {
     if (!code) code = load_levels_read(&after, options->operands + 1, 1);
     *is_load = before.count || after.count;
     if (!code && *is_load && (!before.count || !after.count))
-        code = complain(EXIT_USAGE, "compare: %s holds trials of load, %s does not",
+        code = complain(EXIT_USAGE, "compare: %s contains load trials, %s does not",
                         options->operands[before.count ? 0 : 1], options->operands[before.count ? 1 : 0]);
     for (size_t i = 0; i < sizeof of_sweeps / sizeof *of_sweeps && *is_load && !code; i++)
         if (is_given(options, of_sweeps[i]))
-            code = complain(EXIT_USAGE, "compare: --%s is for sweeps, %s holds trials of load", of_sweeps[i],
+            code = complain(EXIT_USAGE, "compare: --%s is for sweeps, %s contains load trials", of_sweeps[i],
                             options->operands[0]);
     if (!code && *is_load)
         code = load_compare(&before, &after, options->operands, is_given(options, "json"),

@@ -36,7 +36,7 @@ static const struct option_spec CONFORM_OPTIONS[] = {
     OPTIONS_OF_CLIENT,
     OPTION_GROUP("the request"),
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
-    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is"},
+    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT verbatim"},
     {"max_new_tokens", COUNT, "N", "8", 1, 100000, NULL, "tokens of the greedy answer"},
     OPTION_SEED,
     OPTION_DEVICE,

@@ -391,7 +391,7 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
     }
     if (tpot_ms > 0 && 1000 / tpot_ms > CREDIBLE_TOKENS_PER_S) {
         snprintf(text, sizeof text, "%s: a TPOT of %.3g ms is not credible, because no server decodes so fast: the "
-                 "answers were held back and came at once", name, tpot_ms);
+                 "answers were buffered and came at once", name, tpot_ms);
         warn_once(load, WARNED_RATE, text);
     }
     if (summary->failed) {

@@ -589,7 +589,7 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     recalibration->wanted = (size_t)number_of(options, "measurements");
     recalibration->seed = (uint32_t)number_of(options, "seed");
     if (recalibration->wanted > measurements->count)
-        code = complain(EXIT_USAGE, "-n %zu: %s holds %zu measurements", recalibration->wanted,
+        code = complain(EXIT_USAGE, "-n %zu: %s contains only %zu measurements", recalibration->wanted,
                         text_of(options, "recalibrate"), measurements->count);
     if (!code) code = recalibrate(estimator, measurements, recalibration);
     if (!code) {

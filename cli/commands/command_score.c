@@ -56,7 +56,7 @@ static int score_captions(struct score_job *job, int metric) {
     code = score_check_lines(job);
     if (!code) code = caption_lines(job, &scoring, &parsed, metric);
     if (!code && job->bad_lines)
-        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects of the first one's kind: their rows say why",
+        code = complain(EXIT_INPUT, "%s: %d lines are not JSON objects of the first one's kind; their rows say why",
                         job->source, job->bad_lines);
     scoring_free(&scoring);
     free(parsed.nodes);

@@ -122,8 +122,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal",
      .is_required = 1, .unless = "plan"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL,
-     "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or "
-     "written"},
+     "print the grid, its memory and expected time, and what differences the samples can resolve; nothing is measured "
+     "or written"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
      "a JSON object on stdout instead of the table: files, P50s, accuracies; with --plan the plan"},
     OPTIONS_OF_ALL,
@@ -295,7 +295,7 @@ static int check_result(const struct sweep *sweep, const char *folder, const cha
             folder, file_name, sweep->journal.path);
     if (!code && is_first && found.is_there && !found.status)
         code = complain(EXIT_USAGE,
-                        "%s/%s is there and is no result file of a sweep: use another --output_dir, or move it away",
+                        "%s/%s exists and is not a result file of a sweep: use another --output_dir, or move it away",
                         folder, file_name);
     free(found.status);
     return code;

@@ -155,7 +155,7 @@ static int decode_line(struct tokenize_job *job, const char *text, size_t bytes,
         rest += strspn(rest, " \t,[]");
         if (!*rest) break;
         if (!isdigit((unsigned char)*rest))
-            return complain(EXIT_USAGE, "line %lld: \"%.20s\" is no token id", (long long)line, rest);
+            return complain(EXIT_USAGE, "line %lld: \"%.20s\" is not a token id", (long long)line, rest);
         errno = 0;
         value = strtoll(rest, &end, 10);
         if (errno || value > INT32_MAX)

@@ -227,7 +227,7 @@ static void print_trace_summary(const struct trace_tables *tables) {
                 trace->memory_count, (long long)trace->flows, (long long)trace->counters);
     if (trace->no_duration + trace->no_time + trace->no_name + trace->other)
         print_plain(
-            "left out  %lld without dur, %lld whose ts or dur is no number in range, %lld without a name, %lld of "
+            "left out  %lld without dur, %lld whose ts or dur is not a number in range, %lld without a name, %lld of "
             "another kind\n",
             (long long)trace->no_duration, (long long)trace->no_time, (long long)trace->no_name,
             (long long)trace->other);

@@ -106,7 +106,7 @@ static void write_load(struct document *document, const struct prediction *predi
                        const struct load_wait *wait) {
     struct text_list *table;
     document_text(document, BLOCK_LINE,
-                  "at %g requests per second: the law, and the wait beyond it, interpolated between "
+                  "at %g requests per second: the latency model, plus the wait beyond it, interpolated between "
                   "the measured rates; the interval is that of the wait",
                   wait->rate);
     table = document_table(document, "from when it is due|ms|95 % interval");

@@ -304,7 +304,7 @@ static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_err
     for (size_t i = 0; i < dataset->count; i++) found += dataset->samples[i].note_start >= 0;
     if (result == VP_OK && dataset->notes_path && !found)
         result = vp_fail(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
-                         "holds no annotation of these questions: it belongs to other ones");
+                         "contains no annotation of these questions: it belongs to others");
     return result;
 }
 

@@ -96,7 +96,7 @@ int load_wait_at(const struct load_laws *loads, const struct server_laws *laws, 
     size_t right = 0;
     for (size_t i = 0; i < loads->count; i++) if (loads->items[i].law == law) load = &loads->items[i];
     if (!load)
-        return complain(EXIT_USAGE, "predict: --rate: the model has no trials of load of %s at %s: fit them beside the "
+        return complain(EXIT_USAGE, "predict: --rate: the model has no load trials of %s at %s: fit them with the "
                                     "sweep", laws->items[law].model, laws->items[law].endpoint);
     if (!(rate >= load->items[0].rate && rate <= load->items[load->count - 1].rate))
         return complain(EXIT_USAGE,
@@ -272,8 +272,8 @@ int load_laws_read(struct model_reader *reader, size_t law_count, struct load_la
 static void describe_load(struct document *document, const struct server_law *law, const struct load_law *load) {
     struct text_list *cells;
     document_text(document, BLOCK_HEADING, "Waits under load of %s at %s", law->model, law->endpoint);
-    document_text(document, BLOCK_LINE, "ms beyond what the law says of each request, from when it was due; held out: "
-                                        "interpolated from the rates beside it, without its own trial");
+    document_text(document, BLOCK_LINE, "ms beyond the latency model's prediction for each request, from when it was "
+                                        "due; held out: interpolated from the adjacent rates, without its own trial");
     cells = document_table(document, "requests per second|of|requests|wait ms|held out ms|error ms");
     for (size_t i = 0; i < load->count; i++)
         for (int part = 0; part < WAIT_PARTS; part++)

@@ -167,7 +167,7 @@ static int check_level(struct load_level *level, const vp_json *json) {
     if (level->slo && vp_slo_parse(level->slo, &slo, NULL) != VP_OK)
         return complain(EXIT_INPUT, "%s: slo \"%.60s\" is not a list of limits", level->path, level->slo);
     if (!can_read_requests(json, vp_json_get(json, 0, "requests"), &requests, &count))
-        code = complain(EXIT_INPUT, "%s: requests is no list of requests that were due", level->path);
+        code = complain(EXIT_INPUT, "%s: requests is not a list of requests that were due", level->path);
     else {
         again = summarize_again(level, requests, count, level->slo ? &slo : NULL);
         again.incomplete = level->summary.incomplete; /* no request says this */
@@ -217,7 +217,7 @@ int load_level_requests(const struct load_level *level, struct load_request **re
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), level->path, result, &error);
     else if (!can_read_requests(&parsed.json, vp_json_get(&parsed.json, 0, "requests"), requests, count)) {
-        code = complain(EXIT_INPUT, "%s: requests is no list of requests that were due", level->path);
+        code = complain(EXIT_INPUT, "%s: requests is not a list of requests that were due", level->path);
         free(*requests);
     }
     free(parsed.nodes);
@@ -328,7 +328,7 @@ void load_levels_add(struct document *document, const struct load_level *levels,
     document_text(document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for requests that wait for one "
                                         "another; - where a trial is too short for the number");
     document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "
-                                        "what it waited before; late: sent more than %g ms after that time",
+                                        "the wait before; late: sent more than %g ms after that time",
                   LOAD_LATE_MS);
     if (levels[0].slo)
         document_text(document, BLOCK_LINE, "good: a request that met all of %s (ms), from the time it was due; "
@@ -366,10 +366,10 @@ static void find_objective(const struct load_levels *levels, struct text_list *t
         text_list_add(texts, "at least %g %% of the requests meet %s at every load that was tried, up to %s",
                       100 * share, levels->items[0].slo, load_level_text(holds, high));
     else if (fails)
-        text_list_add(texts, "no load that was tried holds %s for %g %% of the requests: at %s %.1f %% are good",
-                      levels->items[0].slo, 100 * share, load_level_text(fails, high),
+        text_list_add(texts, "at no load that was tried do %g %% of the requests meet %s: at %s %.1f %% are good",
+                      100 * share, levels->items[0].slo, load_level_text(fails, high),
                       100 * fails->summary.good_share.value);
-    else text_list_add(texts, "no trial was long enough to tell whether %g %% of the requests meet %s", 100 * share,
+    else text_list_add(texts, "no trial was long enough to decide whether %g %% of the requests meet %s", 100 * share,
                        levels->items[0].slo);
 }
 void load_findings(const struct load_levels *levels, struct text_list *texts) {

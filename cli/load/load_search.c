@@ -164,8 +164,8 @@ void load_search_words(const struct load_search *search, struct text_buffer *out
                                     "change that; look at --max_new_tokens and at what the model answers",
                  search->empty, search->judged);
     else if (search->end == LOAD_ALONE)
-        snprintf(text, sizeof text, "no rate can hold: fewer than %g %% of the %zu requests that met no other request "
-                                    "were good, so a lower rate does not help; use a looser --slo", percent,
+        snprintf(text, sizeof text, "no rate can meet the objective: fewer than %g %% of the %zu requests that met no "
+                                    "other request were good, so a lower rate does not help; use a looser --slo", percent,
                  search->alone);
     else if (rates->low > 0 && rates->high < HUGE_VAL)
         snprintf(text, sizeof text, "%g %% of the requests are good up to %.4g requests per second (%.4g were due), "
@@ -175,9 +175,9 @@ void load_search_words(const struct load_search *search, struct text_buffer *out
         snprintf(text, sizeof text, "%g %% of the requests are good at every rate that was tried, up to %.4g per "
                                     "second (%.4g were due)", percent, rates->low, realised_of(search, rates->low));
     else if (rates->high < HUGE_VAL)
-        snprintf(text, sizeof text, "no rate held: at %.4g requests per second fewer than %g %% were good", rates->high,
-                 percent);
-    else snprintf(text, sizeof text, "no trial was long enough to tell: use a larger --budget_s");
+        snprintf(text, sizeof text, "no rate met the objective: at %.4g requests per second fewer than %g %% were "
+                                    "good", rates->high, percent);
+    else snprintf(text, sizeof text, "no trial was long enough to decide: use a larger --budget_s");
     text_add_string(out, text);
     snprintf(text, sizeof text, "; %zu trial%s in %.4g s", search->trial_count, search->trial_count == 1 ? "" : "s",
              search->spent_s);

@@ -152,7 +152,7 @@ void runs_print_terms(const struct timed_runs *timed) {
                    served ? served_meaning(shown[i]) : term->meaning,
                    remark_of(&timed->runs[0], shown[i], range.median, remark));
         if (shown[i] == METRIC_TTFT && served && served->reasoning)
-            print_ms(timed, "first_output", first_output_of, "to the first piece of the answer that is no reasoning");
+            print_ms(timed, "first_output", first_output_of, "to the first piece of the answer that is not reasoning");
         if (shown[i] == METRIC_PER_TOKEN) print_steps(timed);
     }
     if (served) print_ms(timed, "sent to headers", waiting_of, "upload, and what the server does before it answers");

@@ -55,11 +55,12 @@ struct number_text number_cost(vp_estimate percent) {
 void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs) {
     const size_t least = vp_statistics_percentile_needs(50, 0.95);
     int64_t needed = pairs_to_tell(percent, count);
-    if (!needed) snprintf(text, capacity, "%zu %s are too few to tell: an interval needs %zu", count, pairs, least);
+    if (!needed)
+        snprintf(text, capacity, "%zu %s are too few for a verdict: an interval needs %zu", count, pairs, least);
     else
         snprintf(text, capacity,
-                 "this machine is too noisy to tell: between %+.0f and %+.0f %%; about %lld %s as noisy as these would "
-                 "tell to 1 %%, on a quiet machine fewer",
+                 "this machine is too noisy for a verdict: between %+.0f and %+.0f %%; about %lld %s at this noise "
+                 "would resolve 1 %%, on a quiet machine fewer",
                  rounded(percent.low, 0), rounded(percent.high, 0), (long long)needed, pairs);
 }
 

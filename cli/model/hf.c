@@ -186,7 +186,7 @@ static int load_internvl_chat(struct model *model, const vp_json *json) {
         if (number == VP_JSON_NONE) continue;
         if (vp_json_to_int(json, number, &value) != VP_OK
             || vp_family_set_number(&model->processor.family, numbers[i][1], (double)value, &error) != VP_OK)
-            return complain(EXIT_INPUT, "%s: config.json: %s is no number of tiles", model->name, numbers[i][0]);
+            return complain(EXIT_INPUT, "%s: config.json: %s is not a number of tiles", model->name, numbers[i][0]);
     }
     note_template(model, 1,
                   node_is(json, template_node, VP_JSON_STRING) && vp_json_equals(json, template_node, "internvl2_5"));

@@ -157,7 +157,7 @@ static int settings_read(struct model *model, struct settings *settings) {
             || (settings->preprocessor
                 && parse_json(&settings->preprocessor_json, settings->preprocessor, settings->preprocessor_bytes, NULL)
                        != VP_OK)))
-        code = complain(EXIT_INPUT, "%s: its settings are no JSON", model->name);
+        code = complain(EXIT_INPUT, "%s: its settings are not JSON", model->name);
     return code;
 }
 
@@ -432,7 +432,7 @@ static int load_importance(const char *path, int32_t block_count, double *scores
         double score = node_number(&parsed.json, i + 1);
         int64_t block = -1;
         if (!key || !can_parse_number(key, &block) || block < 0 || block >= block_count)
-            code = complain(EXIT_INPUT, "%s: \"%s\" is no block of this model (0..%d)", path, key ? key : "",
+            code = complain(EXIT_INPUT, "%s: \"%s\" is not a block of this model (0..%d)", path, key ? key : "",
                             block_count - 1);
         else if (order[block] != INT32_MAX)
             code = complain(EXIT_INPUT, "%s: block %lld is listed twice", path, (long long)block);

@@ -236,7 +236,7 @@ static void page_findings(struct text_buffer *out, const struct flame *flame, co
             page_add(out, ", at %.1f %% of what %s allows", rates.ceiling_percent,
                      rates.memory_bound ? "the memory" : "the arithmetic");
     }
-    text_add_string(out, ".</p>\n<p class=\"soft\">Every operation lies between two time stamps here, and these cost "
+    text_add_string(out, ".</p>\n<p class=\"soft\">Every operation is between two timestamps here, and these cost "
                          "time: requests are slower than without --profile. ");
     if (flame->cost) page_text(out, flame->cost);
     else text_add_string(out, "How much, --cost measures.");

@@ -188,7 +188,7 @@ static void page_table(struct text_buffer *out, const struct load_levels *levels
 static const char *const WORDS[][2] = {
     {"due", "when a request should have been sent: by the arrivals, or when another request had ended"},
     {"E2E, TTFT", "to the last and to the first piece of the answer, from when the request was due"},
-    {"from the send", "the same from when the request was sent: what it waited before is left out, so that a busy "
+    {"from the send", "the same from when the request was sent: the wait before is left out, so that a busy "
                       "client looks like a fast server"},
     {"TPOT", "time per output token after the first, by the server's own count of tokens"},
     {"good", "the request met all limits of --slo; without limits: it was answered"},

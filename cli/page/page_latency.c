@@ -387,7 +387,7 @@ static void slope_text(const struct curve *curve, double steepest, char out[160]
     /* of a second */
     static const struct { double scale; const char *prefix; } units[] = {{1, "m"}, {1e3, "\xC2\xB5"}, {1e6, "n"}};
     int unit = steepest >= 1 ? 0 : steepest >= 1e-3 ? 1 : 2;
-    if (!isfinite(curve->slope.value)) snprintf(out, 160, "%s: all alike, no line", curve->label);
+    if (!isfinite(curve->slope.value)) snprintf(out, 160, "%s: all equal, no line", curve->label);
     else
         snprintf(out, 160, "%s: %s %s%s", curve->label,
                  number_estimate(units[unit].scale, curve->slope.value, curve->slope.low, curve->slope.high).text,
@@ -428,13 +428,13 @@ static const char *curve_note(const char *name, size_t count) {
     if (!strcmp(name, "vision"))
         return "Mark: mean over the samples with that x (of more than 12 x: over a twelfth of the samples); a sample "
                "is its mean over all settings of the language model. Whiskers: 95 % interval of the mean, from 6 "
-               "samples on. Line: least squares through all samples; its slope stands in the legend.";
+               "samples on. Line: least squares through all samples; its slope is in the legend.";
     if (count > CURVES_SHOWN)
         return "Mark: mean over the samples with that x (of more than 12 x: over a twelfth of the samples), whiskers: "
                "95 % interval of the mean, from 6 samples on. Line: least squares through all samples. In colour a "
                "few settings, from the least to the greatest slope; all others grey, lines only.";
     return "Mark: mean over the samples with that x (of more than 12 x: over a twelfth of the samples). Whiskers: 95 % "
-           "interval of the mean, from 6 samples on. Line: least squares through all samples; its slope stands in "
+           "interval of the mean, from 6 samples on. Line: least squares through all samples; its slope is in "
            "the legend.";
 }
 /* Of many curves, those whose slopes spread evenly from least to greatest have marks and a colour; all others are thin

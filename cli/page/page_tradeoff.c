@@ -368,7 +368,7 @@ static void shares_draw(struct text_buffer *out, const struct tradeoff *tradeoff
     plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
               "share of the variance, %");
     for (int32_t term = 0, first = 0, second = 0; term < terms; term++) {
-        char name[80] = "what is left";
+        char name[80] = "remainder";
         double y = 4 + 34.0 * term;
         if (term < knobs) snprintf(name, sizeof name, "%s", KNOBS[tradeoff->knob_of[term]].axis);
         else if (term < terms - 1) {
@@ -405,7 +405,7 @@ static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff
 static void page_coupling(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
     if (!tradeoff->order) {
         page_element(out, "p",
-                     tradeoff->knobs.knob_count ? "Effects of knobs: this grid cannot tell them apart."
+                     tradeoff->knobs.knob_count ? "Effects of knobs: this grid cannot separate them."
                                                 : "No knob varies.");
         return;
     }

@@ -222,7 +222,7 @@ static void page_example(struct text_buffer *out, const struct result_file *file
         page_add(out, "images of %lld vision tokens", (long long)knob_number(&file->knobs, KNOB_TOKENS));
     else {
         text_add_string(out, knob_is_set(&file->knobs, KNOB_TIER) ? "image tier " : "images ");
-        page_text(out, knob_size_text(&file->knobs, size)[0] ? size : "as they are");
+        page_text(out, knob_size_text(&file->knobs, size)[0] ? size : "unchanged");
     }
     page_add(out, ", %lld expert%s per token (top_k), %lld decoder block%s. Brackets: 95 %% intervals. All "
              "<a href=\"#words\">words</a> are explained below.</p>\n", (long long)top_k, top_k == 1 ? "" : "s",

@@ -104,7 +104,7 @@ void cost_write(struct text_buffer *out, const struct cost_report *cost) {
     char line[300], reason[200];
     snprintf(
         line, sizeof line,
-        "\ncost of the profiler: %zu rounds of one request in each mode, in random order, held against off; 95 "
+        "\ncost of the profiler: %zu rounds of one request in each mode, in random order, compared with off; 95 "
         "%% intervals\n"
         "%-8s %12s %12s %30s %30s\n",
         cost->rounds, "mode", "mean ms", "median ms", "mean of differences, %", "median of differences, %");

@@ -257,10 +257,10 @@ static void find_limits(const struct measurements *measurements, struct estimato
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
     if (measurements->config_count < 2)
         text_list_add(&estimator->warnings,
-                      "one configuration alone: no error on configurations that were not seen can be told");
+                      "a single configuration: the error on unseen configurations is not known");
     if (measurements->size_count < 2)
         text_list_add(&estimator->warnings,
-                      "one image size alone: no error on image sizes that were not seen can be told");
+                      "a single image size: the error on unseen image sizes is not known");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         const vp_linear *fit = &estimator->model.fit[stage];
         struct text_buffer features = {NULL, 0, 0};
@@ -278,7 +278,7 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
         if (features.bytes)
             text_list_add(
                 &estimator->warnings,
-                "%s: these data cannot tell %s from the features before: left out, what they cost lies in the others",
+                "%s: %s dropped as collinear with the features before; other terms absorb the cost",
                 part_name(stage), features.data);
         if (fit->degrees < 10)
             text_list_add(&estimator->warnings, "%s: %.0f degrees of freedom are few", part_name(stage), fit->degrees);
@@ -388,7 +388,7 @@ void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation,
 }
 void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions) {
     const struct table table = guardrail_table(evaluation);
-    document_text(document, BLOCK_HEADING, "Guardrail: only requests predicted to hold a budget are let through (%s)",
+    document_text(document, BLOCK_HEADING, "Guardrail: only requests predicted to meet a budget are let through (%s)",
                   predictions);
     document_text(
         document, BLOCK_LINE,
@@ -548,7 +548,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     for (uint32_t i = 0; i < json->nodes[warnings].count && !reader->code; i++, item = json->nodes[item].end) {
         char *text = node_text(json, item);
         if (text) text_list_add(&estimator->warnings, "%s", text);
-        else model_fail(reader, item, "warnings", "holds what is no text");
+        else model_fail(reader, item, "warnings", "contains what is not text");
         free(text);
     }
     ranges_read(reader, ranges, &ENGINE_FORM, knob_count_of(estimator->model.features), estimator->ranges);

@@ -98,20 +98,20 @@ int64_t model_count(struct model_reader *reader, uint32_t object, const char *ke
     int64_t value = least;
     if (node != VP_JSON_NONE
         && (vp_json_to_int(&reader->parsed.json, node, &value) != VP_OK || value < least || value > most))
-        model_fail(reader, node, key, "is no count that makes sense");
+        model_fail(reader, node, key, "is not a valid count");
     return reader->code ? least : value;
 }
 char *model_text(struct model_reader *reader, uint32_t object, const char *key) {
     uint32_t node = model_member(reader, object, key, VP_JSON_STRING);
     char *text = node == VP_JSON_NONE ? NULL : result_text(&reader->parsed.json, object, key);
-    if (node != VP_JSON_NONE && !text) model_fail(reader, node, key, "is no text");
+    if (node != VP_JSON_NONE && !text) model_fail(reader, node, key, "is not text");
     return text ? text : copy_text("", 0);
 }
 int model_word(struct model_reader *reader, uint32_t object, const char *key, const char *const *words, int count) {
     uint32_t node = model_member(reader, object, key, VP_JSON_STRING);
     for (int i = 0; node != VP_JSON_NONE && i < count; i++)
         if (vp_json_equals(&reader->parsed.json, node, words[i])) return i;
-    if (node != VP_JSON_NONE) model_fail(reader, node, key, "is no word that is known");
+    if (node != VP_JSON_NONE) model_fail(reader, node, key, "is not a known word");
     return 0;
 }
 void model_check_duplicates(struct model_reader *reader) {
@@ -196,7 +196,8 @@ int model_open(struct model_reader *reader, const char *path, const char *const 
     while (*which < count && !has_schema(reader, schemas[*which])) (*which)++;
     if (*which < count) return 0;
     *which = 0;
-    return reader->code = complain(EXIT_INPUT, "%s is no model of vlmprof fit: its schema is not %s", path, schemas[0]);
+    return reader->code = complain(EXIT_INPUT, "%s is not a model of vlmprof fit: its schema is not %s", path,
+                                   schemas[0]);
 }
 void model_close(struct model_reader *reader) {
     free(reader->parsed.nodes);

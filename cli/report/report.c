@@ -118,11 +118,11 @@ static void warn_of_files(struct report *report) {
                       (long long)failed, (long long)missing, reason ? "; the first: " : "", reason ? reason : "");
     if (throttled)
         text_list_add(&report->warnings,
-                      "%lld of %lld runs were measured while the device held its clocks down; they are kept",
+                      "%lld of %lld runs were measured while the device throttled its clocks; they are kept",
                       (long long)throttled, (long long)runs);
     if (outliers)
         text_list_add(&report->warnings,
-                      "%lld of %lld runs stand out by their total (modified z over 3.5); they are kept",
+                      "%lld of %lld runs are outliers by their total (modified z over 3.5); they are kept",
                       (long long)outliers, (long long)runs);
     if (foreign)
         text_list_add(&report->warnings,
@@ -291,7 +291,7 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
         snprintf(out, 200, " and scores the same within 1 point: %s points",
                  number_change(points, gain.mean, gain.low, gain.high).text);
     else
-        snprintf(out, 200, "; too few samples to tell an effect on accuracy: %s points",
+        snprintf(out, 200, "; too few samples to find an effect on accuracy: %s points",
                  number_change(points, gain.mean, gain.low, gain.high).text);
     return is_decided;
 }

@@ -292,7 +292,7 @@ struct table variance_shares(const struct tradeoff *tradeoff) {
             snprintf(rows[count++].key, 80, "%s x %s", one->axis_key, other->axis_key);
         }
     if (tradeoff->order) {
-        snprintf(rows[count].term, 80, "what is left");
+        snprintf(rows[count].term, 80, "remainder");
         snprintf(rows[count++].key, 80, "left");
     }
     for (size_t i = 0; i < count; i++) {

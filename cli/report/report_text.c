@@ -226,9 +226,9 @@ static const char *limits_text(const struct report *report, int stage, char out[
 }
 const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
-               ? "above a roof: not all counted bytes came from memory, caches held some; or the roof that "
+               ? "above a roof: not all counted bytes came from memory, some came from caches; or the roof that "
                  "was given is lower than the device's"
-               : "above a roof: not all counted bytes came from memory, caches held some; and these roofs "
+               : "above a roof: not all counted bytes came from memory, some came from caches; and these roofs "
                  "are what larger stages reach, not the device's own";
 }
 static void write_roofline(struct document *document, const struct report *report) {
@@ -331,7 +331,7 @@ static void write_front(struct document *document, const struct report *report, 
             100 * report->settings.epsilon_accuracy);
     if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
         document_text(document, BLOCK_LINE,
-                      "draws of %zu samples know no other samples: 0 or 100 %% of them is no certainty",
+                      "draws contain only these %zu samples: 0 or 100 %% of the draws is not certainty",
                       tradeoff->sample_count);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
@@ -381,7 +381,7 @@ static void write_effects(struct document *document, const struct report *report
     char name[160];
     if (!tradeoff->order) {
         document_text(document, BLOCK_LINE, "effects of knobs: %s",
-                      tradeoff->knobs.knob_count ? "this grid cannot tell them apart" : "no knob varies");
+                      tradeoff->knobs.knob_count ? "this grid cannot separate them" : "no knob varies");
         return;
     }
     document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy, %s [95 %% interval]",
@@ -442,7 +442,7 @@ static void write_pairs(struct document *document, const struct report *report, 
                                                 : 0;
         struct text_list *table;
         if (!tradeoff->effects[which]) continue;
-        document_text(document, BLOCK_LINE, "interactions in %s: %zu that stand (Benjamini-Hochberg, 5 %%)%s",
+        document_text(document, BLOCK_LINE, "interactions in %s: %zu significant (Benjamini-Hochberg, 5 %%)%s",
                       which ? "accuracy" : "latency", count, count > SHOWN ? ", the largest 8" : "");
         if (!count) continue;
         table = document_table(document, which ? "levels together|points more than both alone"
@@ -459,12 +459,12 @@ static void write_pairs(struct document *document, const struct report *report, 
 static void write_knob_fronts(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     struct text_list *table;
     if (!tradeoff->knob_front_count) return;
-    document_text(document, BLOCK_HEADING, "E2: fronts with one knob held");
+    document_text(document, BLOCK_HEADING, "E2: fronts with one knob fixed");
     document_text(
         document, BLOCK_LINE,
         "area: what the front dominates up to the slowest and the least accurate configuration, %% of the whole "
         "front's");
-    table = document_table(document, "held|points|area %|fastest|most accurate");
+    table = document_table(document, "fixed|points|area %|fastest|most accurate");
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];
         char level[KNOB_TEXT_BYTES], fast[80], best[80];

@@ -310,8 +310,8 @@ static int are_bytes_apart(struct server_law *law, const struct law_rows *rows) 
         is_apart = vp_linear_errors_compute(data.y, predicted, data.count, predicted + data.count, &errors) == VP_OK
                    && errors.r2 < BYTES_EXPLAINED;
         if (errors.r2 >= BYTES_EXPLAINED)
-            text_list_add(&law->warnings, "the bytes of an image follow from its tokens in these data: what the upload "
-                                          "costs lies in the cost of a token");
+            text_list_add(&law->warnings, "the bytes of an image follow from its tokens in these data: the cost of "
+                                          "the upload is part of the cost of a token");
     }
     free(predicted);
     line_data_free(&data);
@@ -323,11 +323,11 @@ static void warn_of_line(struct server_law *law, int line) {
     for (int k = 0; law->fitted[line] && k < columns; k++)
         if (law->line[line].state[k] == VP_LINEAR_DROPPED)
             text_list_add(&law->warnings,
-                          "%s: these data cannot tell %s from the features before: left out, what it costs "
-                          "lies in the others",
+                          "%s: %s dropped as collinear with the features before; other terms absorb its cost",
                           LAW_NAMES[line], names[k]);
     if (!law->fitted[line])
-        text_list_add(&law->warnings, "%s: too few requests say it: it is not in the law", LAW_NAMES[line]);
+        text_list_add(&law->warnings, "%s: too few requests report it: it is not in the latency model",
+                      LAW_NAMES[line]);
 }
 static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
     if (law->source == LAW_OF_PROMPT)
@@ -356,7 +356,7 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
         if (own->of.count && mean->of.count && mean->of.rmse < 0.95 * own->of.rmse)
             text_list_add(&law->warnings,
                           "%s of configurations not seen: the mean of the rows is nearer (RMSE %.3g ms, the "
-                          "law %.3g ms): measure more sizes, more runs, on a quiet machine",
+                          "latency model %.3g ms): measure more sizes, more runs, on a quiet machine",
                           LAW_NAMES[part], mean->of.rmse, own->of.rmse);
     }
 }
@@ -455,7 +455,7 @@ void law_warn(const struct server_law *law, const struct law_request *requests, 
     }
     for (int line = 0; line < LAW_LINES; line++)
         if (!law->fitted[line])
-            text_list_add(warnings, "%s is not in the law: the files did not say it", LAW_NAMES[line]);
+            text_list_add(warnings, "%s is not in the latency model: the files do not report it", LAW_NAMES[line]);
 }
 
 /* ---- as JSON */
@@ -506,7 +506,7 @@ static void read_law(struct model_reader *reader, uint32_t object, struct server
     uint32_t bytes, ranges, lines, ratios;
     reader->where[0] = 0;
     if (!node_is(json, object, VP_JSON_OBJECT)) {
-        model_fail(reader, object, "laws", "holds what is no object");
+        model_fail(reader, object, "laws", "contains what is not an object");
         return;
     }
     law->endpoint = model_text(reader, object, "endpoint");

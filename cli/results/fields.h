@@ -230,7 +230,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     SERVED_NS(S, AT, headers_ns, "headers of the answer read") \
     SERVED_NS(S, AT, end_ns, "body ended") \
     SERVED_NS(S, AT, first_ns, "first piece of the answer") \
-    SERVED_NS(S, AT, first_output_ns, "first piece that is no reasoning") \
+    SERVED_NS(S, AT, first_output_ns, "first piece that is not reasoning") \
     SERVED_PIECES(S, AT, "piece_ns", at_ns, "when each piece of the answer came", LINE_NS_MAX) \
     SERVED_PIECES(S, AT, "piece_bytes", text_bytes, "the bytes of each piece", INT64_MAX) \
     AT(S, OBJECT, "usage", usage, "its token counts", .of = &USAGE) \
@@ -397,7 +397,7 @@ struct twin_pair {
     ROW(S, NUMBER, device_ms, device, "between its boundaries", .unit = "ms", .null = "not timed") \
     ROW(S, NUMBER, kernel_ms, kernels, "sum of its kernels, products and copies", .unit = "ms", .null = "not timed") \
     ROW(S, NUMBER, idle_share, device > 0 ? 1 - kernels / device : (double)NAN, \
-        "share of device_ms that lies between them", .null = "device_ms is 0") \
+        "share of device_ms between them", .null = "device_ms is 0") \
     ELSE(JSON, "parts", "kernel_ms by part of the model, those that took time")
 /* What the machine did during the runs whose lines begin at `from` or later, and before this line. */
 #define FIELD_HERE(member) member
@@ -490,7 +490,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, NUMBER, T_total_bare, ms_of(measured->bare.bare_ns), "a run without stage times, in no statistic", \
         .unit = "ms", .most = FIELD_MS_MAX, .null = "none was made") \
     ROW(S, NUMBER, T_total_staged, ms_of(measured->bare.staged_ns), \
-        "the run beside it with stage times, in no statistic", .unit = "ms", .most = FIELD_MS_MAX, \
+        "the accompanying run with stage times, in no statistic", .unit = "ms", .most = FIELD_MS_MAX, \
         .null = "none was made") \
     ROW(S, INT, num_retries, measured->retries, "requests made again after a device error", .most = INT32_MAX)
 #define SERVED_RESULT_ROWS(ROW, AT, S) \
@@ -507,7 +507,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, headers_ms, served_ms(served->headers_ns), "headers of the answer read", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, first_output_ms, served_ms(served->first_output_ns), "first piece that is no reasoning", \
+    ROW(S, NUMBER, first_output_ms, served_ms(served->first_output_ns), "first piece that is not reasoning", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, JSON, server_timings, served->timings, "the server's own times, as it names them", .null = "it says none")
 
@@ -517,7 +517,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define RESULT_ROWS(ROW, S) \
     ROW(S, TEXT, schema, RESULT_SCHEMA, "name and version of this layout", .choices = RESULT_SCHEMA) \
     ROW(S, TEXT, plan, index->plan, \
-        "fingerprint of everything that decides the measured points; a folder holds files of one plan") \
+        "fingerprint of everything that decides the measured points; a folder contains files of one plan") \
     ROW(S, TEXT, status, \
         gathered->missing_count ? "partial" : gathered->failed_count ? "complete with failures" : "complete", \
         "complete: every sample has a row; complete with failures: some rows have status failed; partial: samples " \

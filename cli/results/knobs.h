@@ -17,14 +17,14 @@ struct vp_model_config;
         ({"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, \
           "tiers of the grid (default of Molmo's models, without another image size: all)", \
           .excludes = "vision_tokens_list"},), (), no_apply, \
-        .null = "--vision_tokens_list, or a server got images as they are", .type = KNOB_IS_TEXT, \
+        .null = "--vision_tokens_list, or a server got images unchanged", .type = KNOB_IS_TEXT, \
         .of = KNOB_OF_IMAGES, .axis = "image size", .axis_key = "image_size", \
         .always = KNOB_IN_ALL, .choices = "low medium high", .list = "tier_list", \
         .option = "tier") \
     ROW(TOKENS, "target_vision_tokens", "vision tokens that the configuration asks for", \
         ({"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, \
           "target vision tokens of the grid, instead of tiers"},), (), no_apply, \
-        .null = "a tier does, or a server got images as they are", .type = KNOB_IS_NUMBER, \
+        .null = "a tier does, or a server got images unchanged", .type = KNOB_IS_NUMBER, \
         .of = KNOB_OF_IMAGES, .axis = "image size", \
         .always = KNOB_IN_ALL, .most_read = 1000000000, .list = "vision_tokens_list", .option = "vision_tokens") \
     ROW(IMAGE, "image_knob", "the model's own setting of image sizes that was varied: max_crops, longest_edge, ...", \

@@ -118,7 +118,7 @@ static int check_items(const struct items *items) {
             const struct item *other = &items->items[j];
             if (strcmp(item->out_folder, other->out_folder)) continue;
             if (strcmp(item->plan, other->plan))
-                return complain(EXIT_INPUT, "%s/%s and %s/%s are of one task but of two sweeps: lay them out apart",
+                return complain(EXIT_INPUT, "%s/%s and %s/%s are of one task but of two sweeps: export them separately",
                                 other->folder, other->name, item->folder, item->name);
             if (!strcmp(item->out_name, other->out_name))
                 return complain(EXIT_INPUT, "%s/%s and %s/%s are the same configuration", other->folder, other->name,

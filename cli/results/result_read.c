@@ -76,7 +76,7 @@ static int read_number(struct result_file *file, const vp_json *json, uint32_t n
     *value = (double)NAN;
     if (node_is(json, node, VP_JSON_NULL)) return 0;
     if (!node_is(json, node, VP_JSON_NUMBER) || vp_json_to_double(json, node, value) != VP_OK)
-        return result_fail(file, json, node, row, key, "is no number");
+        return result_fail(file, json, node, row, key, "is not a number");
     if (!(*value >= least && *value <= most)) return result_fail(file, json, node, row, key, "is out of range");
     return 0;
 }
@@ -87,7 +87,7 @@ static int read_count(struct result_file *file, const vp_json *json, uint32_t ob
     *value = -1;
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
     if (vp_json_to_int(json, node, value) != VP_OK || *value < 0 || *value > most)
-        return result_fail(file, json, node, SIZE_MAX, key, "is no count that makes sense");
+        return result_fail(file, json, node, SIZE_MAX, key, "is not a valid count");
     return 0;
 }
 /* Control bytes become '?', because the text will be in tables. */
@@ -259,7 +259,8 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
                         size_t *capacity) {
     uint32_t key = object + 1;
     int has_id = 0, failed = 0;
-    if (!node_is(json, object, VP_JSON_OBJECT)) return result_fail(file, json, object, row, "the row", "is no object");
+    if (!node_is(json, object, VP_JSON_OBJECT))
+        return result_fail(file, json, object, row, "the row", "is not an object");
     file->run_at[file->count + 1] = file->run_at[file->count];
     /* a failed row may have left a number */
     for (int i = 0; i < COLUMN_COUNT; i++) if (file->columns[i]) file->columns[i][file->count] = (double)NAN;
@@ -269,7 +270,7 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         double value;
         if (what == ROW_ID) {
             has_id = vp_json_to_int(json, key + 1, &file->ids[file->count]) == VP_OK && file->ids[file->count] >= 0;
-            if (!has_id) return result_fail(file, json, key + 1, row, "sample_id", "is no whole number from 0");
+            if (!has_id) return result_fail(file, json, key + 1, row, "sample_id", "is not a whole number from 0");
         } else if (what == ROW_STATUS) failed = !vp_json_equals(json, key + 1, "ok");
         else if (what == ROW_STAGES) { if (read_stage_times(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_DETAIL) { if (read_stage_details(file, json, key + 1, rows, row)) return EXIT_INPUT; }
@@ -333,7 +334,7 @@ static int sort_rows(struct result_file *file) {
     if (sorted < file->count) qsort(order, file->count, sizeof *order, by_row_id);
     for (size_t i = 1; i < file->count && !file->error[0]; i++)
         if (order[i].id == order[i - 1].id)
-            snprintf(file->error, sizeof file->error, "%.500s: sample_id %lld stands in two rows", file->path,
+            snprintf(file->error, sizeof file->error, "%.500s: sample_id %lld is in two rows", file->path,
                      (long long)order[i].id);
     if (sorted < file->count) move_rows(file, order);
     free(order);
@@ -361,7 +362,7 @@ static int read_knob_list(struct result_file *file, const vp_json *json, int kno
     for (uint32_t i = 0; i < json->nodes[array].count; i++, item = json->nodes[item].end) {
         int64_t value;
         if (vp_json_to_int(json, item, &value) != VP_OK || value < 0 || value > 1000000)
-            return result_fail(file, json, item, SIZE_MAX, key, "holds no block's number");
+            return result_fail(file, json, item, SIZE_MAX, key, "contains no block's number");
         blocks->list[blocks->list_count++] = (int32_t)value;
     }
     return 0;
@@ -464,7 +465,7 @@ static int read_outside(struct result_file *file, const vp_json *json) {
     outside->server_ms = (double)NAN;
     if (object == VP_JSON_NONE || node_is(json, object, VP_JSON_NULL)) return 0;
     if (!node_is(json, object, VP_JSON_OBJECT))
-        return result_fail(file, json, object, SIZE_MAX, "T_image_outside", "is no object");
+        return result_fail(file, json, object, SIZE_MAX, "T_image_outside", "is not an object");
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (read_number(file, json, vp_json_get(json, object, times[i].key), SIZE_MAX, times[i].key, times[i].least,
                         MS_MOST, times[i].to))
@@ -495,7 +496,7 @@ static int read_server(struct result_file *file, const vp_json *json) {
         return result_fail(file, json, vp_json_get(json, 0, KNOBS[KNOB_ENDPOINT_MODEL].key), SIZE_MAX,
                            KNOBS[KNOB_ENDPOINT_MODEL].key, "is missing");
     if (!node_is(json, request, VP_JSON_OBJECT))
-        return result_fail(file, json, request, SIZE_MAX, KNOBS[KNOB_REQUEST].key, "is no object");
+        return result_fail(file, json, request, SIZE_MAX, KNOBS[KNOB_REQUEST].key, "is not an object");
     text = copy_text(json->text + json->nodes[request].start, (size_t)json->nodes[request].bytes);
     knob_set_text(&file->knobs, KNOB_REQUEST, text);
     free(text);
@@ -551,7 +552,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     for (int i = 0; i < 2; i++) { /* by one of its names; what it says is computed again from the rows */
         node = vp_json_get(json, 0, stats[i]);
         if (node != VP_JSON_NONE && !node_is(json, node, VP_JSON_OBJECT))
-            return result_fail(file, json, node, SIZE_MAX, stats[i], "is no object");
+            return result_fail(file, json, node, SIZE_MAX, stats[i], "is not an object");
     }
     read_provenance(file, json);
     read_kernel_pass(file, json, vp_json_get(json, 0, "kernel_pass"));
@@ -616,7 +617,8 @@ static int list_results(struct text_list *paths, const char *operand) {
     if (code) return code;
     if (paths->count == first)
         return complain(EXIT_INPUT,
-                        "%s: the folder holds no result files (*_imgsize*.json): run vlmprof sweep, or merge", operand);
+                        "%s: the folder contains no result files (*_imgsize*.json): run vlmprof sweep, or merge",
+                        operand);
     text_list_sort(paths, first);
     return 0;
 }
@@ -671,7 +673,7 @@ static int by_setting(const void *left_item, const void *right_item) {
     return order ? order : strcmp(left->path, right->path);
 }
 static const char *size_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]) {
-    if (!knob_size_text(&file->knobs, out)[0] && !file->is_foreign) snprintf(out, KNOB_TEXT_BYTES, "as it is");
+    if (!knob_size_text(&file->knobs, out)[0] && !file->is_foreign) snprintf(out, KNOB_TEXT_BYTES, "unchanged");
     return out;
 }
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]) {
@@ -951,7 +953,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
         struct result_file *file = &results->files[i];
         int must = is_named[i] || result_name_is_ours(paths->items[i]);
         if (file->kind == FILE_OTHER_JSON && must)
-            snprintf(file->error, sizeof file->error, "%.500s is no result file: it has no per_sample_results",
+            snprintf(file->error, sizeof file->error, "%.500s is not a result file: it has no per_sample_results",
                      file->path);
         if (!code && file->error[0] && (must || file->kind != FILE_NOT_JSON))
             code = complain(file->error_code, "%s", file->error);
@@ -964,8 +966,8 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     results->count = kept;
     if (code) return code;
     if (others)
-        text_list_add(&results->notes, "%.300s%s no result file%s: left out", first_other,
-                      others > 1 ? " and others are" : " is", others > 1 ? "s" : "");
+        text_list_add(&results->notes, "%.300s%s: left out", first_other,
+                      others > 1 ? " and others are not result files" : " is not a result file");
     return kept ? 0 : complain(EXIT_INPUT, "%s: no result file in it", paths->items[0]);
 }
 int results_read(struct results *results, const char *const *operands, size_t operand_count) {

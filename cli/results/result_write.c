@@ -682,7 +682,7 @@ int results_write(struct journal_index *index, const char *folder, struct summar
         if (!index->configurations[i].is_wanted) continue;
         if ((code = result_check(folder, name, index->plan, &found)) != 0) break;
         if (found.is_there && !found.status)
-            complain(0, "%s/%s was no result file of a sweep; it is made anew from the journal", folder, name);
+            complain(0, "%s/%s was not a result file of a sweep; it is written again from the journal", folder, name);
         code = write_result(index, &index->configurations[i], folder, all);
         free(found.status);
     }

@@ -189,7 +189,7 @@ static int caption_summary(const struct captions *captions, const struct caption
         print_note(", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)",
                    (long long)scored->scored_count, scores->bleu[0], scores->bleu[1], scores->bleu[2], scores->bleu[3],
                    scores->cider_d, scores->rouge_l,
-                   captions->tokenised_count ? "built-in tokenizer" : "words as they are");
+                   captions->tokenised_count ? "built-in tokenizer" : "words verbatim");
     print_note("; %lld without a score\n", (long long)(captions->row_count - scored->scored_count));
     return 0;
 }

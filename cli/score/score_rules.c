@@ -515,7 +515,7 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     if (!code && !job->is_silent) circles_print(&circles);
     circles_free(&circles);
     if (!code && job->bad_lines)
-        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects: their rows say why", job->source,
+        code = complain(EXIT_INPUT, "%s: %d lines are not JSON objects; their rows say why", job->source,
                         job->bad_lines);
     scoring_free(&scoring);
     free(parsed.nodes);

@@ -416,7 +416,8 @@ static int index_take(struct journal_index *index, int32_t file_index, int64_t a
         kind = journal_line_kind(&index->scratch.json);
     file->lines++;
     if (file->lines == 1 && kind != LINE_HEAD)
-        return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away",
+        return complain(EXIT_USAGE, "%s is not a journal of this vlmprof: use another --output_dir, or move the file "
+                        "away",
                         file->path);
     if (kind != LINE_DAMAGED) return index_take_kind(index, kind, file_index, at);
     index_report(index, file, at, kind);
@@ -462,7 +463,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
         if ((got = source_read(&source, base + (int64_t)text.bytes, piece, sizeof piece)) <= 0) break;
         text_add(&text, piece, (size_t)got);
         if (text.bytes > JOURNAL_LINE_MAX + SEAL_ROOM && !memchr(text.data, '\n', text.bytes)) {
-            code = complain(EXIT_INPUT, "%s: line %lld has more than %d bytes: it is no journal of a sweep", path,
+            code = complain(EXIT_INPUT, "%s: line %lld has more than %d bytes: it is not a journal of a sweep", path,
                             (long long)index->files[index->file_count - 1].lines + 1, JOURNAL_LINE_MAX);
             break;
         }
@@ -495,7 +496,7 @@ int index_sort(struct journal_index *index) {
         set->first = 0;
         for (size_t k = 1; k < set->count; k++)
             if (set->entries[k]->id == set->entries[k - 1]->id)
-                return complain(EXIT_USAGE, "%s and %s both hold sample %lld of %s: they are no parts of one sweep",
+                return complain(EXIT_USAGE, "%s and %s both contain sample %lld of %s: they are not parts of one sweep",
                                 index->files[set->entries[k - 1]->file].path, index->files[set->entries[k]->file].path,
                                 (long long)set->entries[k]->id, set->data.task);
     }

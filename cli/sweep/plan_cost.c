@@ -616,14 +616,14 @@ static void print_plan_resolution(const struct estimate *estimate) {
     const vp_resolution *resolution = &estimate->resolution;
     if (isfinite(resolution->accuracy))
         print_plain(
-            "resolution  %zu samples tell accuracies apart that differ by %.1f points of 100 (if just one is right "
+            "resolution  %zu samples distinguish accuracies that differ by %.1f points of 100 (if just one is right "
             "on %.0f %% of the questions)\n",
             estimate->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
     else print_plain("resolution  %zu samples are too few to distinguish two accuracies\n", estimate->fewest);
     if (isfinite(resolution->mean))
         print_plain(
             "            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; "
-            "pairs tell more)\n",
+            "pairs resolve more)\n",
             100 * resolution->mean, 100 * resolution->p50, 100 * estimate->variation);
     if (estimate->fewest < PLAN_SAMPLES_ENOUGH)
         print_plain(

@@ -266,7 +266,7 @@ static int check_streak(struct sweep *sweep, int exit_code, const char *reason) 
         sweep->done--;
         sweep->failed--;
     }
-    complain(exit_code, "%d failures in a row, the last one: %s", FAILURES_IN_A_ROW, reason);
+    complain(exit_code, "%d consecutive failures, the last one: %s", FAILURES_IN_A_ROW, reason);
     sweep_message(sweep, "stopped, these points are left open");
     return exit_code;
 }

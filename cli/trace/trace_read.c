@@ -112,7 +112,7 @@ static int input_ended(struct trace *trace, const struct trace_input *in, const 
     if (!in->offset) return complain(EXIT_INPUT, "%s: the file is empty", in->path);
     trace->is_cut = 1;
     if (trace->is_partial) return ENDS_EARLY;
-    return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld whole events lie before it (--partial shows them)",
+    return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld whole events precede it (--partial shows them)",
                     in->path, (long long)in->offset, where, (long long)trace->seen);
 }
 /* Reads a whole value and parses it into in->json. 0, ENDS_EARLY or an exit code. */
@@ -121,7 +121,7 @@ static int input_parse(struct trace *trace, struct trace_input *in, const char *
     value_end end = input_value(in);
     if (end == VALUE_CUT) return input_ended(trace, in, where);
     if (end == VALUE_LARGE)
-        return complain(EXIT_INPUT, "%s: the value at byte %lld is longer than %d MiB: this is no trace", in->path,
+        return complain(EXIT_INPUT, "%s: the value at byte %lld is longer than %d MiB: this is not a trace", in->path,
                         (long long)in->start, TRACE_VALUE_BYTES_MAX >> 20);
     if (parse_json(&in->json, in->value.data, in->value.bytes, &error) == VP_OK) return 0;
     return input_bad(in, in->start + (error.offset > 0 ? error.offset : 0), error.text);
@@ -418,7 +418,7 @@ static int read_members(struct trace *trace, struct trace_input *in) {
     }
     input_take(in);
     return has_events ? 0
-                      : complain(EXIT_INPUT, "%s: there is no array traceEvents: this is no Chrome trace", in->path);
+                      : complain(EXIT_INPUT, "%s: there is no array traceEvents: this is not a Chrome trace", in->path);
 }
 static int read_top(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
@@ -427,7 +427,7 @@ static int read_top(struct trace *trace, struct trace_input *in) {
                         in->path);
     if (byte < 0) return input_ended(trace, in, "at its start");
     if (byte != '{' && byte != '[')
-        return complain(EXIT_INPUT, "%s: is no JSON: it begins with byte 0x%02x", in->path, (unsigned)byte);
+        return complain(EXIT_INPUT, "%s: expected JSON, but it begins with byte 0x%02x", in->path, (unsigned)byte);
     input_take(in);
     if ((code = byte == '[' ? read_events(trace, in) : read_members(trace, in)) != 0) return code;
     if (input_space(in) >= 0) return input_bad(in, in->offset, "there is text behind the end");

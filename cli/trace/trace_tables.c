@@ -307,7 +307,7 @@ static int table_ops(struct trace_tables *tables, int by_shapes) {
     merge_repeats(tables, ops, count);
     sum_within(ops, count);
     if (tables->keys.count >= TRACE_ROWS_MAX)
-        code = complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program",
+        code = complain(EXIT_INPUT, "%s: more than %d different operations: this is not a trace of a program",
                         tables->trace->path, TRACE_ROWS_MAX);
     else {
         tables->within_ns = zeroed(tables->trace->count, sizeof *tables->within_ns);

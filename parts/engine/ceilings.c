@@ -130,7 +130,7 @@ VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_erro
     vk_recover(engine);
     if (result == VP_OK
         && !(measured.bytes_per_s > 0.0 && measured.copy_bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
-        result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock told no time");
+        result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock reported no time");
     if (result == VP_OK) *out = engine->ceilings = measured;
     return result;
 }

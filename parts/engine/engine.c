@@ -144,8 +144,8 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     result = vk_choose_device(engine, device, &setup.device, error);
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)
         result = vp_failf(error, VP_ERR_UNSUPPORTED, -1, "hidden_size",
-                          "%d is no multiple of 4, and the GPU's decode steps read rows in fours: this model runs with "
-                          "--device cpu", (int)engine->config.d_model);
+                          "%d is not a multiple of 4, and the GPU's decode steps read rows in fours: this model runs "
+                          "with --device cpu", (int)engine->config.d_model);
     if (result == VP_OK) result = vk_model_new(&engine->model, &engine->config, error);
     if (result == VP_OK) result = vk_check_packed(engine, packed, error);
     if (result != VP_OK) return result;

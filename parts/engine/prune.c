@@ -119,7 +119,7 @@ static vp_result vk_plan_pyramid(const vp_request *request, vk_pruning *plan, vp
         const int keep = prune->ratios[i] > 0 && prune->ratios[i] < 1 ? (int)(plan->tokens * prune->ratios[i]) : 0;
         if (!keep || (i && (prune->ratios[i] >= prune->ratios[i - 1] || prune->layers[i] <= prune->layers[i - 1])))
             return vk_refuse(error, VP_ERR_RANGE, prune,
-                             "layers must ascend; ratios must descend, lie between 0 and 1, and leave a token");
+                             "layers must ascend; ratios must descend, be between 0 and 1, and leave a token");
         result = vk_plan_cut(request, plan, prune->layers[i], keep, error);
         if (result == VP_OK) result = vk_needs_block(request, prune, prune->layers[i], error);
     }
@@ -173,7 +173,7 @@ static vp_result vk_plan_pool(const vp_model_config *config, const vp_request *r
     if (config->vit_native || config->connector == VP_CONNECTOR_STITCHED
         || plan->tokens != request->views * side * side)
         return vk_refuse(error, VP_ERR_UNSUPPORTED, &plan->how,
-                         "the tokens of this model's crops are no whole grids; --image_knob and tiers make pictures "
+                         "the tokens of this model's crops are not whole grids; --image_knob and tiers make pictures "
                          "smaller");
     plan->early_keep = request->views * vk_prune_pool_count(side, side);
     plan->early = plan->early_keep < plan->tokens ? VK_EARLY_POOL : VK_EARLY_NONE;

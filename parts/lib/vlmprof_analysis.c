@@ -1383,8 +1383,8 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
         return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
     if (!vp_impl_design_factor(&work)) {
         return vp_fail(error, VP_ERR_MISMATCH, -1, "effects",
-                       order == 2 ? "these configurations cannot tell the interactions apart; use order 1"
-                                  : "these configurations cannot tell the knobs' effects apart");
+                       order == 2 ? "these configurations cannot separate the interactions; use order 1"
+                                  : "these configurations cannot separate the knobs' effects");
     }
     memset(work.mean, 0, work.count * sizeof(double));
     memset(work.squares, 0, work.count * sizeof(double));
@@ -1470,7 +1470,7 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
         || !(more = vp_arena_take(&arena, bounded_bytes, 1)))
         return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
     if (!vp_impl_design_factor(&work))
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "effects", "these configurations cannot tell the effects apart");
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "effects", "these configurations cannot separate the effects");
     for (sample = 0; sample < sample_count; sample++) {
         for (i = 0; i < work.rows; i++) work.vector[i] = values[i * sample_count + sample];
         vp_impl_design_solve(&work);

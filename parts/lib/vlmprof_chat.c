@@ -590,7 +590,7 @@ static vp_result vp_impl_chat_keep(vp_chat_reply *reply, char **member, const vp
 static vp_result vp_impl_chat_keep_text(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node,
                                         const char *name) {
     if (node != VP_JSON_NONE && json->nodes[node].type != VP_JSON_STRING && json->nodes[node].type != VP_JSON_NULL)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is no text");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is not text");
     return vp_impl_chat_keep(reply, member, json, node);
 }
 /* {"error": "text"}, {"error": {"message": "text"}}: the value that says it best. */
@@ -651,14 +651,14 @@ static vp_result vp_impl_chat_add(vp_chat_reply *reply, const vp_json *json, uin
             vp_result result;
             if (json->nodes[part].type != VP_JSON_OBJECT
                 || (words != VP_JSON_NONE && json->nodes[words].type != VP_JSON_STRING))
-                return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "content", "a part of the answer is no text");
+                return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "content", "a part of the answer is not text");
             result = vp_impl_chat_add(reply, json, words, is_reasoning, added);
             if (result != VP_OK) return result;
         }
         return VP_OK;
     }
     if (json->nodes[node].type != VP_JSON_STRING)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "content", "a piece of the answer is no text");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "content", "a piece of the answer is not text");
     vp_json_text(json, node, NULL, 0, &count);
     if (count > state->most_bytes - reply->text_bytes - reply->reasoning_bytes)
         return vp_impl_chat_fail(reply, VP_ERR_RANGE, "answer", "the answer is longer than what is allowed");
@@ -693,7 +693,7 @@ static vp_result vp_impl_chat_number(vp_chat_reply *reply, const vp_json *json, 
     int64_t value;
     if (!vp_impl_chat_is_set(json, node)) return VP_OK;
     if (vp_json_to_int(json, node, &value) != VP_OK || value < 0 || value > most)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is no count");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is not a count");
     *number = value;
     return VP_OK;
 }
@@ -733,7 +733,7 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
     vp_result result;
     if (!vp_impl_chat_is_set(json, usage)) return VP_OK;
     if (json->nodes[usage].type != VP_JSON_OBJECT)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sends something that is no object");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sends something that is not an object");
     *to = vp_impl_chat_no_usage();
     result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
                                 vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"),
@@ -785,7 +785,7 @@ static vp_result vp_impl_chat_choice(vp_chat_reply *reply, const vp_json *json, 
     if (!vp_impl_chat_is_set(json, delta)) delta = vp_json_get(json, choice, "message");
     if (vp_impl_chat_is_set(json, delta)) {
         if (json->nodes[delta].type != VP_JSON_OBJECT)
-            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "delta", "the server sends something that is no object");
+            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "delta", "the server sends something that is not an object");
         thought = vp_json_get(json, delta, "reasoning_content");
         /* vLLM sends the same under both names */
         if (!vp_impl_chat_is_set(json, thought)) thought = vp_json_get(json, delta, "reasoning");
@@ -808,12 +808,12 @@ static vp_result vp_impl_chat_completion(vp_chat_reply *reply, const vp_json *js
     vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
     if (result == VP_OK && vp_impl_chat_is_set(json, choices)) {
         if (json->nodes[choices].type != VP_JSON_ARRAY)
-            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "the server sends something that is no list");
+            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "the server sends something that is not a list");
         for (choice = choices + 1; choice < json->nodes[choices].end && result == VP_OK;
              choice = json->nodes[choice].end, place++) {
             int64_t index = place;
             if (json->nodes[choice].type != VP_JSON_OBJECT)
-                return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "a choice of the server's is no object");
+                return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "a choice in the answer is not an object");
             result = vp_impl_chat_count(reply, json, choice, "index", &index);
             if (result == VP_OK && index == 0) result = vp_impl_chat_choice(reply, json, choice);
         }
@@ -830,7 +830,7 @@ static vp_result vp_impl_chat_outputs(vp_chat_reply *reply, const vp_json *json,
     uint32_t output;
     if (!vp_impl_chat_is_set(json, outputs)) return VP_OK;
     if (json->nodes[outputs].type != VP_JSON_ARRAY)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "output", "the server sends something that is no list");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "output", "the server sends something that is not a list");
     for (output = outputs + 1; output < json->nodes[outputs].end && result == VP_OK; output = json->nodes[output].end) {
         const uint32_t type = vp_json_get(json, output, "type"), content = vp_json_get(json, output, "content");
         if (vp_json_equals(json, type, "message")) {
@@ -848,7 +848,7 @@ static vp_result vp_impl_chat_response(vp_chat_reply *reply, const vp_json *json
                    why = vp_json_get(json, vp_json_get(json, response, "incomplete_details"), "reason");
     vp_result result = VP_OK;
     if (response == VP_JSON_NONE || json->nodes[response].type != VP_JSON_OBJECT)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "response", "the server sends something that is no object");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "response", "the server sends something that is not an object");
     if (vp_impl_chat_is_set(json, vp_json_get(json, response, "error")))
         result = vp_impl_chat_failure(reply, json, vp_json_get(json, response, "error"));
     if (result == VP_OK && reply->piece_count == 0)
@@ -919,7 +919,7 @@ static vp_result vp_impl_chat_ollama(vp_chat_reply *reply, const vp_json *json) 
     size_t text_bytes = 0, reasoning_bytes = 0;
     vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
     if (vp_impl_chat_is_set(json, message) && json->nodes[message].type != VP_JSON_OBJECT)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "message", "the server sends something that is no object");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "message", "the server sends something that is not an object");
     if (result == VP_OK)
         result = vp_impl_chat_add(reply, json, vp_json_get(json, message, "thinking"), 1, &reasoning_bytes);
     if (result == VP_OK)
@@ -943,7 +943,7 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     vp_result result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
     if (result != VP_OK) return state->result = result;
     if (json.nodes[0].type != VP_JSON_OBJECT)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer", "the server sends JSON that is no object");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer", "the server sends JSON that is not an object");
     error = vp_json_get(&json, 0, "error");
     if (vp_impl_chat_is_set(&json, error)) return vp_impl_chat_failure(reply, &json, error);
     if (is_error) return vp_impl_chat_failure(reply, &json, 0);
@@ -1081,13 +1081,14 @@ VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error) {
         vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer",
                           state->form == VP_IMPL_CHAT_UNKNOWN ? "the server's answer is empty"
                           : reply->is_streamed ? "the stream ended before the server said that the answer is whole"
-                                               : "the server sends JSON that holds no answer");
+                                               : "the server sends JSON that contains no answer");
     if (usage->cached_tokens < 0) usage->cached_tokens = state->timed_cached;
     if (usage->completion_tokens < 0) usage->completion_tokens = state->timed_completion;
     /* llama.cpp counts the prompt without what it read from the cache */
     if (usage->prompt_tokens < 0 && state->timed_prompt >= 0 && state->timed_cached >= 0) {
         if (state->timed_prompt > INT32_MAX - state->timed_cached)
-            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "prompt_n", "the server sends something that is no count"),
+            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "prompt_n",
+                                     "the server sends something that is not a count"),
                    vp_impl_chat_report(state, error);
         usage->prompt_tokens = state->timed_prompt + state->timed_cached;
     }

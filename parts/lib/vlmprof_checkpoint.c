@@ -345,7 +345,7 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
     for (i = 7; i >= 0; i--) header_bytes = header_bytes << 8 | shard->map[i];
     if (header_bytes > VP_IMPL_HEADER_BYTES_MAX)
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path,
-                       "the header is longer than 100000000 bytes; this is no safetensors file");
+                       "the header is longer than 100000000 bytes; this is not a safetensors file");
     if (header_bytes > shard->map_bytes - 8)
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path,
                        "the header ends behind the file: it is truncated or no safetensors file");
@@ -744,7 +744,7 @@ static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model
     uint32_t order;
     uint64_t there;
     if (memcmp(shard->map, VP_IMPL_PACKED_MAGIC, 8))
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is no file that convert packed");
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is not a file that convert packed");
     if (shard->map_bytes < VP_PACKED_HEADER_BYTES)
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is truncated within its header");
     memcpy(&order, shard->map + 8, sizeof order);
@@ -822,7 +822,7 @@ static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *director
         return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     if (packed && (there || indexed))
         return vp_fail(error, VP_ERR_MISMATCH, -1, directory,
-                       "there are safetensors beside " VP_PACKED_FILE "; remove the one or the other");
+                       "there are safetensors next to " VP_PACKED_FILE "; remove the one or the other");
     if (packed) return vp_impl_checkpoint_packed(cp, directory, config, error);
     if (there) {
         result = vp_impl_checkpoint_add(cp, directory, single, error);

@@ -1081,7 +1081,7 @@ static void vp_impl_gemma3_blocks(vp_impl_fields *text, vp_model_config *config)
         }
     if (i != config->block_count)
         vp_impl_fields_fail(text, VP_ERR_MISMATCH, "layer_types",
-                            "is no list of as many full_attention and sliding_attention as there are blocks");
+                            "is not a list of as many full_attention and sliding_attention as there are blocks");
 }
 
 static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *config) {
@@ -1139,7 +1139,7 @@ static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *pr
     pool = side / across;
     if (across * across != tokens || pool < 1 || pool * across != side)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "mm_tokens_per_image",
-                            "is no square whose side divides the patches of an image's side");
+                            "is not a square whose side divides the patches of an image's side");
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &siglip, pool, config);
     fields->result = vision.result;

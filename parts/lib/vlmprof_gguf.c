@@ -212,7 +212,7 @@ static vp_result vp_impl_gguf_place(const vp_impl_gguf_at *at, vp_gguf *gguf, co
     alignment = (uint64_t)number;
     if (alignment < 8 || alignment > 1u << 20 || (alignment & (alignment - 1)))
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, (size_t)(value.data - gguf->map), value.name,
-                                  "is no power of two, 8 to 1048576");
+                                  "is not a power of two from 8 to 1048576");
     start = ((uint64_t)at->offset + alignment - 1) & ~(alignment - 1);
     for (i = 0; i < gguf->tensor_count; i++) {
         vp_gguf_tensor *tensor = &gguf->tensors[i];
@@ -263,7 +263,7 @@ static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
     magic = vp_impl_gguf_take(&at, 4);
     if (!magic || memcmp(magic, "GGUF", 4))
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 0, vp_impl_gguf_unnamed,
-                                  "this is no GGUF file: it does not begin with GGUF");
+                                  "this is not a GGUF file: it does not begin with GGUF");
     if (!vp_impl_gguf_number(&at, 4, &version))
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 4, vp_impl_gguf_unnamed, "the header ends behind the file");
     if (version != 2 && version != 3)
@@ -1204,7 +1204,7 @@ static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf
     }
     id = vp_impl_gguf_int(out, "bos_token_id", VP_IMPL_GGUF_REQUIRED);
     if (id < 0 || id >= words->count) {
-        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "bos_token_id", "is no token");
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "bos_token_id", "is not a token");
         return;
     }
     memcpy(text, words->tokens[id].text.text, words->tokens[id].text.bytes);

@@ -57,7 +57,7 @@ static vp_result vp_impl_processor_llava(vp_processor *processor, const vp_json 
     processor->shortest_edge_px = vp_impl_processor_int(json, "size", "shortest_edge");
     if (!processor->shortest_edge_px)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.shortest_edge",
-                                       "is no number of pixels, and nothing else is implemented");
+                                       "is not a number of pixels, and nothing else is implemented");
     if (height != crop || width != crop)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "crop_size", "is not the tower's image_size");
     if (processor->shortest_edge_px < crop)
@@ -71,7 +71,7 @@ static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_js
     vp_result result;
     processor->longest_edge_px = vp_impl_processor_int(json, "size", "longest_edge");
     if (!processor->longest_edge_px)
-        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is no number of pixels");
+        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is not a number of pixels");
     if (view - view % processor->geometry.patch_px != processor->geometry.crop_px)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "max_image_size.longest_edge",
                                        "is not the tower's image_size");
@@ -100,7 +100,7 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
     if (!least || !most)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, least ? "max_patches" : "min_patches",
-                                       "is no number of tiles");
+                                       "is not a number of tiles");
     vp_family_default(vp_family_find("internvl"), &processor->family);
     result = vp_family_set_number(&processor->family, "min_patches", least, error);
     if (result == VP_OK) result = vp_family_set_number(&processor->family, "max_patches", most, error);
@@ -195,7 +195,7 @@ static vp_result vp_impl_processor_limit(const vp_json *json, const char *name, 
     if (node == VP_JSON_NONE)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is not there, nor as an edge of size");
     if (vp_json_to_int(json, node, pixels) != VP_OK || *pixels < 1 || *pixels > (int64_t)VP_PROCESSOR_VIEW_PIXELS_MAX)
-        return vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is no number of pixels up to 100 million");
+        return vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is not a number of pixels up to 100 million");
     return VP_OK;
 }
 static vp_result vp_impl_processor_qwen(vp_processor *processor, const vp_json *json, vp_error *error) {
@@ -419,7 +419,7 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
         }
         return vp_fail(error, VP_ERR_NOT_FOUND, -1, name, text.text);
     }
-    vp_message_text(&text, "is no setting of this model's images; there are: ");
+    vp_message_text(&text, "is not a setting of this model's images; there are: ");
     for (i = 0; vp_processor_knob(processor, i); i++) {
         vp_message_text(&text, i ? ", " : "");
         vp_message_text(&text, vp_processor_knob(processor, i));
@@ -435,7 +435,7 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
     while (vp_processor_knob(processor, i) && strcmp(vp_processor_knob(processor, i), name)) i++;
     if (!vp_processor_knob(processor, i)) return vp_impl_processor_no_knob(processor, name, error);
     if (vp_impl_processor_is_qwen(processor) && value > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, name, "is no number of pixels up to 100 million");
+        return vp_fail(error, VP_ERR_RANGE, -1, name, "is not a number of pixels up to 100 million");
     tried = processor->family;
     result = vp_family_set_number(&tried, name, value, error);
     if (result != VP_OK) return result;

@@ -837,7 +837,7 @@ static vp_result vp_impl_load_options(const vp_impl_loader *loader, uint32_t obj
     uint32_t key;
     size_t i;
     if (nodes[object].type != VP_JSON_OBJECT)
-        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, object, where, "", "stands where an object belongs");
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, object, where, "", "is not an object");
     for (i = 0; i < count; i++) values[i] = VP_JSON_NONE;
     for (key = object + 1; key < nodes[object].end; key = nodes[key + 1].end) {
         for (i = 0; i < count && !vp_json_equals(&loader->json, key, options[i].key); i++) {}
@@ -1154,12 +1154,12 @@ static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
     loader->merges_node = values[9];
     if (loader->nodes[values[8]].type != VP_JSON_OBJECT)
         return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[8], "model.vocab", "",
-                                  "stands where an object belongs");
+                                  "is not an object");
     if (loader->nodes[values[9]].type != VP_JSON_ARRAY)
         return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[9], "model.merges", "",
-                                  "stands where an array belongs");
+                                  "is not an array");
     if (!vp_impl_load_is_null(loader, parts[3]) && loader->nodes[parts[3]].type != VP_JSON_ARRAY) {
-        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, parts[3], "added_tokens", "", "stands where an array belongs");
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, parts[3], "added_tokens", "", "is not an array");
     }
     return VP_OK;
 }

@@ -405,8 +405,8 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
                            "model, or its prompt_tokens leave images out");
         break;
     case AUDIT_PLACEHOLDERS:
-        text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts what stands in the "
-                           "text for an image, not what the model gets in its place, or it dropped the image",
+        text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts the placeholder in "
+                           "the text, not what the model gets in its place, or it dropped the image",
                       (long long)verdict->constant, verdict->constant == 1 ? "" : "s");
         break;
     case AUDIT_KNOB_IGNORED:
@@ -450,7 +450,7 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
         text_list_add(out, "equal: the server counts all %zu sizes as the rule of %s does", count, family);
     else if (verdict->is_equal)
         text_list_add(out, "equal but for a constant offset: the server counts %lld token%s %s around every image; "
-                           "beside them all %zu sizes count as by the rule of %s", llabs(verdict->offset),
+                           "apart from them all %zu sizes follow the rule of %s", llabs(verdict->offset),
                       llabs(verdict->offset) == 1 ? "" : "s", verdict->offset < 0 ? "less" : "more", count, family);
     else {
         const struct audit_size *first = &sizes[verdict->first];

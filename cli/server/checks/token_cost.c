@@ -41,8 +41,8 @@ void token_cost_words(const struct token_cost *cost, struct text_list *out) {
                   cost->image.low, cost->image.high, cost->text.value, cost->text.low, cost->text.high,
                   cost->difference.value, cost->difference.low, cost->difference.high);
     text_list_add(out, "%s",
-                  cost->is_hint ? "the language model does the same work for both, and an image passes an encoder "
-                                  "besides: some image tokens may not reach all blocks, or come from a cache. This is "
+                  cost->is_hint ? "the language model does the same work for both, and an image also passes an "
+                                  "encoder: some image tokens may not reach all blocks, or come from a cache. This is "
                                   "a hint, not a verdict: compare answers with an unpruned server"
                                 : "a server that prunes can still look like this, if its image encoder takes as long "
                                   "as pruning saves");

@@ -54,7 +54,7 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
         return EXIT_INPUT;
     }
     if (!code && !reply->is_streamed) {
-        snprintf(reason, capacity, "the answer is no stream, so its first token cannot be seen: twins need that");
+        snprintf(reason, capacity, "the answer is not a stream, so its first token cannot be timed: twins need that");
         return EXIT_INPUT;
     }
     return code;

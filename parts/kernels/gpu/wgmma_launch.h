@@ -196,7 +196,7 @@ static void vk_wide_open(vk_queue *queue, const vp_device_info *info, int cluste
     }
 #endif
     if (!clusters || cuda->pairs) return;
-    vk_note(queue, cuda->encode ? "products go without clusters: the device holds no two blocks that share memory"
+    vk_note(queue, cuda->encode ? "products go without clusters: the device cannot run two blocks that share memory"
                                 : "products go without clusters: they need compute capability 9.0");
 }
 static void vk_wide_use(vk_queue *queue) {
