@@ -2740,7 +2740,7 @@ VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nod
     if (needed) *needed = scan.node_count;
     if (scan.node_count > scan.capacity)
         return vp_fail(error, VP_ERR_CAPACITY, -1, "JSON",
-                       "the text has more values and keys than the node buffer holds");
+                       "the text has more values and keys than fit in the node buffer");
     if (json) {
         json->text = text;
         json->nodes = nodes;

@@ -896,7 +896,7 @@ static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp
             info->whole = 1;
             return VP_OK;
         } else if (all && critical) {
-            return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "PNG with a critical chunk that nobody knows");
+            return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "PNG with an unknown critical chunk");
         }
         at += length + 12;
     }
@@ -918,7 +918,7 @@ static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t l
         return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG of no width; the file is damaged");
     if (info->height_px < 1)
         return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at,
-                                  "JPEG whose height stands behind the data (DNL); save it again");
+                                  "JPEG whose height comes after the data (DNL); save it again");
     if (marker > 0xC2)
         return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at,
                                   marker > 0xC8 ? "arithmetic-coded JPEG; save it as baseline or progressive"
@@ -1101,7 +1101,7 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
     if (info->jpeg) {
         if (pixels / 1024 > bytes)
             return vp_impl_image_fail(error, VP_ERR_FORMAT, 0,
-                                      "the JPEG header says more pixels than the file can hold");
+                                      "the JPEG header declares more pixels than the file can contain");
         if (info->scans > 500)
             return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0,
                                       "JPEG with over 500 scans, made to stall; save it again");
@@ -1112,7 +1112,8 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
     raw = ((uint64_t)info->width_px * (uint64_t)(info->depth * channels[info->colour]) + 7) / 8
           * (uint64_t)info->height_px;
     if (raw / 1032 > info->data_bytes)
-        return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "the PNG header says more pixels than the file can hold");
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "the PNG header declares more pixels than the file can "
+            "contain");
     if (info->colour == 3 && (info->palette_bytes < 3 || info->palette_bytes > 768 || info->palette_bytes % 3))
         return vp_impl_image_fail(error, VP_ERR_FORMAT, info->palette_at,
                                   "PNG with a palette of impossible length; the file is damaged");
@@ -1178,7 +1179,8 @@ static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *erro
     /* out of memory, which stb_image does not always say, or out of what the header promised */
     if (errno == ENOMEM || strcmp(reason, "outofmem") == 0) {
         if (errno != ERANGE) result = VP_ERR_MEMORY;
-        reason = result == VP_ERR_MEMORY ? "not enough memory for it" : "it holds more data than its header says";
+        reason = result == VP_ERR_MEMORY ? "not enough memory for it" : "it contains more data than its header "
+            "declares";
     }
     vp_message_text(&message, reason);
     return vp_fail(error, result, -1, "image", message.text);

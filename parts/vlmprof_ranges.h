@@ -2149,7 +2149,7 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
     }
     vp_ops_init(ops, ops->rows, ops->capacity, ops->group_by, ops->group_by_stack_n);
     return vp_fail(error, in.result, in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1, in.where,
-                   in.result == VP_ERR_CAPACITY ? "the table has more rows, or longer names, than the buffers hold"
+                   in.result == VP_ERR_CAPACITY ? "the table has more rows, or longer names, than fit in the buffers"
                    : in.result == VP_ERR_MISMATCH
                        ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
                        : "a table of operations with a member that is missing, of another kind or out of range");

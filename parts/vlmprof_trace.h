@@ -529,7 +529,7 @@ static vp_result vp_impl_trace_check(const vp_trace_options *options, vp_error *
         || options->thread > INT32_MAX - 4 * VP_TRACE_THREADS_LIMIT)
         return vp_fail(error, VP_ERR_RANGE, -1, "process",
                        "must be 64 or more, numbers below are devices; thread not below 0");
-    if (options->base_unix_ns < 0) return vp_fail(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not lie before 1970");
+    if (options->base_unix_ns < 0) return vp_fail(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not be before 1970");
     if (options->world_size < 1 || options->world_size > VP_TRACE_RANKS_LIMIT || options->rank < 0
         || options->rank >= options->world_size)
         return vp_fail(error, VP_ERR_RANGE, -1, "rank", "must be 0 .. world_size - 1");

@@ -61,8 +61,8 @@ words() { # words LIMIT KIND WHAT FILE...
 }
 guides=(cli/guides/*.txt README.md samples/README.md)
 others=(); for file in "${texts[@]}"; do case $file in cli/*|parts/*|vlmprof*|cli.c|*.md|Makefile) ;; *) others+=("$file") ;; esac; done
-words 10 text "guides and README" "${guides[@]}"
-words 261 string "strings of the product" "${product[@]}"
+words 11 text "guides and README" "${guides[@]}"
+words 178 string "strings of the product" "${product[@]}"
 words 109 comment "comments of the product" "${product[@]}" cli/page/*.css cli/page/*.js
 words 81 comment "comments of tests, samples and scripts" "${others[@]}" Makefile
 rule "no tabs" "$(grep -n $'\t' "${sources[@]}")"

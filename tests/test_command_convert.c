@@ -130,7 +130,7 @@ static void test_convert_refusals(const char *tiny_a) {
     check_case("convert: usage");
     REFUSED("convert", 2, "IN and OUT");
     REFUSED("convert a", 2, "IN and OUT");
-    REFUSED("convert a b c", 2, "one operand too many");
+    REFUSED("convert a b c", 2, "unexpected argument");
     REFUSED("convert a b --synthetic tiny", 2, "no IN");
     REFUSED("convert --synthetic huge %F/x", 2, "molmoe-1b");
     REFUSED("convert --synthetic tiny-dense %F/x", 2, "takes molmoe-1b and tiny: a folder of tiny-dense would lack its config.json");

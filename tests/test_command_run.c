@@ -307,7 +307,7 @@ static void test_bad_folders(void) {
 }
 static void test_bad_input(void) {
     static const char *const scores[][2] = {
-        {"[1]", "want one object {\"block\": score, ...}"}, {"{\"1\": 0.5, \"2\": 0.9, \"1\": 3}", "block 1 stands there twice"},
+        {"[1]", "want one object {\"block\": score, ...}"}, {"{\"1\": 0.5, \"2\": 0.9, \"1\": 3}", "block 1 is listed twice"},
         {"{\"1\": \"a\"}", "the score of block 1 is not a finite number"}, {"{\"4\": 1}", "\"4\" is no block of this model (0..3)"},
         {"{\"-1\": 1}", "\"-1\" is no block"}, {"{\"a\": 1}", "\"a\" is no block"}, {"{\"0\": 1}", "3 active blocks cannot be chosen"},
         {"{}", "scores.json has no score: want {\"block\": score, ...} of the blocks 0..3"}};
@@ -552,7 +552,7 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must have <image> once");
     REFUSED("run " OTHER "llava/checkpoint -p 'a <image> b'", 2, "no image is given");
     check_case("run: several images, videos");
-    REFUSED("run " PICTURE PICTURE "--synthetic tiny-qwen3-vl-moe -p a", 2, "one operand too many");
+    REFUSED("run " PICTURE PICTURE "--synthetic tiny-qwen3-vl-moe -p a", 2, "unexpected argument");
     REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p 'a <|image_pad|> b'", 2, "must have <|image_pad|> once");
     REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p '<|vision_start|><|video_pad|><|vision_end|>'", 2, "<|video_pad|> in a prompt stands for a video");
     write_text(in_folder("video.jsonl"), "{\"question\": \"what <|video_pad|>\"}\n");

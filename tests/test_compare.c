@@ -63,12 +63,12 @@ static void test_compare(void) {
     CHECK_INT(run("compare %%F/b %%F/a"), 0);
     CHECK(strstr(last.out, "BETTER") && !strstr(last.out, "WORSE"));
 }
-/* the last line of the text, and the key of the JSON */
+/* the first line of the text, and the key of the JSON */
 static void check_verdict(const char *arguments, int code, const char *verdict) {
     char line[64];
-    size_t bytes = (size_t)snprintf(line, sizeof line, "\nverdict: %s\n", verdict);
+    size_t bytes = (size_t)snprintf(line, sizeof line, "verdict: %s\n", verdict);
     check_note(run("compare %s", arguments) == code, __FILE__, __LINE__, "compare %s: exit %d, expected %d", arguments, last.code, code);
-    check_note(strlen(last.out) > bytes && !strcmp(last.out + strlen(last.out) - bytes, line), __FILE__, __LINE__, "compare %s: the last line is not%s", arguments, line);
+    check_note(!strncmp(last.out, line, bytes), __FILE__, __LINE__, "compare %s: the first line is not %s", arguments, line);
     CHECK_INT(run("compare %s --json", arguments), code);
     if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), verdict));
 }
@@ -123,6 +123,9 @@ static void test_not_quiet(void) {
     check_verdict("%F/a %F/b --force noise", 1, "SLOWER");
     CHECK(strstr(last.out, "the machine was not quiet") && !strstr(last.out, "get no verdict")); /* they have got one */
     run("compare %%F/a %%F/b");
+    CHECK(!strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, " INCONCLUSIVE comparisons are not shown: --all shows them"));
+    run("compare %%F/a %%F/b --all");
+    CHECK(!strstr(last.out, "not shown: --all"));
     CHECK(strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, "the machine was not quiet: other processes used 50 %"));
     t.skill_less = 0.2;
     write_sweep("b", &t);
@@ -228,7 +231,7 @@ static void test_plan(void) {
     t.noise_seed = 2;
     write_sweep("b", &t);
     run("compare %%F/a %%F/b --plan");
-    CHECK(strstr(last.out, "samples that would do") != NULL);
+    CHECK(strstr(last.out, "Samples needed") != NULL);
     run("compare %%F/a %%F/b --json");
     if (!read_json(last.out)) return;
     needed = (int)whole(get(vp_json_at(&json, get(0, "comparisons"), 0), "samples_needed"));
@@ -277,9 +280,36 @@ static void test_few(void) {
         if (t.samples == 1) CHECK(is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "reason"), "1 pair has no spread: no interval")
                                   && json.nodes[get(row, "difference_interval")].type == VP_JSON_NULL);
     }
-    check_case("a folder against itself has no spread of latencies to judge by");
-    CHECK_INT(run("compare %%F/a %%F/a"), 0);
-    CHECK(strstr(last.out, "INCONCLUSIVE: all ratios are equal") && !strstr(last.out, "[+0.00, +0.00]") && !strstr(last.out, "SAME\n"));
+    check_case("a folder against itself is IDENTICAL, also where nothing may be unsure; another noise is not");
+    CHECK_INT(run("compare %%F/a %%F/a --fail_on_unsure"), 0);
+    CHECK(!strncmp(last.out, "verdict: IDENTICAL\n", 19)
+          && strstr(last.out, "the same numbers in all samples of 1 configuration\n") && !strstr(last.out, "INCONCLUSIVE"));
+    CHECK_INT(run("compare %%F/a %%F/a --json --fail_on_unsure"), 0);
+    if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), "IDENTICAL"));
+    CHECK_INT(run("compare %%F/a %%F/b"), 0);
+    CHECK(!strstr(last.out, "IDENTICAL"));
+    check_case("equal ratios have no spread of latencies to judge by");
+    t.noise_seed = 1;
+    t.noise = t.skill_less = 0;
+    t.size_count = t.top_k_count = t.block_count = 1;
+    write_sweep("a", &t);
+    t.slower = 1.5;
+    write_sweep("b", &t);
+    run("compare %%F/a %%F/b --all");
+    CHECK(!strstr(last.out, "[+0.00, +0.00]") && !strstr(last.out, "IDENTICAL"));
+    t = truth_default();
+    t.size_count = t.top_k_count = 1;
+    check_case("forecasts end at 10,000 samples");
+    t.samples = 60;
+    t.size_count = t.top_k_count = t.block_count = 1;
+    t.noise = 0.3;
+    write_sweep("a", &t);
+    t.noise_seed = 3;
+    write_sweep("b", &t);
+    CHECK_INT(run("compare %%F/a %%F/b --margin 0.1 --effect 0.15"), 0);
+    CHECK(strstr(last.out, "more than 10,000 more samples: not worth it"));
+    t = truth_default();
+    t.size_count = t.top_k_count = 1;
     check_case("few samples leave nothing without width in report and best");
     t.samples = 3;
     t.block_count = 2;
@@ -303,7 +333,7 @@ static void test_unknown_range(void) {
     write_sweep("a", &t);
     t.noise_seed = 2;
     write_sweep("b", &t);
-    CHECK_INT(run("compare %%F/a %%F/b --plan"), 0);
+    CHECK_INT(run("compare %%F/a %%F/b --plan --all"), 0);
     CHECK(strstr(last.out, "of scores of no known range: Student's t") != NULL);
     CHECK(strstr(last.out, "INCONCLUSIVE: all differences are equal and the metric's range is not known") != NULL);
     CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
@@ -359,17 +389,17 @@ static void test_color(void) {
     t.noise_seed = 3;
     t.slower = 1.05;
     write_sweep("b", &t);
-    run("compare %%F/a %%F/b");
+    run("compare %%F/a %%F/b --all");
     CHECK(!strchr(last.out, '\033'));
     plain = strdup(last.out);
-    run("compare %%F/a %%F/b --color always");
-    CHECK(strstr(last.out, "  \033[31mSLOWER\033[0m\n") && strstr(last.out, "\n\033[31mverdict: SLOWER\033[0m\n"));
+    run("compare %%F/a %%F/b --all --color always");
+    CHECK(strstr(last.out, "  \033[31mSLOWER\033[0m\n") && !strncmp(last.out, "\033[31mverdict: SLOWER\033[0m\n", 25));
     CHECK(strstr(last.out, "\033[33mINCONCLUSIVE\033[0m\n"));
     CHECK(drop_colors(last.out) > 4);
     CHECK_TEXT(last.out, plain);
     free(plain);
     run("compare %%F/b %%F/a --color always");
-    CHECK(strstr(last.out, "\033[32mFASTER\033[0m\n") && strstr(last.out, "\n\033[3") != NULL);
+    CHECK(strstr(last.out, "\033[32mFASTER\033[0m\n") && !strncmp(last.out, "\033[3", 3));
     run("compare %%F/a %%F/b --color never");
     CHECK(!strchr(last.out, '\033'));
     run("compare %%F/a %%F/b --color always --json");

@@ -165,7 +165,7 @@ static void test_vqa_refusals(void) {
     BAD_QUESTIONS("\"question\": \"Where?\"", "\"question\": \"\\u0000\"", "\"question\" must be");
     BAD_QUESTIONS("\"val2014\"", "\"../x\"", "data_subtype");
     BAD_QUESTIONS("}], \"lic", "} \"lic", "a comma or the end of the array is missing");
-    BAD_QUESTIONS("[]}", "[]} x", "behind the object");
+    BAD_QUESTIONS("[]}", "[]} x", "after the object");
     BAD_QUESTIONS("\"license\": []", "\"license\": [1,]", "questions.json");
     BAD_QUESTIONS("\"license\":", "\"license\"", "a colon is missing");
     BAD_QUESTIONS("\"license\":", "7:", "want a key");

@@ -118,6 +118,7 @@ static void test_numbers(void) {
     CHECK_TEXT(number_measured(0.0032764, (double)NAN, (double)NAN).text, "0.00328");
     CHECK_TEXT(number_measured(13234, (double)NAN, (double)NAN).text, "13200");
     CHECK_TEXT(number_measured(100, 100, 100).text, "100");
+    CHECK_TEXT(number_measured(0.6, 0.59999999, 0.60000001).text, "0.600");
     CHECK_TEXT(number_measured(0, 0, 0).text, "0");
     CHECK_TEXT(number_measured((double)NAN, 1, 2).text, "- [1.00, 2.00]");
     CHECK_TEXT(number_measured((double)NAN, (double)NAN, (double)NAN).text, "-");

@@ -469,7 +469,7 @@ static void test_damaged(void) {
     damage(whole, "\"degrees_of_freedom\": ", "\"degrees_of_freedom\": 1", "is not rows - used columns");
     damage(whole, "\"slope\": ", "\"slope\": null, \"x\": ", "affine.slope");
     damage(whole, "\"num_experts\": 64", "\"num_experts\": -1", "num_experts");
-    damage(whole, "\"num_experts\": 64", "\"num_experts\": 64, \"num_experts\": 32", "stands twice");
+    damage(whole, "\"num_experts\": 64", "\"num_experts\": 64, \"num_experts\": 32", "appears twice");
     damage(whole, "\"most\": ", "\"most\": -", "ranges.views.most");
     damage(whole, "\"least\": ", "\"least\": 1e3, \"x\": ", "ranges.views");
     damage(whole, "\"prefill\": {\n   \"rows\"", "\"prefills\": {\n   \"rows\"", "stages.prefill is missing");

@@ -323,7 +323,7 @@ static void test_headers(void) {
         put(&file, VP_GGUF_U8, 4);
         put(&file, 0, 1);
     }
-    refuse(&file, VP_ERR_FORMAT, "this name stands twice", 46);
+    refuse(&file, VP_ERR_FORMAT, "this name appears twice", 46);
 }
 static void test_tensors(void) {
     struct made file;

@@ -724,7 +724,7 @@ static void test_png_files(void) {
         free(much);
     }
     png = make_png(9000, 9000, 8, 2, raw, 1000, NULL, NULL, 0);
-    refuses(&png, VP_ERR_FORMAT, "more pixels than the file can hold");
+    refuses(&png, VP_ERR_FORMAT, "more pixels than the file can contain");
     free(png.data);
     png = make_png(100, 100, 8, 2, raw, 1000, NULL, NULL, 0);
     refuses(&png, VP_ERR_FORMAT, "cannot be decoded");
@@ -783,7 +783,7 @@ static void test_jpeg_files(void) {
         {0xC0, 8, 0, 4, 3, VP_ERR_UNSUPPORTED, "DNL"}, {0xC0, 8, 4, 0, 3, VP_ERR_FORMAT, "width"},
         {0xC0, 8, 4, 4, 2, VP_ERR_FORMAT, "components"}, {0xC3, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "lossless"},
         {0xC9, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "arithmetic"}, {0xC5, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "hierarchical"},
-        {0xC0, 8, 20000, 20000, 3, VP_ERR_RANGE, "20000 x 20000"}, {0xC0, 8, 9000, 9000, 3, VP_ERR_FORMAT, "can hold"},
+        {0xC0, 8, 20000, 20000, 3, VP_ERR_RANGE, "20000 x 20000"}, {0xC0, 8, 9000, 9000, 3, VP_ERR_FORMAT, "can contain"},
         {0xC0, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "tables"}};
     bytes_buffer jpeg;
     size_t i;

@@ -80,8 +80,8 @@ static void test_wrong(void) {
         {"{\"a\"", 4, "a colon is missing"},
         {"{7: 1}", 2, "want a key"},
         {"{\"a\\u0000\": 1}", 10, "want a key"},
-        {"{\"list\": 5}", 9, "an array must stand here"},
-        {"{\"list\": {}}", 9, "an array must stand here"},
+        {"{\"list\": 5}", 9, "expected an array here"},
+        {"{\"list\": {}}", 9, "expected an array here"},
         {"{\"list\": [1 2]}", 12, "a comma or the end of the array is missing"},
         {"{\"list\": [1", 11, "a comma or the end of the array is missing"},
         {"{\"list\": [1,", 12, "the file ends inside a value, or a value is missing"},
@@ -90,8 +90,8 @@ static void test_wrong(void) {
         {"{\"list\": [{\"a\": [1}", 10, "the file ends inside a value, or a value is missing"},
         {"{\"a\": }", 6, "the file ends inside a value, or a value is missing"},
         {"{\"a\": 1,}", 8, "the file ends inside a value, or a value is missing"},
-        {"{} x", 3, "text stands behind the object"},
-        {"{\"a\": 1}}", 8, "text stands behind the object"}};
+        {"{} x", 3, "unexpected text after the object"},
+        {"{\"a\": 1}}", 8, "unexpected text after the object"}};
     check_case("each way to be wrong, and where");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_note(walk_text(rows[i].text) == VP_ERR_FORMAT, __FILE__, __LINE__, "%s is read", rows[i].text);

@@ -4,6 +4,7 @@
 
 #include "base/console.h"
 
+#include "load/load_client.h"
 #include "load/load_run.h"
 #include "load/load_stats.h"
 #include "support/check.h"
@@ -148,12 +149,43 @@ static void test_failures(void) {
     close_server(&endpoint, &records);
 }
 
+/* A system that says what its two files say. */
+static void test_client(void) {
+    struct client_reading began, ended;
+    struct load_level level;
+    const int64_t second_ns = 1000000000;
+    memset(&level, 0, sizeof level);
+    check_case("the client's own CPU time and waiting: sums over its threads, as shares of the trial");
+    CHECK(mkdir(in_folder("proc"), 0777) == 0 && mkdir(in_folder("proc/self"), 0777) == 0 && mkdir(in_folder("proc/self/task"), 0777) == 0);
+    CHECK(mkdir(in_folder("proc/self/task/1"), 0777) == 0 && mkdir(in_folder("proc/self/task/2"), 0777) == 0);
+    write_text(in_folder("proc/self/task/1/schedstat"), "100000000 5000000 7\n");
+    write_text(in_folder("proc/self/task/2/schedstat"), "200000000 0 7\n");
+    client_read(folder, &began);
+    CHECK_INT(began.cpu_ns, 300000000);
+    CHECK_INT(began.delay_ns, 5000000);
+    write_text(in_folder("proc/self/task/2/schedstat"), "300000000 90000000 9\n");
+    client_read(folder, &ended);
+    ended.at_ns = began.at_ns + second_ns;
+    client_take(&began, &ended, &level);
+    CHECK_NEAR(level.client_cpu, 0.1, 1e-12);
+    CHECK_NEAR(level.client_delay, 0.09, 1e-12);
+    CHECK(client_was_busy(&level));
+    check_case("... quiet, and on a system that does not say");
+    ended.delay_ns = began.delay_ns + 1000000;
+    client_take(&began, &ended, &level);
+    CHECK(!client_was_busy(&level));
+    client_read(in_folder("nowhere"), &ended);
+    client_take(&began, &ended, &level);
+    CHECK(isnan(level.client_cpu) && isnan(level.client_delay) && !client_was_busy(&level));
+}
+
 int main(void) {
     if (!folder_make("test_load_run")) return 1;
     test_queue();
     test_concurrency();
     test_stall();
     test_failures();
+    test_client();
     remove_folder(folder);
     return check_done("test_load_run");
 }

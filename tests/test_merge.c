@@ -68,7 +68,7 @@ static void test_one(void) {
     check_refused(3, "gone");
     write_text(in_folder("file"), "");
     run("merge %%F/one --partial --output_dir %%F/file");
-    check_refused(5, "a file of this name stands there");
+    check_refused(5, "a file of this name exists");
 }
 /* the first journal as one of a sweep of its own: nothing failed, nothing is missing, so there is a table */
 static void test_whole(void) {
@@ -216,7 +216,7 @@ static void test_layout_refusals(void) {
     CHECK_TEXT(text, "");
     free(text);
     run("merge %%F/a --layout reference --output_dir %%F/file");
-    check_refused(5, "a file of this name stands there");
+    check_refused(5, "a file of this name exists");
 }
 
 int main(void) {

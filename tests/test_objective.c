@@ -48,7 +48,7 @@ static void test_sweep(void) {
         CHECK_INT(whole(at_path("best.target_vision_tokens")), TARGETS[0]);
     }
     CHECK_INT(run("best %%F/a --slo e2e:100000"), 0);
-    CHECK(strstr(last.out, "in 95 % of the samples") && strstr(last.out, "100.0 % of 40 samples") && strstr(last.out, "so few samples do not show it surely"));
+    CHECK(strstr(last.out, "in 95 % of the samples") && strstr(last.out, "100.0 % of 40 samples") && strstr(last.out, "too few samples to be sure"));
     CHECK(strstr(last.out, "run it: vlmprof run IMAGE -p TEXT --endpoint http://127.0.0.1:8000 --endpoint_model made-vl") != NULL);
     run("best %%F/a --slo ttft:1");
     check_refused(1, "none of 5 configurations meets ttft:1");
@@ -81,10 +81,10 @@ static void test_load(void) {
         CHECK_NEAR(number(at_path("best_rate.goodput_per_s")), 2 * number(at_path("best_rate.good_share")), 1e-6);
     }
     CHECK_INT(run("best %%F/load --slo ttft:300"), 0);
-    CHECK(strstr(last.out, "rate 2: the highest that surely meets ttft:300 (ms) for 95 % of the requests") && strstr(last.out, "concurrency 2: the highest"));
+    CHECK(strstr(last.out, "rate 2: the highest that reliably meets ttft:300 (ms) for 95 % of the requests") && strstr(last.out, "concurrency 2: the highest"));
     check_case("none holds; failed requests are not good");
     CHECK_INT(run("best %%F/load --slo ttft:20"), 1);
-    CHECK(strstr(last.out, "no rate that was tried surely meets ttft:20") != NULL);
+    CHECK(strstr(last.out, "no rate that was tried reliably meets ttft:20") != NULL);
     write_trial("failing", &SERVER, &failing, 3);
     CHECK_INT(run("best %%F/failing --slo e2e:100000 --json"), 1);
     if (read_json(last.out)) CHECK_NEAR(number(at_path("levels.0.good_share")), 0.75, 1e-9);

@@ -66,7 +66,7 @@ static void test_help(void) {
     REFUSED("help run --list", 2, "take no command or topic");
     REFUSED("help --man --completion bash", 2, "exclude each other");
     REFUSED("help --completion tcsh", 2, "bash zsh fish");
-    REFUSED("help run tile", 2, "one operand too many");
+    REFUSED("help run tile", 2, "unexpected argument");
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- usage */

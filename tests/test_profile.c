@@ -290,7 +290,7 @@ static void test_damaged(void) {
         {"{\"traceEvents\": [{}] \"a\": 1}", "a comma or } is missing"}, {"{\"traceEvents\": [{} {}]}", "malformed at byte 20: a comma or ]"},
         {"{\"traceEvents\": [{},]}", "malformed at byte 20"}, {"{\"traceEvents\": []} x", "text behind the end"},
         {"{\"traceEvents\": [], \"traceEvents\": []}", "is there twice"}, {"{\"a\" 1}", "a colon is missing"}, {"{1: 1}", "a member's name is missing"},
-        {"{\"traceEvents\": [],}", "a comma stands before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
+        {"{\"traceEvents\": [],}", "unexpected comma before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
         {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 whole events"}};
     char deep[400] = "[{\"a\":";
     check_case("damaged files: exit 3, one line that says where, nothing on stdout");
@@ -336,7 +336,7 @@ static void test_mutations(void) {
 }
 static void test_usage(void) {
     static const struct { const char *arguments; int code; const char *says; } cases[] = {
-        {"", 2, "needs a file"}, {"a b", 2, "one operand too many"}, {"known.json --csv --json", 2, "exclude each other"},
+        {"", 2, "needs a file"}, {"a b", 2, "unexpected argument"}, {"known.json --csv --json", 2, "exclude each other"},
         {"known.json --json --table ops", 2, "--table and --json exclude each other"}, {"known.json --csv --table summary", 2, "no summary"},
         {"known.json --sort_by speed", 2, "unknown key \"speed\"; expected one of: cpu_time"}, {"known.json --table all,ops", 2, "unknown value \"all,ops\""},
         {"known.json --row_limit -1", 2, "outside"}, {"nothing.json", 3, "No such file"}, {". ", 3, "is a folder"}};
@@ -599,7 +599,7 @@ static void test_profile_usage(void) {
         {"--profile --json --profile_format csv", 2, "--profile_format and --json exclude each other"}, {"--profile --show_prompt", 2, "exclude each other"},
         {"--profile --dump x", 2, "exclude each other"}, {"--profile --active 0", 2, "outside"},
         {"--profile --trace %F/no/such/t.json", 5, "no/such/t.json"}, {"--profile -o %F/no/such/table", 5, "cannot be written"},
-        {"--profile --output_dir %F/known.json", 5, "a file of this name stands there"}};
+        {"--profile --output_dir %F/known.json", 5, "a file of this name exists"}};
     check_case("usage of run --profile: exit codes and one line each");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 %s", cases[i].arguments), cases[i].code);

@@ -33,7 +33,7 @@ static void test_damaged(void) {
     char cut[200], path[512];
     int good = 0;
     snprintf(path, sizeof path, "%s", in_folder("bad/t_imgsize.json"));
-    damage("an id that stands twice", "latency_stats", FOREIGN_ROW("7", "1", "1", "2", "1") "," FOREIGN_ROW("7", "1", "1", "2", "1"), "sample_id 7");
+    damage("an id that appears twice", "latency_stats", FOREIGN_ROW("7", "1", "1", "2", "1") "," FOREIGN_ROW("7", "1", "1", "2", "1"), "sample_id 7");
     damage("a negative time", "latency_stats", FOREIGN_ROW("7", "-160.0", "39.0", "2", "1.0"), "per_sample_results[0], byte");
     damage("a text where a time should be", "latency_stats", FOREIGN_ROW("7", "\"fast\"", "39.0", "2", "1.0"), "T_total is no number");
     damage("a time past all measure", "latency_stats", FOREIGN_ROW("7", "1e300", "39.0", "2", "1.0"), "T_total is out of range");
@@ -281,6 +281,72 @@ static void test_front(void) {
     CHECK_INT(count_of(get(set, "front")), 1);
     CHECK_INT(whole(get(vp_json_at(&json, get(set, "configurations"), 0), "equal_points")), 2);
 }
+/* ---- one number, one interval, in every form */
+/* 1 if a printed number is this one, rounded to its digits; zeros at the end of a whole number may be rounding, too */
+static int is_rounded(const char *text, double value) {
+    const size_t bytes = strspn(text, "+-.0123456789");
+    const char *point = memchr(text, '.', bytes);
+    double unit = 1;
+    if (point) for (const char *digit = point + 1; digit < text + bytes; digit++) unit /= 10;
+    for (size_t i = bytes; !point && i > 1 && text[i - 1] == '0'; i--) unit *= 10;
+    return fabs(strtod(text, NULL) - value) <= 0.5 * unit * (1 + 1e-9);
+}
+static int is_triple(const double *numbers, size_t count, const char *const texts[3]) {
+    for (size_t i = 0; i + 2 < count; i++)
+        for (int scale = 1; scale <= 100; scale += 99)
+            if (is_rounded(texts[0], scale * numbers[i]) && is_rounded(texts[1], scale * numbers[i + 1]) && is_rounded(texts[2], scale * numbers[i + 2])) return 1;
+    return 0;
+}
+/* Checks each "2.3 [1.2, 3.4]" of a text, with `between` before the bracket. Returns how many there are. */
+static int check_triples(const char *text, const char *between, const double *numbers, size_t count) {
+    int found = 0;
+    for (const char *at = strstr(text, between); at; at = strstr(at + 1, between)) {
+        const char *middle = at, *low = at + strlen(between), *high = strstr(low, ", ");
+        const char *texts[3];
+        while (middle > text && strchr("+-.0123456789", middle[-1])) middle--;
+        if (middle == at || !high || !strchr("+-.0123456789", *low)) continue;
+        texts[0] = middle;
+        texts[1] = low;
+        texts[2] = high + 2;
+        found++;
+        check_note(is_triple(numbers, count, texts), __FILE__, __LINE__, "the JSON has no %.50s", middle);
+    }
+    return found;
+}
+static void test_one_number(void) {
+    truth t = truth_default();
+    double *numbers;
+    size_t count = 0;
+    char *findings[16], *tables;
+    int finding_count = 0;
+    const char *const wrong[3] = {"161", "118", "202"};
+    check_case("text, page and JSON have the same numbers with the same intervals");
+    t.samples = 60;
+    write_sweep("agree", &t);
+    CHECK_INT(run("report %%F/agree --resamples 50 --json"), 0);
+    if (!read_json(last.out)) return;
+    numbers = malloc((json.node_count + 1) * sizeof *numbers);
+    for (uint32_t i = 0; i < json.node_count; i++)
+        if (json.nodes[i].type == VP_JSON_NUMBER && vp_json_to_double(&json, i, &numbers[count]) == VP_OK) count++;
+    CHECK(!is_triple(numbers, count, wrong));
+    {
+        const uint32_t list = get(get(0, "e1_stage_decomposition"), "findings");
+        for (uint32_t i = 0; i < count_of(list) && finding_count < 16; i++) {
+            char text[1024];
+            if (vp_json_text(&json, vp_json_at(&json, list, i), text, sizeof text, NULL) == VP_OK) findings[finding_count++] = strdup(text);
+        }
+    }
+    CHECK(finding_count > 5);
+    CHECK_INT(run("report %%F/agree --resamples 50"), 0);
+    for (int i = 0; i < finding_count; i++) CHECK(strstr(last.out, findings[i]) != NULL);
+    tables = strstr(last.out, "\nE2: front");
+    if (CHECK(tables != NULL)) CHECK(check_triples(tables, " [", numbers, count) > 100);
+    CHECK_INT(run("report %%F/agree --resamples 50 --html"), 0);
+    for (int i = 0; i < finding_count; i++) CHECK(strstr(last.out, findings[i]) != NULL);
+    CHECK_INT(check_triples(last.out, " <small>[", numbers, count), 2 * 12);
+    for (int i = 0; i < finding_count; i++) free(findings[i]);
+    free(numbers);
+}
 static void test_warnings(void) {
     truth t = truth_default();
     check_case("what a reader must know stands first");
@@ -446,6 +512,7 @@ int main(void) {
     test_findings();
     test_front();
     test_warnings();
+    test_one_number();
     test_forms();
     test_many_levels();
     test_large();

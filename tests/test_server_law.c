@@ -220,7 +220,7 @@ static void test_damaged(void) {
         {"\"has_image_bytes\": true", "\"has_image_bytes\": false", "columns"}, {"\"has_image_bytes\": true", "\"has_image_bytes\": 1", "has_image_bytes"},
         {"\"most\": ", "\"most\": -", "ranges"}, {"\"least\": ", "\"least\": 1e9, \"l\": ", "median"},
         {"\"held_out\": \"leave", "\"held_out\": \"left", "held_out"}, {"\"held_out_ratios\": {", "\"held_out_ratios\": 0, \"h\": {", "held_out_ratios"},
-        {"\"rows\": ", "\"rows\": 0, \"rows\": ", "stands twice"}, {"\"lines\": {", "\"lines\": [], \"l\": {", "lines"}};
+        {"\"rows\": ", "\"rows\": 0, \"rows\": ", "appears twice"}, {"\"lines\": {", "\"lines\": [], \"l\": {", "lines"}};
     static const struct { const char *from, *to, *word; } loads[] = {
         {"\"load\": [", "\"load\": 7, \"x\": [", "load"}, {"\"law\": 0", "\"law\": 1", "law"}, {"\"trials\": [", "\"trials\": [3, ", "load.trials"},
         {"\"trials\": [", "\"trials\": [], \"x\": [", "trials is empty"}, {"\"request_rate\": 1", "\"request_rate\": 3", "is not above the one before"},

@@ -50,6 +50,16 @@ static void test_rates(void) {
     run(LOAD "s --duration_s 1 --request_rate 100 --ramp_s 0.01 --cool_down_s 0.01");
     kept("stall", 0);
 }
+/* The machine as files say it: a thread's schedstat. The trial's clock is made up; the file stays as it is, so the shares are 0. */
+static void test_client(void) {
+    char *text;
+    check_case("the client's own CPU time and waiting are in the trial's file; null where the system does not say");
+    server("");
+    CHECK_INT(run(LOAD "c --duration_s 1 --request_rate 40"), 0);
+    text = text_of_file(in_folder("c/questions_load_rate40.json"));
+    CHECK(strstr(text, "\"client_cpu_share\": null") && strstr(text, "\"client_busy\": false") && strstr(text, "\"begin_unix_s\": 1"));
+    free(text);
+}
 static void test_image_keys(void) {
     static const char *const keys[] = {"picture", "img", "image_path", "image_url"};
     char line[300];
@@ -127,7 +137,7 @@ static void test_twins(void) {
         "%%F/w --quiet");
     CHECK_INT(last.code, 0);
     run("report %%F/w");
-    CHECK(strstr(last.out, "0.600 [0.600, 0.600]  ms/token     30.00") != NULL);
+    CHECK(strstr(last.out, " 0.600  ms/token     30.00") != NULL);
     check_case("audit: equal by the family's rule, and by another");
     server("");
     run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");
@@ -151,12 +161,14 @@ static void write_set(void) {
 
 int main(void) {
     if (!program_begin("virtual")) return 1;
+    setenv("VLMPROF_TEST_SYSTEM", in_folder("no-system"), 1); /* nothing of this machine is in the texts */
     write_set();
     program = built("tests/vlmprof-virtual");
     test_trials();
     test_rates();
     test_no_rate();
     test_image_keys();
+    test_client();
     test_ends();
     test_twins();
     program_end();

@@ -187,7 +187,8 @@ static struct number_text number_rounded(double value, int exponent) {
     return text;
 }
 struct number_text number_measured(double value, double low, double high) {
-    const int is_range = high > low && isfinite(low) && isfinite(high);
+    /* what differs by a millionth is rounding, not spread */
+    const int is_range = isfinite(low) && isfinite(high) && high - low > 1e-6 * fmax(fabs(low), fabs(high));
     /* a skewed range is much wider than its value, which keeps two digits, but none below a thousandth of the range */
     const double width = is_range ? high - low : fabs(value) / 5, own = fmax(fabs(value) / 10, width / 1000),
                  size = fabs(value) > 0 ? fmin(width / 20, own) : width / 20;

@@ -146,7 +146,7 @@ static vp_result stream_array(struct json_stream *stream, struct stream_visitor 
     size_t bytes = 0;
     vp_result result = VP_OK;
     visitor->found = 1;
-    if (!stream_has_taken(stream, '[')) return stream_fail(stream, "an array must stand here", error);
+    if (!stream_has_taken(stream, '[')) return stream_fail(stream, "expected an array here", error);
     if (stream_has_taken(stream, ']')) return VP_OK;
     do {
         result = stream_value(stream, &place, &bytes, error);
@@ -184,7 +184,7 @@ static vp_result stream_object(struct json_stream *stream, struct stream_visitor
             return stream_fail(stream, "a comma or the end of the object is missing", error);
     }
     return stream_peek(stream) || stream->begin < stream->end
-               ? stream_fail(stream, "text stands behind the object", error)
+               ? stream_fail(stream, "unexpected text after the object", error)
                : VP_OK;
 }
 vp_result stream_walk(const struct source *source, struct stream_visitor *visitor, vp_error *error) {

@@ -91,11 +91,11 @@
      "counts say that it pays); none but events was tried on a GPU yet", OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
-     "the latency that accuracy is held against"}
+     "the latency on the x axis"}
 /* the same where energy can stand for it */
 #define OPTION_AXIS \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
-     "what accuracy is held against: a latency, or the J of a request or of an output token (GPU)"}
+     "x axis of accuracy plots: a latency, or the J of a request or of an output token (GPU)"}
 #define OPTION_RESAMPLES \
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "draws of the bootstrap over samples"}
 #define OPTION_LINE_MAX \
@@ -119,11 +119,11 @@
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, "adds shape to --group_by"}
 #define OPTION_GROUP_BY_STACK_N \
     {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, \
-     "innermost frames of the stack that tell rows apart (default: 1 with --with_stack)"}
+     "innermost stack frames that distinguish rows (default: 1 with --with_stack)"}
 #define OPTION_RECORD_SHAPES \
     {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "shapes in traces"}
 #define OPTION_PROFILE_MEMORY \
-    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, "memory columns, what the engine holds, and memory in traces"}
+    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, "memory columns, the engine's memory, and memory in traces"}
 #define OPTION_WITH_STACK \
     {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
      "source lines and the ranges around each operation, in the table and in traces"}

@@ -40,7 +40,7 @@ static void print_candidate(const struct tradeoff *tradeoff, const struct object
                 number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
     print_plain("  good        %s %% of %zu samples [%s, %s]%s\n", number_percent(good->share).text, good->count,
                 number_percent(good->low).text, number_percent(good->high).text,
-                good->low < objective->share ? "; so few samples do not show it surely" : "");
+                good->low < objective->share ? "; too few samples to be sure" : "");
 }
 static void put_candidate(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,
                           const struct candidate *candidate, const char *words) {
@@ -86,7 +86,7 @@ static int print_best(const struct options *options, const struct objective *obj
         if (has_second) {
             print_plain("runner-up: %s\n", setting_text(file_of(results, tradeoff, pick[1].config), name));
             print_candidate(tradeoff, objective, &pick[1]);
-        } else print_plain("runner-up: none, no other configuration holds it\n");
+        } else print_plain("runner-up: none, no other configuration meets it\n");
         print_plain("run it: vlmprof run IMAGE -p TEXT %s\n", words);
     }
     free(words);
@@ -171,10 +171,10 @@ static void add_answer(struct document *document, const struct load_level *best,
                        const char *kind) {
     char text[48];
     if (best)
-        document_text(document, BLOCK_HEADING, "%s: the highest that surely meets %s (ms) for %g %% of the requests",
+        document_text(document, BLOCK_HEADING, "%s: the highest that reliably meets %s (ms) for %g %% of the requests",
                       load_level_text(best, text), objective->text, 100 * objective->share);
     else
-        document_text(document, BLOCK_HEADING, "no %s that was tried surely meets %s (ms) for %g %% of the requests",
+        document_text(document, BLOCK_HEADING, "no %s that was tried reliably meets %s (ms) for %g %% of the requests",
                       kind, objective->text, 100 * objective->share);
 }
 int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels) {

@@ -197,7 +197,8 @@ static void warn_of_pieces(struct served_run *state) {
     const int64_t tokens = served->usage.completion_tokens, pieces = (int64_t)served->piece_count;
     if (served->is_streamed && pieces && tokens >= 2 * pieces)
         text_list_add(&state->timed.warnings,
-                      "%lld tokens came in %lld piece%s: the first piece may hold several tokens, so TTFT may be too "
+                      "%lld tokens came in %lld piece%s: the first piece may contain several tokens, so TTFT may be "
+                          "too "
                       "long and TPOT too short; where the server gives its own times, they are better",
                       (long long)tokens, (long long)pieces, pieces == 1 ? "" : "s");
 }

@@ -24,7 +24,7 @@
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, \
      "ask the server to leave its prompt cache out (cache_prompt, cache_salt; hosted servers may refuse that)"}, \
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
-     "count the image's tokens by the rule of this model family, too; its keys as with tile, like --max_pixels N"}
+     "also count the image's tokens by the rule of this model family; its keys as with tile, like --max_pixels N"}
 
 int ask_command(const struct options *options);
 

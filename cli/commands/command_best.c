@@ -26,7 +26,7 @@
 static const struct option_spec BEST_OPTIONS[] = {
     OPTION_GROUP("what to compare"),
     OPTION_LATENCY,
-    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must hold the budget"},
+    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must meet the budget"},
     OPTION_RESAMPLES,
     OPTION_SEED_OF_BOOTSTRAP,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "which data set, where the files are of several"},
@@ -212,14 +212,14 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                 number_percent(pick->within_low).text, number_percent(pick->within_high).text);
     if (tradeoff->is_corpus) print_plain("\n");
     else
-        print_plain("; held by the %s in %s %% of %zu draws; the best in %s %%\n", of,
+        print_plain("; met by the %s in %s %% of %zu draws; the best in %s %%\n", of,
                     number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
     if (pick->has_runner_up)
         print_plain("  runner-up   %s: accuracy %s, %s %s ms\n",
                     setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
                     number_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
                     number_estimate(1, second->latency, second->latency_low, second->latency_high).text);
-    else print_plain("  runner-up   none: no other configuration holds it\n");
+    else print_plain("  runner-up   none: no other configuration meets it\n");
     print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
     free(words);
 }
@@ -347,7 +347,8 @@ static int run_command(const struct options *options) {
 const struct command command_best = {
     "best",
     "DIR... (--budget_ms MS | --slo LIMITS)",
-    "the most accurate configuration within a latency budget, and how surely it holds it; of trials, the highest load",
+    "the most accurate configuration within a latency budget, and the probability that it meets it; of trials, the "
+        "highest load",
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
     "--min_accuracy 0.6 --json\n  vlmprof best results --slo ttft:500,tpot:50",
     SIZE_MAX,

@@ -35,6 +35,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
      "with --plan: the smallest change of a latency that must be found; more than --margin"},
     OPTION_GROUP("output"),
+    {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print the comparisons that are INCONCLUSIVE"},
     {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "end with 1 for the verdict INCONCLUSIVE, too"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -75,6 +76,7 @@ struct comparison_job {
     struct text_list warnings;
     double margin, accuracy_margin, effect;
     int has_unknown_range; /* 1 if an accuracy has scores of no known range */
+    int is_identical;      /* 1 if every compared value of every sample is the same number on both sides */
 };
 #define COMPARE_ALPHA 0.05
 
@@ -466,8 +468,26 @@ static void adjust_verdicts(struct comparison_job *job) {
     free(order);
     free(values);
 }
+/* Returns 1 if both sides have the same configurations and samples, and the same number wherever one has a number. */
+static int are_identical(const struct comparison_job *job) {
+    if (job->pair_count != job->before.count || job->pair_count != job->after.count) return 0;
+    for (size_t pair = 0; pair < job->pair_count; pair++) {
+        const struct result_file *before = job->pairs[pair].before, *after = job->pairs[pair].after;
+        if (before->count != after->count) return 0;
+        for (size_t i = 0; i < before->count; i++) {
+            if (before->ids[i] != after->ids[i]) return 0;
+            for (int which = 0; which < COMPARED; which++) {
+                const double one = result_at(before, COMPARED_COLUMNS[which], i),
+                             other = result_at(after, COMPARED_COLUMNS[which], i);
+                if (isfinite(one) != isfinite(other) || one < other || one > other) return 0;
+            }
+        }
+    }
+    return 1;
+}
 /* Makes all comparisons. Returns 0, or an exit code when there are none. */
 static int compare_all(struct comparison_job *job) {
+    job->is_identical = are_identical(job);
     for (size_t first = 0, last; first < job->pair_count; first = last) {
         for (last = first + 1;
              last < job->pair_count
@@ -481,14 +501,15 @@ static int compare_all(struct comparison_job *job) {
     return 0;
 }
 /* What a comparison says, the gravest first: the verdict of all of them is the first that one of them says. */
-enum { SAYS_SLOWER, SAYS_WORSE, SAYS_INCONCLUSIVE, SAYS_FASTER, SAYS_BETTER, SAYS_SAME, SAYS_COUNT };
-static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", "FASTER", "BETTER", "SAME"};
-#define VERDICT "verdict: " /* begins the last line */
+enum { SAYS_SLOWER, SAYS_WORSE, SAYS_INCONCLUSIVE, SAYS_FASTER, SAYS_BETTER, SAYS_SAME, SAYS_IDENTICAL, SAYS_COUNT };
+static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", "FASTER", "BETTER", "SAME",
+                                             "IDENTICAL"};
+#define VERDICT "verdict: " /* begins the first line */
 
 /* Worse is red, better green, open yellow; what stayed the same has no colour. */
 static enum console_color color_of_verdict(const char *text) {
     static const enum console_color colors[SAYS_COUNT] = {COLOR_RED,   COLOR_RED,   COLOR_YELLOW,
-                                                          COLOR_GREEN, COLOR_GREEN, COLOR_END};
+                                                          COLOR_GREEN, COLOR_GREEN, COLOR_END, COLOR_END};
     if (!strncmp(text, VERDICT, strlen(VERDICT))) text += strlen(VERDICT);
     for (int says = 0; says < SAYS_COUNT; says++) {
         const size_t bytes = strlen(SAYS[says]);
@@ -498,7 +519,10 @@ static enum console_color color_of_verdict(const char *text) {
 }
 
 /* The library's FASTER means that B is lower, which is worse for an accuracy. */
-static int verdict_of(const struct compared_row *row, const vp_comparison *comparison) {
+static int verdict_of(const struct comparison_job *job, size_t index) {
+    const struct compared_row *row = &job->rows[index];
+    const vp_comparison *comparison = &job->verdicts[index];
+    if (job->is_identical) return SAYS_IDENTICAL;
     if (row->is_noisy) return SAYS_INCONCLUSIVE;
     switch (comparison->verdict) {
     case VP_VERDICT_SLOWER: return is_latency(row->which) ? SAYS_SLOWER : SAYS_BETTER;
@@ -508,8 +532,8 @@ static int verdict_of(const struct compared_row *row, const vp_comparison *compa
     }
 }
 /* Why no interval decides; NULL: one does. */
-static const char *why_open(const struct compared_row *row) {
-    return row->reason ? row->reason : row->is_noisy ? "not quiet" : NULL;
+static const char *why_open(const struct comparison_job *job, const struct compared_row *row) {
+    return job->is_identical ? NULL : row->reason ? row->reason : row->is_noisy ? "not quiet" : NULL;
 }
 /* All comparisons together. */
 struct verdict {
@@ -518,10 +542,10 @@ struct verdict {
     size_t more;              /* samples more that would settle the inconclusive ones; 0: not known, or none is */
 };
 static struct verdict overall_verdict(const struct comparison_job *job) {
-    struct verdict verdict = {SAYS_SAME, {0}, 0};
+    struct verdict verdict = {job->is_identical ? SAYS_IDENTICAL : SAYS_SAME, {0}, 0};
     int is_known = 1;
     for (size_t i = 0; i < job->count; i++) {
-        const int says = verdict_of(&job->rows[i], &job->verdicts[i]);
+        const int says = verdict_of(job, i);
         size_t needed = job->rows[i].needed, there = job->verdicts[i].count;
         verdict.count[says]++;
         if (says < verdict.worst) verdict.worst = says;
@@ -532,12 +556,34 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
     if (!is_known) verdict.more = 0;
     return verdict;
 }
-static void write_comparison(struct document *document, const struct comparison_job *job) {
-    struct text_list *list;
-    document_text(document, BLOCK_HEADING, "B %s against A %s: %zu configurations", job->options->operands[1],
-                  job->options->operands[0], job->pair_count);
-    for (size_t i = 0; i < job->warnings.count; i++)
-        document_text(document, BLOCK_LINE, "warning: %s", job->warnings.items[i]);
+/* A difference in percent, or in points of accuracy, with its interval where there is one. */
+static struct number_text difference_text(const struct compared_row *row, const vp_comparison *comparison) {
+    return row->reason ? number_formatted("%+.2f", 100 * comparison->estimate)
+                       : number_change(100, comparison->estimate, comparison->low, comparison->high);
+}
+static void write_rows(struct document *document, const struct comparison_job *job) {
+    const int is_all = is_given(job->options, "all");
+    struct text_list *list = NULL;
+    for (int says = 0; says < SAYS_COUNT; says++) /* the gravest first */
+        for (size_t i = 0; i < job->count; i++) {
+            const struct compared_row *row = &job->rows[i];
+            char name[80], full[160];
+            if (verdict_of(job, i) != says || (says == SAYS_INCONCLUSIVE && !is_all)) continue;
+            if (!list)
+                list = document_table(document, "configuration|of|mean A|mean B|difference|unit|pairs|verdict");
+            if (row->pair) setting_text(row->pair->before, name); else snprintf(name, sizeof name, "all");
+            if (job->before.group_count > 1) snprintf(full, sizeof full, "%.70s %s", row->task, name);
+            else snprintf(full, sizeof full, "%s", name);
+            CELLS(list, full, compared_name(row->which), number_short(row->mean_a).text,
+                  number_short(row->mean_b).text, difference_text(row, &job->verdicts[i]).text,
+                  is_latency(row->which) ? "%" : "points", number_whole(job->verdicts[i].count).text);
+            if (why_open(job, row)) text_list_add(list, "%s: %s", SAYS[says], why_open(job, row));
+            else text_list_add(list, "%s", SAYS[says]);
+        }
+}
+/* How the numbers were made. */
+static void write_method(struct document *document, const struct comparison_job *job) {
+    document_text(document, BLOCK_HEADING, "How to read this");
     document_text(
         document, BLOCK_LINE,
         "differences paired by sample, B less A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy "
@@ -545,8 +591,8 @@ static void write_comparison(struct document *document, const struct comparison_
         100 * job->margin, 100 * job->accuracy_margin);
     document_text(
         document, BLOCK_LINE,
-        "verdicts hold for all %zu comparisons together (Holm, 5 %%): same if the interval at that level lies "
-        "inside, changed if it excludes 0",
+        "verdicts hold for all %zu comparisons together (Holm, 5 %%): same if the interval at that level is inside, "
+        "changed if it excludes 0",
         job->count);
     document_text(document, BLOCK_LINE,
                   "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores in a known "
@@ -555,36 +601,18 @@ static void write_comparison(struct document *document, const struct comparison_
     document_text(
         document, BLOCK_LINE,
         "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample counts alike; "
-        "in the ratio of the two means slow samples count more; samples in a row share what the machine did, so they "
-        "count as fewer where their ratios drift");
-    list = document_table(document, "configuration|of|mean A|mean B|difference|unit|pairs|verdict");
-    for (size_t i = 0; i < job->count; i++) {
-        const struct compared_row *row = &job->rows[i];
-        const vp_comparison *comparison = &job->verdicts[i];
-        char name[80], full[160];
-        if (row->pair) setting_text(row->pair->before, name); else snprintf(name, sizeof name, "all");
-        if (job->before.group_count > 1) snprintf(full, sizeof full, "%.70s %s", row->task, name);
-        else snprintf(full, sizeof full, "%s", name);
-        CELLS(list, full, compared_name(row->which), number_short(row->mean_a).text, number_short(row->mean_b).text);
-        if (row->reason) text_list_add(list, "%+.2f", 100 * comparison->estimate);
-        else
-            text_list_add(list, "%+.2f [%+.2f, %+.2f]", 100 * comparison->estimate, 100 * comparison->low,
-                          100 * comparison->high);
-        CELLS(list, is_latency(row->which) ? "%" : "points", number_whole(comparison->count).text);
-        if (why_open(row)) text_list_add(list, "%s: %s", SAYS[verdict_of(row, comparison)], why_open(row));
-        else text_list_add(list, "%s", SAYS[verdict_of(row, comparison)]);
-    }
+        "in the ratio of the two means slow samples count more; consecutive samples are correlated, so fewer count as "
+        "independent");
 }
+enum { WORTH_SAMPLES = 10000 }; /* a forecast of more is not worth measuring */
 static void write_plan(struct document *document, const struct comparison_job *job) {
     struct text_list *list;
-    document_text(document, BLOCK_HEADING, "samples that would do");
+    document_text(document, BLOCK_HEADING, "Samples needed");
     document_text(
         document, BLOCK_LINE,
-        "so that, 95 times of 100, SAME is said when nothing changed and a change of %.3g %% (accuracy: %.3g "
-        "points) is "
-        "found,",
+        "in 95 of 100 repetitions, the verdict is SAME if nothing changed, and a change of %.3g %% (accuracy: %.3g "
+        "points) is found; at the spread of these differences, with as many comparisons",
         100 * job->effect, 200 * job->accuracy_margin);
-    document_text(document, BLOCK_LINE, "by the spread of these differences, with as many comparisons;");
     document_text(document, BLOCK_LINE,
                   "at least: pairs that agreed so far may differ later, so an accuracy needs what its interval needs "
                   "where none differs, and more by its spread");
@@ -596,10 +624,13 @@ static void write_plan(struct document *document, const struct comparison_job *j
         if (isfinite(row->deviation))
             text_list_add(list, "%.3f %s", 100 * row->deviation, is_latency(row->which) ? "%" : "points");
         else text_list_add(list, "-");
-        CELLS(list, row->needed ? number_whole(row->needed).text : "-", number_whole(job->verdicts[i].count).text);
+        CELLS(list, !row->needed ? "-" : row->needed > WORTH_SAMPLES ? "> 10000" : number_whole(row->needed).text,
+              number_whole(job->verdicts[i].count).text);
     }
 }
-static void put_comparison(vp_json_writer *writer, const struct compared_row *row, const vp_comparison *comparison) {
+static void put_comparison(vp_json_writer *writer, const struct comparison_job *job, size_t index) {
+    const struct compared_row *row = &job->rows[index];
+    const vp_comparison *comparison = &job->verdicts[index];
     PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", row->task), KEY("of", compared_name(row->which)));
     vp_json_key(writer, "configuration"); /* null: all together */
     if (row->pair) {
@@ -613,7 +644,7 @@ static void put_comparison(vp_json_writer *writer, const struct compared_row *ro
         KEY("independent_pairs", (double)comparison->count / (row->correlation_time > 1 ? row->correlation_time : 1)),
         KEY("difference", comparison->estimate), KEY_RANGE("difference_interval", comparison->low, comparison->high),
         KEY("p_difference", comparison->p_difference), KEY("p_equivalence", comparison->p_equivalence),
-        KEY("verdict", SAYS[verdict_of(row, comparison)]), KEY("reason", why_open(row)), /* null: by the interval */
+        KEY("verdict", SAYS[verdict_of(job, index)]), KEY("reason", why_open(job, row)), /* null: by the interval */
         KEY_KNOWN("samples_needed", row->needed, row->needed), END_OBJECT);
 }
 static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, const struct verdict *verdict) {
@@ -623,27 +654,63 @@ static void put_comparisons(vp_json_writer *writer, const struct comparison_job 
         KEY("verdict", SAYS[verdict->worst]), KEY_BOOL("worse", verdict->worst <= SAYS_WORSE),
         /* null: not known, or none is inconclusive */ KEY_KNOWN("more_samples_needed", verdict->more, verdict->more),
         KEY_ARRAY("comparisons"));
-    for (size_t i = 0; i < job->count; i++) put_comparison(writer, &job->rows[i], &job->verdicts[i]);
+    for (size_t i = 0; i < job->count; i++) put_comparison(writer, job, i);
     PUT(writer, END_ARRAY, END_OBJECT);
 }
-/* The last lines: how many say what, what would settle the rest, and the verdict. */
-static void write_verdict(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
-    struct text_buffer counts = {NULL, 0, 0};
-    for (int says = 0; says < SAYS_COUNT; says++) {
-        if (!verdict->count[says]) continue;
-        text_add_format(&counts, "%s%zu %s", counts.bytes ? ", " : "", verdict->count[says], SAYS[says]);
+/* What T_total and accuracy changed by: over all configurations, or of the only one. */
+static void write_answer(struct document *document, const struct comparison_job *job) {
+    for (size_t i = 0; i < job->count; i++) {
+        const struct compared_row *row = &job->rows[i];
+        char where[100] = "";
+        if (row->pair && job->pair_count > job->before.group_count) continue;
+        if (row->which && is_latency(row->which)) continue;
+        if (job->before.group_count > 1) snprintf(where, sizeof where, "%.90s: ", row->task);
+        document_text(document, BLOCK_LINE, "%s%s %s %s", where, compared_name(row->which),
+                      difference_text(row, &job->verdicts[i]).text, is_latency(row->which) ? "%" : "points");
     }
-    document_text(document, BLOCK_HEADING, "%zu comparisons: %s", job->count, counts.data);
-    if (verdict->count[SAYS_INCONCLUSIVE] && verdict->more)
+}
+/* What is left open, and what would decide it. */
+static void write_open(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
+    const size_t open = verdict->count[SAYS_INCONCLUSIVE];
+    if (!open) return;
+    if (!is_given(job->options, "all"))
+        document_text(document, BLOCK_LINE, "%zu INCONCLUSIVE comparison%s not shown: --all shows them", open,
+                      open == 1 ? " is" : "s are");
+    if (verdict->more > WORTH_SAMPLES)
+        document_text(document, BLOCK_LINE, "to decide them all takes more than 10,000 more samples: not worth it");
+    else if (verdict->more)
         document_text(document, BLOCK_LINE,
-                      "at least %zu samples more would settle what is inconclusive, if their spread is that of these",
-                      verdict->more);
-    else if (verdict->count[SAYS_INCONCLUSIVE])
+                      "about %zu more samples should decide the inconclusive cases, at the same spread", verdict->more);
+    else
         document_text(document, BLOCK_LINE,
-                      "how many samples more would settle it is not known: a difference lies near the margin, or has "
+                      "how many more samples would decide them is not known: a difference is near the margin, or has "
                       "no spread to plan by");
+}
+/* The verdict, the rows that decided it, what is open; then warnings and method. */
+static void write_comparison(struct document *document, const struct comparison_job *job,
+                             const struct verdict *verdict) {
+    struct text_buffer counts = {NULL, 0, 0};
     document_text(document, BLOCK_HEADING, VERDICT "%s", SAYS[verdict->worst]);
+    if (job->is_identical) {
+        document_text(document, BLOCK_LINE, "%s and %s have the same numbers in all samples of %zu configuration%s",
+                      job->options->operands[0], job->options->operands[1], job->pair_count,
+                      job->pair_count == 1 ? "" : "s");
+        document_list(document, "Warnings", &job->warnings);
+        return;
+    }
+    write_answer(document, job);
+    for (int says = 0; says < SAYS_COUNT; says++)
+        if (verdict->count[says])
+            text_add_format(&counts, "%s%zu %s", counts.bytes ? ", " : "", verdict->count[says], SAYS[says]);
+    document_text(document, BLOCK_LINE, "B %s against A %s: %zu configuration%s, %zu comparisons: %s",
+                  job->options->operands[1], job->options->operands[0], job->pair_count,
+                  job->pair_count == 1 ? "" : "s", job->count, counts.data);
     free(counts.data);
+    write_rows(document, job);
+    write_open(document, job, verdict);
+    if (is_given(job->options, "plan")) write_plan(document, job);
+    document_list(document, "Warnings", &job->warnings);
+    write_method(document, job);
 }
 /* Prints the comparison. Returns the exit code of the command. */
 static int print_comparison(const struct comparison_job *job) {
@@ -657,9 +724,7 @@ static int print_comparison(const struct comparison_job *job) {
         code = json_end(&writer);
     } else {
         struct document document = {NULL, 0, color_of_verdict};
-        write_comparison(&document, job);
-        if (is_given(job->options, "plan")) write_plan(&document, job);
-        write_verdict(&document, job, &verdict);
+        write_comparison(&document, job, &verdict);
         code = print_document(&document);
         document_free(&document);
     }
@@ -680,7 +745,7 @@ static int check_force(const struct options *options) {
 }
 /* Trials of load on both sides. Returns the exit code; *is_load: truth, there are some. */
 static int compare_loads(const struct options *options, int *is_load) {
-    static const char *const of_sweeps[] = {"margin", "accuracy_margin", "force", "plan", "effect"};
+    static const char *const of_sweeps[] = {"margin", "accuracy_margin", "force", "plan", "effect", "all"};
     struct load_levels before = {NULL, 0}, after = {NULL, 0};
     int code = load_levels_read(&before, options->operands, 1);
     if (!code) code = load_levels_read(&after, options->operands + 1, 1);
@@ -730,7 +795,7 @@ static int run_command(const struct options *options) {
     if (!code) {
         warn_of_pairs(&job);
         code = compare_all(&job);
-        warn_of_noise(&job);
+        if (!job.is_identical) warn_of_noise(&job); /* no time is judged */
     }
     if (!code) code = print_comparison(&job);
     results_free(&job.before);

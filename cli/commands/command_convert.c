@@ -31,7 +31,7 @@ static const struct option_spec CONVERT_OPTIONS[] = {
      .excludes = "synthetic"},
     OPTION_GROUP("output"),
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
-     "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is"},
+     "hf: bf16 safetensors, for any device and other programs; packed: memory-mapped by the CPU"},
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4",
      "packed: of the language model's blocks, as run --weights makes them"},
     OPTION_HEAD_WEIGHTS,

@@ -217,7 +217,7 @@ static void print_columns(const struct table *table) {
     print_plain("%s\n", count > 40 ? ", .." : "");
 }
 static void print_tally(const struct table *table, const struct file_tally *tally) {
-    static const char *const origins[] = {"none: the question as it is", "lmms_eval", "vlmevalkit"};
+    static const char *const origins[] = {"none: the raw question", "lmms_eval", "vlmevalkit"};
     print_plain("%s: %s%s%s\n", table->path, format_title(table->format), table->notes_path ? " with " : "",
                 table->notes_path ? table->notes_path : "");
     print_plain("  rows      %zu: %zu samples, %zu that cannot be used, %zu without a picture left out\n",

@@ -57,8 +57,32 @@ static void write_coefficients(struct document *document, const struct estimator
             coefficients_add(table, part_name(stage), &estimator->model.fit[stage], names);
     }
 }
+/* The formula of each stage with its error on configurations that the fit did not see: the answer of the command. */
+static void write_formulas(struct document *document, const struct estimator *estimator,
+                           const struct evaluation *evaluation) {
+    const int kind = estimator->model.features == VP_LATENCY_WEIGHTS ? VP_LATENCY_PHYSICAL
+                                                                     : (int)estimator->model.features;
+    const struct part_errors *held_out = evaluation->errors[kind][SPLIT_CONFIG];
+    const char *names[VP_LATENCY_COLUMNS_LIMIT];
+    struct text_buffer total = {NULL, 0, 0};
+    document_text(document, BLOCK_HEADING, "Latency in ms; MAPE on configurations that the fit did not see [95 %% "
+                                           "interval]");
+    text_add_format(&total, "%s =", part_name(ESTIMATE_TOTAL));
+    for (int stage = 0, terms = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
+        struct text_buffer formula;
+        if (!estimator->model.fitted[stage]) continue;
+        stage_columns(estimator, stage, names);
+        formula = formula_text(part_name(stage), &estimator->model.fit[stage], names);
+        formula_add(document, formula.data, &held_out[stage]);
+        free(formula.data);
+        text_add_format(&total, "%s %s", terms++ ? " +" : "", part_name(stage));
+    }
+    formula_add(document, total.data, &held_out[ESTIMATE_TOTAL]);
+    free(total.data);
+}
 static void write_fit(struct document *document, const struct estimator *estimator, const struct evaluation *evaluation,
                       const struct measurements *measurements) {
+    write_formulas(document, estimator, evaluation);
     document_list(document, "Warnings", &estimator->warnings);
     document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes",
                   measurements->count, measurements->config_count, measurements->size_count);

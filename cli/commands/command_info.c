@@ -386,6 +386,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_info = {
     "info", "[--model DIR | --synthetic NAME]",
-    "this build, its processor, memory, kernels and GPUs; with --model, what a checkpoint holds and needs",
+    "this build, its processor, memory, kernels and GPUs; with --model, contents and memory of a checkpoint",
     "vlmprof info --model checkpoint --json",
     0, INFO_OPTIONS, sizeof INFO_OPTIONS / sizeof *INFO_OPTIONS, NULL, run_command};

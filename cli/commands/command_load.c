@@ -12,6 +12,7 @@
 #include "commands/commands.h"
 #include "data/dataset.h"
 #include "load/load_bodies.h"
+#include "load/load_client.h"
 #include "load/load_result.h"
 #include "load/load_run.h"
 #include "load/load_search.h"
@@ -38,14 +39,14 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_CLIENT,
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
-     "with -p; the images are sent as they are",
+     "with -p; the images are sent unchanged",
      .is_required = 1, .because = "images and questions"},
     OPTION_DATA_FORMAT,
     OPTION_PROMPT_ORIGIN,
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
-     "VQA v2's answers (default: the file of the official name beside the questions)"},
+     "VQA v2's answers (default: the file of the official name in the questions' folder)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "where relative image names start; for VQA v2 it or its val2014 holds COCO_val2014_*.jpg"},
+     "where relative image names start; for VQA v2 COCO_val2014_*.jpg there or in val2014"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "task in the file names (default: the data file's stem)"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
@@ -67,9 +68,9 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"duration_s", REAL, "S", "60", 0, 86400, NULL, "requests are sent for S seconds; then the last answers come"},
     {"ramp_s", REAL, "S", "0", 0, 86400, NULL,
      "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
-    {"cool_down_s", REAL, "S", "0", 0, 86400, NULL, "nor those of the last S seconds (default: a tenth, too)"},
+    {"cool_down_s", REAL, "S", "0", 0, 86400, NULL, "nor those of the last S seconds (default: also a tenth)"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
-     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them, all must hold"},
+     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them; all must be met"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
      "find the highest rate at which --slo_share of the requests are good; starts at --request_rate or 1; a trial goes "
      "on after --duration_s until it is decided",
@@ -95,6 +96,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
+enum { WARNED_LATE, WARNED_CLIENT, WARNED_QUEUE, WARNED_SHARED, WARNED_FAILED, WARNED_EMPTY, WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
@@ -111,6 +113,7 @@ struct load {
     struct load_search search;
     vp_trial verdict; /* of the trial that runs */
     struct text_list warnings;
+    int warned[WARNED_COUNT]; char *warning_of[WARNED_COUNT]; /* trials that it is true of; of the first of them */
     int lock; /* on --output_dir; -1: none */
 };
 
@@ -173,7 +176,7 @@ static int read_trace(struct load *load, const char *path) {
         const double due_s = strtod(line, &end);
         number++;
         if (end == line || (*end && *end != '\n' && strcspn(end, "\n") != strspn(end, " \t\r")) || !(due_s >= 0))
-            code = complain(EXIT_INPUT, "%s: line %zu holds no time in seconds", path, number);
+            code = complain(EXIT_INPUT, "%s: line %zu does not contain a time in seconds", path, number);
         else if (load->trace_count && due_s < load->trace_s[load->trace_count - 1])
             code = complain(EXIT_INPUT, "%s: line %zu is earlier than the line before", path, number);
         else {
@@ -352,28 +355,58 @@ static int write_level(const struct load *load, const struct load_level *level, 
     free(knobs);
     return code;
 }
-/* What a reader of this trial must know. */
+/* What a reader of the trials must know, a line each: of the first trial that it is true of, and how many others. */
+static void warn_once(struct load *load, int which, const char *text) {
+    if (!load->warned[which]++) load->warning_of[which] = copy_text(text, strlen(text));
+}
 static void warn_of_trial(struct load *load, const struct load_level *level, const struct load_records *records) {
     const struct load_summary *summary = &level->summary;
-    char name[48];
+    char name[48], text[LINE_BYTES];
     load_level_text(level, name);
-    if (summary->late * 100 > summary->due)
-        text_list_add(&load->warnings, "%s: %lld of %lld requests were sent more than %g ms late, the latest %.1f ms: "
-                      "this machine was busy; times from when they were due count that", name,
-                      (long long)summary->late, (long long)summary->due, LOAD_LATE_MS, summary->latest_ms);
-    if (load_level_saturates(level))
-        text_list_add(&load->warnings, "%s: %.3g requests per second were due and %.3g ended: the queue grew, so "
-                      "latencies depend on --duration_s", name, summary->offered, summary->ended);
-    if (records->count > load->bodies.count)
-        text_list_add(&load->warnings, "%s: %zu requests share %zu samples: a server's caches may know some; %s", name,
-                      records->count, load->bodies.count,
-                      summary->cached_known ? "see cached_tokens" : "it does not say how many tokens came from them");
-    if (summary->failed)
-        text_list_add(&load->warnings, "%s: %lld of %lld requests failed; the file says why", name,
-                      (long long)summary->failed, (long long)summary->due);
-    if (summary->empty)
-        text_list_add(&load->warnings, "%s: %lld of %lld answers are empty: they are neither failed nor good, and no "
-                      "share counts them", name, (long long)summary->empty, (long long)summary->due);
+    if (summary->late * 100 > summary->due) {
+        snprintf(text, sizeof text, "%s: %lld of %lld requests were sent more than %g ms late, the latest %.1f ms: "
+                 "this machine was busy; times from when they were due count that", name,
+                 (long long)summary->late, (long long)summary->due, LOAD_LATE_MS, summary->latest_ms);
+        warn_once(load, WARNED_LATE, text);
+    }
+    if (level->client_busy) {
+        snprintf(text, sizeof text, "%s: this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
+                 "trial: that is in the latencies; use a quieter machine or a lower load", name,
+                 100 * level->client_cpu, 100 * level->client_delay);
+        warn_once(load, WARNED_CLIENT, text);
+    }
+    if (load_level_saturates(level)) {
+        snprintf(text, sizeof text, "%s: %.3g requests per second were due and %.3g ended: the queue grew, so "
+                 "latencies depend on --duration_s", name, summary->offered, summary->ended);
+        warn_once(load, WARNED_QUEUE, text);
+    }
+    if (records->count > load->bodies.count) {
+        snprintf(text, sizeof text, "%s: %zu requests share %zu samples: a server's caches may know some; %s", name,
+                 records->count, load->bodies.count,
+                 summary->cached_known ? "see cached_tokens" : "it does not say how many tokens came from them");
+        warn_once(load, WARNED_SHARED, text);
+    }
+    if (summary->failed) {
+        snprintf(text, sizeof text, "%s: %lld of %lld requests failed; the file says why", name,
+                 (long long)summary->failed, (long long)summary->due);
+        warn_once(load, WARNED_FAILED, text);
+    }
+    if (summary->empty) {
+        snprintf(text, sizeof text, "%s: %lld of %lld answers are empty: they are neither failed nor good, and no "
+                 "share counts them", name, (long long)summary->empty, (long long)summary->due);
+        warn_once(load, WARNED_EMPTY, text);
+    }
+}
+static void add_trial_warnings(struct load *load) {
+    for (int which = 0; which < WARNED_COUNT; which++) {
+        const int more = load->warned[which] - 1;
+        if (more > 0)
+            text_list_add(&load->warnings, "%s (also true of %d other trial%s)", load->warning_of[which], more,
+                          more == 1 ? "" : "s");
+        else if (!more) text_list_copy(&load->warnings, load->warning_of[which]);
+        free(load->warning_of[which]);
+        load->warning_of[which] = NULL;
+    }
 }
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s);
 /* Measures a level, unless its file is there. Fills *level. Returns 0 or an exit code. */
@@ -383,6 +416,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     struct load_records records;
     vp_noise_summary noise;
     vp_noise_reading reading;
+    struct client_reading began, ended;
     char name[48];
     int code;
     level->path = level_path(load, level);
@@ -413,8 +447,13 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.ramp_s = load->ramp_s;
     print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
     noise_begin(&noise, &reading);
+    client_read(noise_root(), &began);
     code = load_run(&load->endpoint, &plan, &records);
+    client_read(noise_root(), &ended);
     noise_end(&noise, &reading);
+    client_take(&began, &ended, level);
+    level->client_busy = client_was_busy(level);
+    level->begin_unix_s = records.begin_unix_s;
     free((void *)plan.due_s);
     if (!code || code == EXIT_INTERRUPTED) {
         int written;
@@ -578,12 +617,13 @@ static int print_json(const struct load *load) {
     PUT(&writer, KEY_TEXTS("warnings", &load->warnings), END_OBJECT);
     return json_end(&writer);
 }
-static int load_report(const struct load *load) {
+static int load_report(struct load *load) {
     struct text_buffer found = {NULL, 0, 0};
-    int code = is_given(load->options, "json") ? print_json(load)
-                                               : load_levels_print(load->levels, load->level_count);
+    int code;
+    add_trial_warnings(load);
     if (load->search.trial_count) load_search_words(&load->search, &found);
-    if (found.bytes && !is_given(load->options, "json")) print_plain("\n%s\n", found.data);
+    if (found.bytes && !is_given(load->options, "json")) print_plain("%s\n\n", found.data);
+    code = is_given(load->options, "json") ? print_json(load) : load_levels_print(load->levels, load->level_count);
     free(found.data);
     for (size_t i = 0; i < load->warnings.count; i++) complain(0, "%s", load->warnings.items[i]);
     return code;
@@ -596,6 +636,7 @@ static void load_free(struct load *load) {
     free(load->levels);
     knobs_free(&load->knobs);
     text_list_free(&load->warnings);
+    for (int which = 0; which < WARNED_COUNT; which++) free(load->warning_of[which]);
     load_search_free(&load->search);
     free(load->order);
     free(load->trace_s);

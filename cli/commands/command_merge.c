@@ -115,7 +115,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_merge = {
     "merge", "DIR...",
-    "result files from the journals of a sweep's processes, wherever these lie; needs no model",
+    "result files from the journals of a sweep's processes, in any folders; needs no model",
     "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial\n"
     "  vlmprof merge results --layout reference --output_dir for-scripts",
     SIZE_MAX, MERGE_OPTIONS, sizeof MERGE_OPTIONS / sizeof *MERGE_OPTIONS, NULL, run_command};

@@ -37,7 +37,7 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
      "tokens of a size by the rule of this model family; its keys as with tile, like --max_pixels N"},
     {"image_bytes", COUNT, "N", NULL, 0, 1000000000, NULL,
-     "bytes of the image that is sent (default: the data's median); only laws with a cost per byte use it"},
+     "bytes of the image that is sent (default: the data's median); used only by latency models with a cost per byte"},
     {"rate", REAL, "R", NULL, 0, 1000000000, NULL,
      "under a load of R requests per second, between rates that trials of load measured"},
     RULED_GROUP("knobs", OF_REQUEST),
@@ -55,7 +55,7 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"prune", TEXT, "VALUE", NULL, 0, 0, NULL,
      "image tokens left out: METHOD[:KEY=VALUE,..], as run has it; the first blocks are taken to run"},
     OPTION_GROUP("checks"),
-    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "does a request hold this many ms, and how likely",
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "the probability that a request takes at most this many ms",
      .excludes = "recalibrate"},
     {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files of a folder",
      .excludes = "recalibrate"},
@@ -178,7 +178,11 @@ static void write_prediction(struct document *document, const vp_latency_request
     if (request->expert_count)
         snprintf(experts, sizeof experts, "top_k %d of %d, ", request->top_k, request->expert_count);
     document_text(document, BLOCK_HEADING,
-                  "%s%s%d views, %d vision tokens%s, %d text tokens, sequence %d, %s%d blocks, %d output tokens%s",
+                  "%s: %s ms; %s%s%d views, %d vision tokens%s, %d text tokens, sequence %d, %s%d blocks, "
+                  "%d output tokens%s",
+                  part_name(ESTIMATE_TOTAL),
+                  number_measured(prediction->value[ESTIMATE_TOTAL], prediction->low[ESTIMATE_TOTAL],
+                                  prediction->high[ESTIMATE_TOTAL]).text,
                   size, size[0] ? ": " : "", request->views, request->vision_tokens, pruned, request->text_tokens,
                   request->sequence, experts, request->active_blocks, request->output_tokens, weights);
     prediction_describe(document, &ENGINE_FORM, prediction, budget);
@@ -209,9 +213,9 @@ static int print_predictions_json(const struct estimator *estimator, const struc
 static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};
     int code;
-    document_list(&document, "Warnings", warnings);
     for (size_t i = 0; i < asked->count; i++)
         write_prediction(&document, &asked->requests[i], asked->sizes[i], &asked->predictions[i], asked->budget);
+    document_list(&document, "Warnings", warnings);
     code = print_document(&document);
     document_free(&document);
     return code;
@@ -422,8 +426,8 @@ static int predict_files(const struct options *options, const struct estimator *
         PUT(&writer, END_OBJECT);
         return json_end(&writer);
     }
-    document_list(&document, "Warnings", warnings);
     write_trial(&document, "Predictions against measurements", &errors);
+    document_list(&document, "Warnings", warnings);
     if (evaluation.reference_ms > 0) write_guardrails(&document, &evaluation, "this model");
     code = print_document(&document);
     document_free(&document);
@@ -601,8 +605,8 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     if (!code && is_given(options, "json")) code = model_print(&saved, 2);
     else if (!code) {
         struct document document = {NULL, 0, NULL};
-        document_list(&document, "Warnings", warnings);
         write_recalibration(&document, estimator, recalibration, measurements);
+        document_list(&document, "Warnings", warnings);
         code = print_document(&document);
         document_free(&document);
     }

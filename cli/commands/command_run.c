@@ -45,7 +45,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_PROMPT,
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"",
      .excludes = "raw_prompt endpoint"},
-    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is", OF_ENGINE},
+    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT unchanged", OF_ENGINE},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
      "print the prompt's text and ids as JSON and end; the model does not run",
      .excludes = "profile dump endpoint"},

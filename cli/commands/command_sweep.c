@@ -50,9 +50,9 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_DATA_FORMAT,
     OPTION_PROMPT_ORIGIN,
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
-     "VQA v2's answers (default: the file of the official name beside the questions)"},
+     "VQA v2's answers (default: the file of the official name in the questions' folder)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "where relative image names start; for VQA v2 it or its val2014 holds COCO_val2014_*.jpg"},
+     "where relative image names start; for VQA v2 COCO_val2014_*.jpg there or in val2014"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, "
      "max_new_tokens"},
@@ -273,7 +273,8 @@ static int check_sweep_options(const struct options *options) {
         return unknown_metric(text_of(options, "metric"), METRICS_OF_ROWS);
     if (text_of(options, "dataset_name")
         && (!text_of(options, "dataset_name")[0] || strchr(text_of(options, "dataset_name"), '/')))
-        return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
+        return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or contain a "
+            "slash");
     if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
     if (text_of(options, "annotations") && opt(options, "data")->count > 1)

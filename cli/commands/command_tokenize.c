@@ -164,7 +164,7 @@ static int decode_line(struct tokenize_job *job, const char *text, size_t bytes,
         rest = end;
     }
     if ((size_t)(rest - text) != bytes)
-        return complain(EXIT_USAGE, "line %lld: a NUL byte stands in it", (long long)line);
+        return complain(EXIT_USAGE, "line %lld: the line contains a NUL byte", (long long)line);
     result = decode_ids(job, count, &needed);
     if (result != VP_OK)
         return complain(exit_code_of(result), "line %lld: %s", (long long)line, vp_result_text(result));
@@ -191,7 +191,7 @@ static vp_result add_members(vp_json_writer *writer, const vp_json *json, const 
         char *key;
         if (vp_json_equals(json, i, made) || (also_made && vp_json_equals(json, i, also_made))) continue;
         if ((key = node_text(json, i)) == NULL)
-            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "", "a key holds \\u0000");
+            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "", "a key contains \\u0000");
         vp_json_key(writer, key);
         json_node(writer, json, i + 1);
         free(key);

@@ -31,7 +31,7 @@ static const struct option_spec TRACE_OPTIONS[] = {
      "most rows of a table; --json and --csv have all unless it is given"},
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL,
      "a row for each operation and its input shapes"},
-    {"partial", FLAG, NULL, NULL, 0, 0, NULL, "a file that is cut off: show what lies before the cut"},
+    {"partial", FLAG, NULL, NULL, 0, 0, NULL, "a truncated file: show the part before the cut"},
     OPTION_GROUP("output"),
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
      "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},

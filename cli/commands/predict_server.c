@@ -60,7 +60,7 @@ static int complete_request(const struct server_law *law, struct law_request *re
     if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
     if (isnan(request->output_tokens)) /* it is unknown */
         return complain(EXIT_USAGE,
-                        "predict: the data of the law do not say the tokens of an answer: give --output_tokens");
+                        "predict: the latency model has no answer lengths: give --output_tokens");
     if (isnan(request->image_bytes))
         request->image_bytes = request->image_tokens <= 0 ? 0 : law->ranges[LAW_IMAGE_BYTES].median;
     if (law->source != LAW_OF_PROMPT) {
@@ -72,7 +72,8 @@ static int complete_request(const struct server_law *law, struct law_request *re
     }
     if (isnan(request->prompt_tokens)) request->prompt_tokens = request->image_tokens + request->text_tokens;
     if (isnan(request->prompt_tokens))
-        return complain(EXIT_USAGE, "predict: image and text tokens have one cost in this law: give --sequence N, all "
+        return complain(EXIT_USAGE, "predict: image and text tokens have the same cost in this latency model: give "
+            "--sequence N, all "
                                     "tokens of the prompt, or both --vision_tokens and --text_tokens");
     if (request->text_tokens < 0
         || (isfinite(request->text_tokens) && isfinite(request->image_tokens)
@@ -89,7 +90,11 @@ static const char *count_text(double count, char out[24]) {
 static void write_request(struct document *document, const char *size, const struct law_request *request,
                           const struct prediction *prediction, double budget) {
     char image[24], text[24], prompt[24], output[24];
-    document_text(document, BLOCK_HEADING, "%s%s%s image tokens, %s text tokens, %s prompt tokens, %s output tokens",
+    document_text(document, BLOCK_HEADING,
+                  "%s: %s ms; %s%s%s image tokens, %s text tokens, %s prompt tokens, %s output tokens",
+                  LAW_FORM.part_name(LAW_TOTAL),
+                  number_measured(prediction->value[LAW_TOTAL], prediction->low[LAW_TOTAL],
+                                  prediction->high[LAW_TOTAL]).text,
                   size ? size : "", size ? ": " : "", count_text(request->image_tokens, image),
                   count_text(request->text_tokens, text), count_text(request->prompt_tokens, prompt),
                   count_text(request->output_tokens, output));
@@ -110,9 +115,7 @@ static void write_load(struct document *document, const struct prediction *predi
             const double law = prediction->value[part == WAIT_TTFT ? LAW_TTFT : LAW_TOTAL];
             const struct wait_value *value = &wait->of[part][p];
             text_list_add(table, "%s", WAIT_NAMES[part][p]);
-            text_list_add(table, "%s", number_formatted("%.3f", law + value->value).text);
-            if (isfinite(law + value->low)) text_list_add(table, "[%.3f, %.3f]", law + value->low, law + value->high);
-            else text_list_add(table, "-");
+            estimate_cells(table, (vp_estimate){law + value->value, law + value->low, law + value->high});
         }
 }
 static void put_load(vp_json_writer *writer, const struct prediction *prediction, const struct load_wait *wait) {
@@ -151,10 +154,7 @@ static int predict_law(const struct options *options, const struct server_law *l
     if (!code && writer) {
         PUT(writer, KEY_OBJECT(NULL), KEY("endpoint", law->endpoint), KEY("endpoint_model", law->model),
             KEY_TEXTS("warnings", &warnings), KEY_ARRAY("predictions"));
-    } else if (!code) {
-        document_list(document, "Warnings", &warnings);
-        document_text(document, BLOCK_HEADING, "%s at %s", law->model, law->endpoint);
-    }
+    } else if (!code) document_text(document, BLOCK_HEADING, "%s at %s", law->model, law->endpoint);
     for (size_t i = 0; i < asked->count && !code; i++) {
         const char *size = options->operand_count > 1 ? options->operands[i + 1] : NULL;
         struct prediction prediction;
@@ -163,6 +163,7 @@ static int predict_law(const struct options *options, const struct server_law *l
         else write_request(document, size, &requests[i], &prediction, asked->budget);
         if (!writer && wait) write_load(document, &prediction, wait);
     }
+    if (!code && !writer) document_list(document, "Warnings", &warnings);
     if (!code && writer) PUT(writer, END_ARRAY, END_OBJECT);
     text_list_free(&warnings);
     free(requests);

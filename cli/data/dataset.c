@@ -568,7 +568,7 @@ static int read_sample(const struct dataset *dataset, const struct model *model,
     if (dataset->kind == KIND_VQA) result = merge_note(dataset, reader, entry->note_start >= 0, &merged, &error);
     else if (memchr(reader->text.data, 0, reader->text.bytes))
         result = vp_fail(&error, VP_ERR_FORMAT, entry->start + (int64_t)strlen(reader->text.data), dataset->path,
-                         "a NUL byte stands in it");
+                         "the line contains a NUL byte");
     if (result == VP_OK)
         sample->record = dataset->kind == KIND_VQA ? copy_text(merged.data, merged.bytes)
                                                    : copy_text(reader->text.data, reader->text.bytes);

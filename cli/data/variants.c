@@ -79,8 +79,8 @@ static int add_variant(const struct options *options, struct variants *variants,
     variant->endpoint = knob_text(&variant->values, KNOB_ENDPOINT);
     variant->model = knob_text(&variant->values, KNOB_ENDPOINT_MODEL);
     if (!variant->endpoint)
-        return complain(EXIT_USAGE, "--endpoint: a URL must not hold a user or a password, which would stand in every "
-                                    "result; --api_key_env or --api_key_file name a key");
+        return complain(EXIT_USAGE, "--endpoint: a URL must not contain a user or a password, "
+                                    "which would be in every result; --api_key_env or --api_key_file name a key");
     variant->knob_count = variants->knobs.count;
     variant->knobs = resize(NULL, variants->knobs.count + 1, sizeof *variant->knobs);
     knobs_combination(&variants->knobs, combination, variant->knobs);

@@ -235,7 +235,7 @@ static const char *check_chunks(const struct parquet_footer *footer, int64_t fil
             if (chunk->is_encrypted || chunk->is_elsewhere) continue; /* rejected where it is read */
             if (!rows_here && !chunk->value_count) continue;          /* an empty table */
             if (chunk->start < 4 || chunk->bytes < 0 || chunk->bytes > file_bytes - chunk->start)
-                return "a column chunk lies outside of the file";
+                return "a column chunk is outside of the file";
             if (chunk->value_count < rows_here) return "a column has fewer values than its row group has rows";
             if (!footer->nodes[footer->leaves[leaf]].repeats && chunk->value_count != rows_here)
                 return "a column has more values than its row group has rows";

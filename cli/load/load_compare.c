@@ -95,14 +95,14 @@ static int print_text(const struct comparison *comparison, const char *const nam
     struct document document = {NULL, 0, NULL};
     const struct table table = TABLE(COMPARED, comparison->rows, comparison->count, NULL, 0);
     int code;
-    document_text(&document, BLOCK_HEADING, "B %s against A %s: trials of load", names[1], names[0]);
-    for (size_t i = 0; i < comparison->warnings.count; i++)
-        document_text(&document, BLOCK_LINE, "warning: %s", comparison->warnings.items[i]);
+    document_text(&document, BLOCK_HEADING, "verdict: %s", overall_of(comparison));
+    document_text(&document, BLOCK_LINE, "B %s against A %s: trials of load", names[1], names[0]);
+    document_add_table(&document, &table);
+    document_list(&document, "Warnings", &comparison->warnings);
+    document_text(&document, BLOCK_HEADING, "How to read this");
     document_text(&document, BLOCK_LINE,
                   "[low, high] is a 95 %% interval that allows for requests that wait for one another; "
                   "requests of two trials are not paired, so a verdict needs intervals that do not overlap");
-    document_add_table(&document, &table);
-    document_text(&document, BLOCK_HEADING, "verdict: %s", overall_of(comparison));
     code = print_document(&document);
     document_free(&document);
     return code;

@@ -21,7 +21,9 @@ struct load_level {
     /* of a file that is written or was read; NULL where it does not say */
     const char *schema, *plan, *task, *metric, *endpoint, *model, *api, *server, *status, *arrivals, *slo;
     double ramp_s, cool_down_s;
-    int64_t new_tokens, sample_count, arrival_seed;
+    int64_t new_tokens, sample_count, arrival_seed, begin_unix_s;
+    double client_cpu, client_delay; /* load/load_client.h */
+    int client_busy;
     double slo_share;    /* share of good requests that --find_rate asks for; NaN: none */
     char *path, *date;   /* of a file that was read */
 };

@@ -16,6 +16,12 @@ const double LOAD_PERCENTILE[LOAD_PERCENTILES] = {50, 90, 95, 99};
 static double ms_between(int64_t from_ns, int64_t to_ns) {
     return from_ns >= 0 && to_ns >= 0 ? (double)(to_ns - from_ns) / 1e6 : (double)NAN;
 }
+/* Requests without a TTFT, such as empty answers, are in no latency where others have one: the numbers of a row are of
+ * the same requests. */
+static int has_first(const struct load_record *const *chosen, size_t count) {
+    for (size_t i = 0; i < count; i++) if (isfinite(load_latency(chosen[i], LOAD_TTFT))) return 1;
+    return 0;
+}
 double load_latency(const struct load_record *record, int which) {
     const int64_t tokens = record->usage.completion_tokens;
     if (record->reason) return (double)NAN;
@@ -81,11 +87,13 @@ static void add_counts(struct load_summary *summary, const struct load_record *r
 }
 static void add_latencies(struct load_summary *summary, const struct load_record *const *chosen, size_t count,
                           double *values, double *scratch) {
+    const int needs_first = has_first(chosen, count);
     for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
         size_t known = 0;
         for (size_t i = 0; i < count; i++) {
             const double value = load_latency(chosen[i], which);
-            if (isfinite(value)) values[known++] = value;
+            if (isfinite(value) && (!needs_first || isfinite(load_latency(chosen[i], LOAD_TTFT))))
+                values[known++] = value;
         }
         summary->latency_count[which] = (int64_t)known;
         summary->mean[which] = known ? vp_statistics_mean(values, known) : (double)NAN;

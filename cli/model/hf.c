@@ -130,7 +130,7 @@ static void note_template(struct model *model, int has_template, int is_known) {
     if (model->processor.kind == VP_PROCESSOR_PLAIN) {
         if (!has_template) return;
         snprintf(note, sizeof note,
-                 "its chat template is none that vlmprof knows: the prompt is the text as it stands");
+                 "unknown chat template: the prompt is the raw text");
     } else if (is_known) return;
     else
         snprintf(note, sizeof note,

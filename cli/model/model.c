@@ -435,7 +435,7 @@ static int load_importance(const char *path, int32_t block_count, double *scores
             code = complain(EXIT_INPUT, "%s: \"%s\" is no block of this model (0..%d)", path, key ? key : "",
                             block_count - 1);
         else if (order[block] != INT32_MAX)
-            code = complain(EXIT_INPUT, "%s: block %lld stands there twice", path, (long long)block);
+            code = complain(EXIT_INPUT, "%s: block %lld is listed twice", path, (long long)block);
         else if (!isfinite(score))
             code = complain(EXIT_INPUT, "%s: the score of block %lld is not a finite number", path, (long long)block);
         else { scores[block] = score; order[block] = (int32_t)member; }

@@ -92,30 +92,47 @@ void range_warn(const struct model_form *form, int which, const struct number_ra
 }
 
 /* ---- errors */
-/* The interval of the mean of predicted - measured, from each group's part in it. */
-static void find_bias_interval(const double *measured, const double *predicted, size_t count,
-                               const uint32_t *row_groups, size_t groups, struct part_errors *errors) {
-    size_t filled = 0;
-    double *sums = zeroed(groups, sizeof *sums);
+/* The interval of the mean of rows, from each group's part in it; a row that is NaN does not count. */
+static vp_estimate group_mean(const double *rows, size_t count, const uint32_t *row_groups, size_t groups) {
+    size_t filled = 0, known = 0;
+    double *sums = zeroed(groups, sizeof *sums), sum = 0;
     unsigned char *has_rows = zeroed(groups, 1);
+    vp_estimate mean = {(double)NAN, (double)NAN, (double)NAN};
     vp_mean_interval interval;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(rows[i])) { sum += rows[i]; known++; }
+    if (known) mean.value = sum / (double)known;
     for (size_t i = 0; i < count; i++) {
-        size_t group = row_groups ? row_groups[i] : i;
-        if (!isfinite(predicted[i]) || !isfinite(measured[i])) continue;
-        sums[group] += predicted[i] - measured[i] - errors->of.bias;
+        const size_t group = row_groups ? row_groups[i] : i;
+        if (!isfinite(rows[i])) continue;
+        sums[group] += rows[i] - mean.value;
         has_rows[group] = 1;
     }
     for (size_t g = 0; g < groups; g++)
         if (has_rows[g]) sums[filled++] = sums[g];
-    for (size_t g = 0; g < filled; g++)
-        sums[g] = errors->of.bias + sums[g] * (double)filled / (double)errors->of.count;
-    errors->bias_low = errors->bias_high = (double)NAN;
+    for (size_t g = 0; g < filled; g++) sums[g] = mean.value + sums[g] * (double)filled / (double)known;
     if (filled > 1 && vp_paired_t(NULL, sums, filled, MODEL_LEVEL, &interval) == VP_OK) {
-        errors->bias_low = interval.low;
-        errors->bias_high = interval.high;
+        mean.low = interval.low;
+        mean.high = interval.high;
     }
     free(sums);
     free(has_rows);
+    return mean;
+}
+/* The intervals of bias and MAPE. No MAPE is below 0. */
+static void find_intervals(const double *measured, const double *predicted, size_t count, const uint32_t *row_groups,
+                           size_t groups, struct part_errors *errors) {
+    double *rows = resize(NULL, count, sizeof *rows);
+    vp_estimate mean;
+    for (size_t i = 0; i < count; i++) rows[i] = predicted[i] - measured[i];
+    mean = group_mean(rows, count, row_groups, groups);
+    errors->bias_low = mean.low;
+    errors->bias_high = mean.high;
+    for (size_t i = 0; i < count; i++) rows[i] = fabs(rows[i] / measured[i]);
+    mean = group_mean(rows, count, row_groups, groups);
+    errors->mape_low = mean.low < 0 ? 0 : mean.low;
+    errors->mape_high = mean.high;
+    free(rows);
 }
 /* The rows that have both numbers, and a prediction above `least`. pairs: double [2, count], measured, then predicted.
  * Returns how many of each are filled. */
@@ -135,7 +152,7 @@ void part_errors_of(const double *measured, const double *predicted, size_t coun
     memset(errors, 0, sizeof *errors);
     if (known && vp_linear_errors_compute(pairs, pairs + count, known, pairs + 2 * count, &errors->of) == VP_OK) {
         errors->measured_mean = vp_statistics_mean(pairs, known);
-        find_bias_interval(measured, predicted, count, groups, groups ? group_count : count, errors);
+        find_intervals(measured, predicted, count, groups, groups ? group_count : count, errors);
     }
     free(pairs);
 }
@@ -153,7 +170,8 @@ static void put_part_errors(vp_json_writer *writer, const char *key, const struc
     if (!errors->count) PUT(writer, KEY_NULL(key));
     else
         PUT(writer, KEY_OBJECT(key), KEY("rows", (int64_t)errors->count), KEY("mae_ms", errors->mae),
-            KEY("rmse_ms", errors->rmse), KEY("mape_percent", 100 * errors->mape), KEY("r2", errors->r2),
+            KEY("rmse_ms", errors->rmse), KEY("mape_percent", 100 * errors->mape),
+            KEY_RANGE("mape_percent_interval", 100 * part->mape_low, 100 * part->mape_high), KEY("r2", errors->r2),
             KEY("p95_absolute_ms", errors->p95_absolute), KEY("max_absolute_ms", errors->max_absolute),
             KEY("bias_ms", errors->bias), KEY_RANGE("bias_ms_interval", part->bias_low, part->bias_high), END_OBJECT);
 }
@@ -171,6 +189,26 @@ void errors_put(vp_json_writer *writer, const struct model_form *form, const str
         }
         PUT(writer, END_OBJECT);
     }
+}
+struct text_buffer formula_text(const char *part, const vp_linear *fit, const char *const *names) {
+    struct text_buffer out = {NULL, 0, 0};
+    int terms = 0;
+    text_add_format(&out, "%s = ", part);
+    for (int column = 0; column < fit->columns; column++) {
+        const double coefficient = fit->coefficient[column];
+        if (fit->state[column] != VP_LINEAR_USED) continue;
+        text_add_string(&out, !terms++ ? coefficient < 0 ? "-" : "" : coefficient < 0 ? " - " : " + ");
+        text_add_format(&out, "%.4g", fabs(coefficient));
+        if (strcmp(names[column], "1")) text_add_format(&out, " %s", names[column]);
+    }
+    if (!terms) text_add_string(&out, "0");
+    return out;
+}
+void formula_add(struct document *document, const char *formula, const struct part_errors *held_out) {
+    if (held_out->of.count)
+        document_text(document, BLOCK_LINE, "%s; MAPE %s %%", formula,
+                      number_estimate(100, held_out->of.mape, held_out->mape_low, held_out->mape_high).text);
+    else document_text(document, BLOCK_LINE, "%s", formula);
 }
 void errors_describe(struct document *document, const struct model_form *form, const struct part_errors *errors) {
     char heads[120];
@@ -257,6 +295,11 @@ static double share_within(const struct prediction *prediction, int total, doubl
                  side = budget < value ? value - prediction->low[total] : prediction->high[total] - value;
     return 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + MODEL_LEVEL / 2)));
 }
+void estimate_cells(struct text_list *table, vp_estimate estimate) {
+    const struct number_text text = number_measured(estimate.value, estimate.low, estimate.high);
+    const char *range = strchr(text.text, '[');
+    CELLS(table, number_value(estimate.value, estimate.low, estimate.high).text, range ? range : "-");
+}
 void prediction_describe(struct document *document, const struct model_form *form, const struct prediction *prediction,
                          double budget) {
     const int total = form->part_count - 1;
@@ -267,9 +310,10 @@ void prediction_describe(struct document *document, const struct model_form *for
     for (int part = 0; part < form->part_count; part++) {
         const int runs = !prediction->is_idle[part], is_known = runs && isfinite(prediction->low[part]);
         text_list_add(table, "%s", form->part_name(part));
-        text_list_add(table, "%s", !runs ? "does not run" : number_formatted("%.3f", prediction->value[part]).text);
-        if (is_known) text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
-        else text_list_add(table, "-");
+        if (runs)
+            estimate_cells(table, (vp_estimate){prediction->value[part], prediction->low[part],
+                                                prediction->high[part]});
+        else CELLS(table, "does not run", "-");
         text_list_add(table, "%s", !is_known ? "-" : prediction->is_limited[part] ? "held-out ratios" : "Student");
     }
     if (isfinite(budget))

@@ -46,6 +46,7 @@ struct part_errors {
     vp_linear_errors of;         /* count 0: none */
     double bias_low, bias_high;  /* interval of the bias at MODEL_LEVEL; NaN: one configuration alone */
     double measured_mean;
+    double mape_low, mape_high;  /* of MAPE, likewise */
 };
 
 /* Of double [count] measured and predicted, NaN: none. The rows of a group are off together, so the bias has its
@@ -63,6 +64,11 @@ void part_limits_of(const double *measured, const double *predicted, size_t coun
 void parts_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors);
 void errors_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors);
 void errors_describe(struct document *document, const struct model_form *form, const struct part_errors *errors);
+
+/* "vision = 0.84 + 19.5 views": the terms that are used; its data is malloc'ed. The same as a line of the document,
+ * with the error on rows that the fit did not see. */
+struct text_buffer formula_text(const char *part, const vp_linear *fit, const char *const *names);
+void formula_add(struct document *document, const char *formula, const struct part_errors *held_out);
 
 /* A row of a table of errors: one or two words (second may be NULL), then the columns of ERROR_COLUMNS. */
 #define ERROR_COLUMNS "MAE ms|MAPE %|R2|P95 error ms|bias ms|bias 95 % interval|rows"
@@ -84,6 +90,9 @@ struct prediction {
     int is_limited[MODEL_PARTS_MOST]; /* 1 if the interval is of held-out ratios, not Student's */
     int is_idle[MODEL_PARTS_MOST];    /* 1 if the request does not have the part */
 };
+
+/* Two cells: a number, and its interval. */
+void estimate_cells(struct text_list *table, vp_estimate estimate);
 
 /* A table of the parts, and whether the total is within a budget, NaN: none; the same as members of the open object. */
 void prediction_describe(struct document *document, const struct model_form *form, const struct prediction *prediction,

@@ -121,7 +121,7 @@ void model_check_duplicates(struct model_reader *reader) {
         if (node_is(json, i, VP_JSON_OBJECT)
             && vp_json_has_duplicates(json, i, scratch, json->node_count, &duplicate) == VP_OK
             && duplicate != VP_JSON_NONE)
-            model_fail(reader, duplicate, "a key", "stands twice");
+            model_fail(reader, duplicate, "a key", "appears twice");
     free(scratch);
 }
 static void read_linear_column(struct model_reader *reader, uint32_t node, const char *name, int is_nonnegative,

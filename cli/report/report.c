@@ -129,7 +129,7 @@ static void warn_of_files(struct report *report) {
                       "%lld files are the experiments' own: no stages, no closure; TPOT is divided by N - 1 here",
                       (long long)foreign);
     else if (coarse)
-        text_list_add(&report->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);
+        text_list_add(&report->warnings, "%lld files have no stage times (--timing off)", (long long)coarse);
 }
 static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0;

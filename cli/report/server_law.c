@@ -544,6 +544,18 @@ int server_laws_read(struct model_reader *reader, struct server_laws *laws) {
 /* ---- in words */
 static void describe_law(struct document *document, const struct server_law *law) {
     struct text_list *table;
+    document_text(document, BLOCK_HEADING, "Latency in ms of %s; MAPE on configurations that the fit did not see "
+                                           "[95 %% interval]", law->model);
+    for (int line = 0; line < LAW_LINES; line++) {
+        const char *const *names;
+        struct text_buffer formula;
+        line_names(law, line, &names);
+        if (!law->fitted[line]) continue;
+        formula = formula_text(LAW_NAMES[line], &law->line[line], names);
+        formula_add(document, formula.data, &law->errors[LAW_KIND][LAW_CONFIG_OUT][line]);
+        free(formula.data);
+    }
+    formula_add(document, "E2E = TTFT + (output tokens - 1) TPOT", &law->errors[LAW_KIND][LAW_CONFIG_OUT][LAW_TOTAL]);
     document_list(document, "Warnings", &law->warnings);
     document_text(document, BLOCK_HEADING, "vlmprof fit: %lld measurements of %lld configurations of %s at %s",
                   (long long)law->rows, (long long)law->configs, law->model, law->endpoint);

@@ -151,7 +151,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ELSE(JSON, "family_keys", "keys of the rule that the command line set")
 #define DATA_ROWS(ROW, S) \
     ROW(S, TEXT, task, dataset->task, "--dataset_name, or the data file's stem with _ turned into -") \
-    ROW(S, TEXT, path, dataset->path, "path of the data set as it was given") \
+    ROW(S, TEXT, path, dataset->path, "path of the data set as given") \
     ROW(S, TEXT, metric, vp_score_metric_of(dataset->metric)->name, "scoring rule") \
     ROW(S, INT, max_new_tokens, dataset->new_tokens, "most tokens of an answer", .most = INT32_MAX) \
     ROW(S, INT, num_samples, (int64_t)dataset->count, "samples", .most = LINE_COUNT_MAX) \
@@ -365,7 +365,7 @@ struct twin_pair {
         "with --prune_list: what it would use with all image tokens", .unit = "bytes", \
         .column = COLUMN_FULL_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
-    AT(S, OBJECT, "sent_image", sent_image, "of a server: the image as it was sent", .of = &SENT_IMAGE, \
+    AT(S, OBJECT, "sent_image", sent_image, "of a server: the image as sent", .of = &SENT_IMAGE, \
        .is_pointer = 1, .null = "text only, or nothing could be sent") \
     ROW(S, INT, image_tokens_by_rule, point->tokens_by_rule, \
         "of a server: what the sent image costs by the rule of --family", \
@@ -460,7 +460,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         .null = "there is") \
     ROW(S, BYTES, pred, bytes_of(run), "answer of the first run", FIELD_COUNT_AT(S, pred.bytes), \
         .null = "not measured") \
-    ROW(S, TEXT, pred_cleaned, run ? outcome->cleaned : NULL, "answer as it was scored", .null = "not scored") \
+    ROW(S, TEXT, pred_cleaned, run ? outcome->cleaned : NULL, "answer as scored", .null = "not scored") \
     ROW(S, TRUTH, unparsed, run ? outcome->is_unparsed : -1, "the answer names no option; it scores 0", \
         .null = "not measured") \
     ROW(S, TRUTH, truncated, run && !point->ignore_eos ? is_truncated(run) : -1, \
@@ -497,7 +497,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, OBJECT, "usage", usage, "its token counts", .of = &USAGE) \
     ROW(S, TEXT, model, served->model, "the model that it says it ran", .null = "it does not say") \
     ROW(S, TEXT, finish_reason, served->finish_reason, "stop, length ...", .null = "it does not say") \
-    ROW(S, INT, pieces, (int64_t)served->piece_count, "pieces of the answer; one may hold several tokens", \
+    ROW(S, INT, pieces, (int64_t)served->piece_count, "pieces of the answer; one may contain several tokens", \
         .most = INT64_MAX) \
     ROW(S, INT, attempts, served->attempts, "over 1: it was asked again, and the times are the last attempt's", \
         .least = 1, .most = INT32_MAX) \
@@ -539,7 +539,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, TEXT, dataset_name, set->data.task, \
         "--dataset_name, or the data file's stem with _ turned into -; the beginning of the file's name", \
         .is_read = 1) \
-    ROW(S, TEXT, data, set->data.path, "path of the data set as it was given", .is_read = 1) \
+    ROW(S, TEXT, data, set->data.path, "path of the data set as given", .is_read = 1) \
     ROW(S, TEXT, data_hash, set->data.content_hash, "of the data set's sampled records, prompts and image sizes", \
         .is_read = 1) \
     ROW(S, INT, max_new_tokens, set->data.max_new_tokens, "most tokens of an answer", .least = 1, \
@@ -831,7 +831,14 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
     AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", \
        .null = "not asked for") \
-    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .least = -1, .most = UINT32_MAX)
+    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .least = -1, .most = UINT32_MAX) \
+    AT(S, INT, "begin_unix_s", begin_unix_s, "when the trial began, from which its stamps count", .least = -1, \
+       .most = INT64_MAX) \
+    AT(S, NUMBER, "client_cpu_share", client_cpu, "CPU time of this client's threads per time of the trial", \
+       .null = "the system does not say") \
+    AT(S, NUMBER, "client_delay_share", client_delay, "time for which they were ready and had no CPU, likewise", \
+       .null = "the system does not say") \
+    AT(S, TRUTH, "client_busy", client_busy, "these shares explain latencies")
 /* A request of it, in the order in which they were due. */
 #define LOAD_STAMP(S, AT, key, member, words) \
     AT(S, MS, key, member, words, .unit = "ms", .null = "it did not come to that")

@@ -79,7 +79,7 @@ void runs_free(struct pass_result *runs, int32_t run_count);
     ROW(METRIC_DECODE, "decode: from the first piece of the answer to the last") \
     ROW(METRIC_TOTAL, "E2E, request latency: from the request's start to the last piece of the answer") \
     ROW(METRIC_TTFT, "time to first token: from the request's start to the first piece of the answer") \
-    ROW(TERM_STEP, "ITL: from one piece of the answer to the next; a piece may hold several tokens")
+    ROW(TERM_STEP, "ITL: from one piece of the answer to the next; a piece may contain several tokens")
 /* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
  * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */
 #define TERM_ID(id, key, unit, meaning) id,

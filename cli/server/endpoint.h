@@ -20,7 +20,7 @@
     {"endpoint_api", CHOICE, "API", "chat", 0, 0, "chat responses ollama", \
      "chat: OpenAI's chat completions; responses: OpenAI's responses; ollama: Ollama's own"}, \
     {"api_key_env", TEXT, "NAME", "OPENAI_API_KEY", 0, 0, NULL, \
-     "environment variable that holds the server's API key, if there is one"}, \
+     "environment variable with the server's API key, if there is one"}, \
     {"api_key_file", TEXT, "FILE", NULL, 0, 0, NULL, "file whose first line is the API key", \
      .excludes = "api_key_env"}, \
     {"ca_file", TEXT, "FILE", NULL, 0, 0, NULL, "certificates to trust, PEM, for a server with one of its own"}, \

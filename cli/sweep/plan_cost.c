@@ -619,7 +619,7 @@ static void print_plan_resolution(const struct estimate *estimate) {
             "resolution  %zu samples tell accuracies apart that differ by %.1f points of 100 (if just one is right "
             "on %.0f %% of the questions)\n",
             estimate->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
-    else print_plain("resolution  %zu samples are too few to tell two accuracies apart\n", estimate->fewest);
+    else print_plain("resolution  %zu samples are too few to distinguish two accuracies\n", estimate->fewest);
     if (isfinite(resolution->mean))
         print_plain(
             "            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; "

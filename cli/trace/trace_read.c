@@ -412,7 +412,7 @@ static int read_members(struct trace *trace, struct trace_input *in) {
         if (byte != ',' && byte != '}') return input_bad(in, in->offset, "a comma or } is missing behind a member");
         if (byte == ',') {
             input_take(in);
-            if ((byte = input_space(in)) == '}') return input_bad(in, in->offset, "a comma stands before }");
+            if ((byte = input_space(in)) == '}') return input_bad(in, in->offset, "unexpected comma before }");
             if (byte < 0) return input_ended(trace, in, "among the file's members");
         }
     }

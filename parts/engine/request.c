@@ -46,7 +46,7 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         return vp_fail(error, VP_ERR_RANGE, -1, "span_ends", "this model's images need them");
     for (int i = 0; i < request->input_count && request->span_ends && config->image_bidirectional; i++)
         if (request->span_ends[i] <= i || request->span_ends[i] > request->input_count)
-            return vp_fail(error, VP_ERR_RANGE, i, "span_ends", "must lie behind the token, up to input_count");
+            return vp_fail(error, VP_ERR_RANGE, i, "span_ends", "must be after the token, up to input_count");
     if ((int)request->timing < VP_TIMING_STAGE || (int)request->timing > VP_TIMING_KERNEL)
         return vp_fail(error, VP_ERR_RANGE, -1, "timing",
                        "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
@@ -81,7 +81,7 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
 
 static vp_result vk_not_numbers(vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, -1, "logits",
-                   "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
+                   "are not numbers: the weights or the pixels contain NaN or infinity, or overflow on the way");
 }
 
 void vk_send_request(vp_engine *engine, const vp_request *request) {

@@ -122,7 +122,7 @@ static vp_result vp_impl_header_shape(const vp_impl_header *header, uint32_t nod
     *elements = 1;
     for (i = 0; i < count; i++, item++) { /* numbers have no children, so the next element is the next node */
         if (!vp_impl_json_u64(header->json, item, &side) || side > (uint64_t)INT64_MAX)
-            return vp_impl_header_fail(header, entry->name, "shape must hold integers from 0");
+            return vp_impl_header_fail(header, entry->name, "shape must contain integers from 0");
         if (i < VP_TENSOR_DIMENSIONS_MAX) entry->shape[i] = (int64_t)side;
         if (side && *elements > UINT64_MAX / side)
             return vp_impl_header_fail(header, entry->name, "the number of elements overflows");
@@ -166,7 +166,7 @@ static vp_result vp_impl_header_tensor(const vp_impl_header *header, uint32_t ob
         for (k = 0; k < 3; k++) {
             if (!vp_json_equals(header->json, key, fields[k])) continue;
             if (nodes[k] != VP_JSON_NONE)
-                return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets stands twice");
+                return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets appears twice");
             nodes[k] = key + 1;
         }
     }
@@ -243,13 +243,13 @@ static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t 
         if (header->json->nodes[key + 1].type != VP_JSON_STRING)
             result = vp_impl_header_fail(header, VP_IMPL_METADATA, "only strings are allowed as values");
         else if (!(keys[i] = vp_impl_json_keep(header->json, key, &end)))
-            result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key holds a NUL character");
+            result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key contains a NUL character");
     }
     if (result == VP_OK && count > 1) {
         qsort(keys, count, sizeof *keys, vp_impl_text_order);
         for (i = 1; i < count && result == VP_OK; i++)
             if (!strcmp(keys[i - 1], keys[i]))
-                result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key stands twice");
+                result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key appears twice");
     }
     VP_FREE(names);
     VP_FREE((void *)keys);
@@ -265,7 +265,7 @@ static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entr
     if (count) qsort(entries, count, sizeof *entries, vp_impl_entry_order);
     for (i = 1; i < count; i++)
         if (!strcmp(entries[i - 1].name, entries[i].name))
-            return vp_impl_header_fail(header, entries[i].name, "this key stands twice");
+            return vp_impl_header_fail(header, entries[i].name, "this key appears twice");
     if (count) qsort(entries, count, sizeof *entries, vp_impl_offset_order);
     for (i = 0; i < count; i++) {
         if (entries[i].begin < end)
@@ -312,9 +312,9 @@ static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint
         memset(entry, 0, sizeof *entry);
         entry->shard = shard;
         entry->name = vp_impl_json_keep(header->json, key, &end);
-        if (!entry->name) return vp_impl_header_fail(header, "a tensor name", "holds a NUL character");
+        if (!entry->name) return vp_impl_header_fail(header, "a tensor name", "contains a NUL character");
         if (!strcmp(entry->name, VP_IMPL_METADATA)) {
-            result = metadata_seen ? vp_impl_header_fail(header, entry->name, "this key stands twice")
+            result = metadata_seen ? vp_impl_header_fail(header, entry->name, "this key appears twice")
                                    : vp_impl_header_metadata(header, key + 1);
             metadata_seen = 1;
         } else {
@@ -331,7 +331,7 @@ static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
     if (result != VP_OK) return result;
     return shard->map_bytes >= 8
                ? VP_OK
-               : vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short to hold weights");
+               : vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short to contain weights");
 }
 
 static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *error) {
@@ -464,7 +464,7 @@ static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const ch
     uint32_t i, key = map + 1, count = json->nodes[map].count;
     for (i = 0; i < count; i++, key = json->nodes[key + 1].end) {
         const char *name = vp_impl_json_keep(json, key, &texts), *file;
-        if (!name) return vp_fail(error, VP_ERR_FORMAT, -1, where, "a tensor name holds a NUL character");
+        if (!name) return vp_fail(error, VP_ERR_FORMAT, -1, where, "a tensor name contains a NUL character");
         if (json->nodes[key + 1].type != VP_JSON_STRING)
             return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s: the file is not a string", name);
         file = vp_impl_json_keep(json, key + 1, &texts);
@@ -481,7 +481,7 @@ static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const ch
     if (count) qsort(places, count, sizeof *places, vp_impl_place_order);
     for (i = 1; i < count; i++)
         if (!strcmp(places[i - 1].name, places[i].name))
-            return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s stands twice", places[i].name);
+            return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s appears twice", places[i].name);
     return VP_OK;
 }
 
@@ -852,7 +852,7 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
     if (kind == VP_PATH_NONE) return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
     if (kind != VP_PATH_FOLDER)
         return vp_fail(error, VP_ERR_READ, -1, directory,
-                       "this is a file; give the folder that holds config.json and the weights");
+                       "this is a file; give the folder with config.json and the weights");
     cp = (vp_checkpoint *)VP_CALLOC(1, sizeof *cp);
     if (!cp) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     result = vp_impl_checkpoint_read(cp, directory, config, error);
@@ -882,7 +882,7 @@ VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const 
         if (strcmp(tensors[i - 1].name, tensors[i].name)) continue;
         VP_FREE(cp->shards);
         VP_FREE(cp);
-        return vp_fail(error, VP_ERR_MISMATCH, -1, tensors[i].name, "this tensor stands twice");
+        return vp_fail(error, VP_ERR_MISMATCH, -1, tensors[i].name, "this tensor appears twice");
     }
     for (i = 0; i < (size_t)map_count; i++) {
         cp->shards[i].map = maps[i];

@@ -166,7 +166,7 @@ static vp_result vp_impl_gguf_sort(const vp_impl_gguf_at *at, vp_impl_gguf_name 
     for (i = 1; i < count; i++)
         if (!vp_impl_gguf_text_order(names[i - 1].name, names[i].name))
             return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, (size_t)(names[i].name.text - (const char *)at->gguf->map),
-                                      names[i].name, "this name stands twice");
+                                      names[i].name, "this name appears twice");
     return VP_OK;
 }
 static const vp_impl_gguf_name *vp_impl_gguf_search(const vp_impl_gguf_name *names, uint64_t count, const char *name) {

@@ -473,12 +473,12 @@ static const char *vp_impl_server_bad_url(const char *url) {
     if (scheme == 0) return "a URL begins with http:// or https://";
     for (at = url; *at; at++)
         if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f || strchr("\"<>\\^`{|}", *at))
-            return "the URL holds a character that does not belong there";
+            return "the URL contains an invalid character";
     host = url + scheme;
     if (strpbrk(host, "?#")) return "the URL of a server has neither ? nor #";
     end = host + strcspn(host, "/");
     at = (const char *)memchr(host, '@', (size_t)(end - host));
-    if (at) return "the URL must not hold a user or a password; keys go into the API key";
+    if (at) return "the URL must not contain a user or a password; use the API key";
     port = *host == '[' ? (const char *)memchr(host, ']', (size_t)(end - host)) : host - 1;
     if (!port) return "the URL's address lacks its ]";
     port++;
