@@ -3,9 +3,14 @@
  * MANUAL
  *
  * Do this:
- *       #define VLMPROF_IMPLEMENTATION
- *       #include "vlmprof.h"
- *   in one C or C++ file, and #include "vlmprof.h" wherever else you need it. Link with -lm. Then call, by task:
+ *   1. Copy vlmprof.h into your project; for other models than MolmoE copy parts/vlmprof_families.h next to it.
+ *   2. In one C or C++ file:
+ *          #define VLMPROF_IMPLEMENTATION
+ *          #include "vlmprof.h"
+ *          #include "vlmprof_families.h"
+ *      and wherever else you need them, the includes alone.
+ *   3. Link with -lm.
+ *   4. Call, by task:
  *     vision tokens of an image        vp_layout_compute; of other models vp_count_tokens (vlmprof_families.h)
  *     crops for a number of tokens     vp_select_crops, vp_select_vision_tokens, vp_select_tiling
  *     where each vision token goes     vp_tokens_index_map, vp_tokens_image_ids
@@ -64,10 +69,11 @@
  *     vlmprof_load.h        arrivals, objectives and the statistics of a server under load
  *     vlmprof_engine.h      the engine: open a model, run a request, read its times
  *
- * Smallest example (samples/01_count_tokens.c; cc -I. samples/01_count_tokens.c -lm)
+ * Smallest example (samples/01_count_tokens.c; cc -I. -Iparts samples/01_count_tokens.c -lm)
  *
  *     #define VLMPROF_IMPLEMENTATION
  *     #include "vlmprof.h"
+ *     #include "vlmprof_families.h"
  *     #include <stdio.h>
  *     int main(void) {
  *         vp_geometry geometry = vp_geometry_default();        // MolmoE-1B
@@ -76,6 +82,7 @@
  *         if (vp_layout_compute(&geometry, &options, 640, 480, &layout, NULL) != VP_OK) return 1;
  *         printf("640x480: %d rows, %d columns, %d vision tokens\n",
  *                (int)layout.tiling.rows, (int)layout.tiling.cols, (int)layout.feature_tokens);
+ *         printf("qwen3-vl: %d vision tokens\n", (int)vp_count_tokens("qwen3-vl", 640, 480));
  *         return 0;
  *     }
  *

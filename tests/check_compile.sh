@@ -53,10 +53,10 @@ for pair in "gcc -std=c11 -x c" "clang -std=c11 -x c" "g++ -std=c++17 -x c++" "c
         $pair -O1 -I. -Iparts -c "$unit" -o "$work/object" >"$work/log" 2>&1
         count "${unit##*/}: $pair" $?
     done
-    mkdir -p "$work/alone" && rm -f "$work/alone"/* && cp vlmprof.h "$work/alone" && cat samples/01_count_tokens.c >"$work/alone/01.c"
+    mkdir -p "$work/alone" && rm -f "$work/alone"/* && cp vlmprof.h parts/vlmprof_families.h "$work/alone" && cat samples/01_count_tokens.c >"$work/alone/01.c"
     case $pair in *++*) one vlmprof_ranges.hpp $pair -Wconversion -Wsign-conversion samples/05_ranges.cpp;; esac
-    (cd "$work/alone" && $pair $strict 01.c -o count -lm && [ "$(./count)" = "640x480: 2 rows, 3 columns, 704 vision tokens" ]) >"$work/log" 2>&1
-    count "vlmprof.h alone in a folder: $pair" $?
+    (cd "$work/alone" && $pair $strict 01.c -o count -lm && [ "$(./count)" = "640x480: 2 rows, 3 columns, 704 vision tokens"$'\n'"qwen3-vl: 300 vision tokens" ]) >"$work/log" 2>&1
+    count "both headers alone in a folder: $pair" $?
     one vlmprof_kernels.cu $pair vlmprof_kernels.cu
 done
 for compiler in gcc clang; do

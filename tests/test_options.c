@@ -25,6 +25,7 @@ static void test_help(void) {
             for (size_t j = 0; j < i; j++) CHECK(options[j].kind == GROUP || strcmp(options[i].name, options[j].name) != 0);
             CHECK(options[i].help && strlen(options[i].help) > 5);
             CHECK(!options[i].choices || !options[i].fallback || has_word(options[i].choices, options[i].fallback));
+            CHECK(!options[i].fallback || !strstr(options[i].help, "(default") || strstr(strstr(options[i].help, "(default"), options[i].fallback));
             CHECK((options[i].kind == FLAG) == !options[i].argument);
         }
         for (const char *line = (*command)->example; line; line = strstr(line, "\n  ") ? strstr(line, "\n  ") + 3 : NULL)
@@ -53,6 +54,8 @@ static void test_help(void) {
     REFUSED("convert allenai/MolmoE-1B-0924 %F/out", 3, "hf download");
     CHECK_INT(cli("run -p a --model ./none"), 3);
     CHECK(last.err && !strstr(last.err, "hf download"));
+    CHECK_INT(cli("help load"), 0);
+    CHECK(last.out && strstr(last.out, "(default: a tenth of the duration)\n") && !strstr(last.out, "(default 0)\n  --cool"));
     check_case("colours: never by themselves in a pipe, always where they are asked for");
     CHECK_INT(cli("help run"), 0);
     CHECK(last.out && !strchr(last.out, 27));

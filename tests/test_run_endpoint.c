@@ -29,6 +29,8 @@ static char latest[8192];  /* the beginning of the last post's body */
 #define HELLO PART(HOSTILE_DELTA("Hel\\u001b[31m")), WAIT(20), PART(HOSTILE_DELTA("lo")), WAIT(20), PART(HOSTILE_DELTA("!"))
 static const hostile_step good[] = {BEGIN, HELLO, STOP, COUNTS(USAGE("5")), DONE};
 static const hostile_step other[] = {BEGIN, HELLO, PART(HOSTILE_DELTA("?")), STOP, COUNTS(USAGE("5")), DONE};
+static const hostile_step burst[] = {BEGIN, PART(HOSTILE_DELTA("Hel")), PART(HOSTILE_DELTA("lo")), STOP,
+    COUNTS("\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":90000}"), DONE};
 static const hostile_step cached[] = {BEGIN, HELLO, STOP, COUNTS(USAGE("288") ",\"timings\":{\"prompt_ms\":12.5,\"cache_n\":288}"), DONE};
 static const hostile_step nousage[] = {BEGIN, HELLO, STOP, DONE};
 static const hostile_step silent[] = {BEGIN, STOP, COUNTS(USAGE("0")), DONE};
@@ -56,7 +58,7 @@ static int has_one_model;
 static hostile_reply choose(hostile_server *asked) {
     const char *headers = asked->request, *posted = asked->request_body;
     static const struct { const char *model; hostile_reply reply; } replies[] = {
-        {"cached", cached}, {"nousage", nousage}, {"silent", silent}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
+        {"cached", cached}, {"burst", burst}, {"nousage", nousage}, {"silent", silent}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";
     int turn;
@@ -346,6 +348,11 @@ static void test_address(void) {
     CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d/v1 --endpoint_model good", port), 2);
     said("this port speaks plain HTTP, not TLS; did you mean http://127.0.0.1:");
     CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
+    check_case("a rate that no server reaches is not credible, and the warning says why");
+    CHECK_INT(ask("burst", "--cold"), 0);
+    said(" tokens/s is not credible, because no server decodes so fast: the answer was held back");
+    CHECK_INT(ask("good", "--cold"), 0);
+    CHECK(last.err && !strstr(last.err, "not credible"));
     check_case("a URL without a scheme: proposed");
     CHECK_INT(run("ask -p Hi --endpoint 127.0.0.1:%d --endpoint_model good", port), 2);
     said("a URL begins with http:// or https://; did you mean http://127.0.0.1:");

@@ -165,6 +165,13 @@ static void test_pairs(void) {
     twins_warn(&warnings, &result);
     CHECK_INT(warnings.count, 3);
     text_list_free(&warnings);
+    check_case("an image that takes less than none is not credible");
+    make_pairs(pairs, 20);
+    for (int i = 0; i < 20; i++) pairs[i].image_ms = pairs[i].text_ms - 417;
+    result = twins_result(pairs, 20, TWINS_EXACT);
+    twins_warn(&warnings, &result);
+    CHECK(warnings.count == 1 && strstr(warnings.items[0], "T_image_outside of -417 ms is not credible, because an image cannot take less than none"));
+    text_list_free(&warnings);
     check_case("few pairs: from the smallest to the largest, with its level; none at all have no numbers");
     make_pairs(pairs, 20);
     result = twins_result(pairs, 4, TWINS_EXACT);

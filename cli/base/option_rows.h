@@ -28,7 +28,7 @@
      .excludes = "crops vision_tokens endpoint"}
 #define OPTION_MAX_CROPS \
     {"max_crops", COUNT, "N", "12", 1, 1024, NULL, \
-     "most crops of adaptive tiling, without the global view; run: the checkpoint's", \
+     "most crops of adaptive tiling, without the global view (default: the checkpoint's, else 12)", \
      .excludes = "crops vision_tokens endpoint", .unless = "family", .because = "it is for adaptive tiling"}
 #define OPTION_CROPS \
     {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the factorisation nearest to the image's shape", \

@@ -44,6 +44,9 @@ void option_decide(const struct options *options, const char *name, const char *
     if (!options->values[index].given) options->values[index].text = text;
 }
 
+const char *shown_default(const struct option_spec *spec) {
+    return strstr(spec->help, "(default") ? NULL : spec->fallback;
+}
 static int least(int one, int other) { return one < other ? one : other; }
 int edit_distance(const char *one, const char *other) {
     enum { LETTERS_MOST = 64 };

@@ -69,6 +69,9 @@ int is_given(const struct options *options, const char *name);
  * text lives as long as the options. */
 void option_decide(const struct options *options, const char *name, const char *text);
 
+/* The default that the help shows behind a row's text; NULL: none, or the text says it in its own words. */
+const char *shown_default(const struct option_spec *spec);
+
 /* How many letters two names differ by; two neighbours that changed places are one. 1000 when one is longer than 64
  * bytes. */
 int edit_distance(const char *one, const char *other);

@@ -202,6 +202,14 @@ static void warn_of_pieces(struct served_run *state) {
                       "long and TPOT too short; where the server gives its own times, they are better",
                       (long long)tokens, (long long)pieces, pieces == 1 ? "" : "s");
 }
+/* An answer that was held back and came at once has a decode rate of its own network, not of the model. */
+static void warn_of_rate(struct served_run *state) {
+    const double rate = range_of_runs(state->timed.runs, state->timed.count, term_of, TERM_DECODE_RATE).median;
+    if (rate > CREDIBLE_TOKENS_PER_S)
+        text_list_add(&state->timed.warnings, "%.0f tokens/s is not credible, because no server decodes so fast: the "
+                      "answer was held back and came at once (a proxy's buffer, or a server that does not stream); "
+                      "TTFT then is the time of the whole answer, and TPOT says nothing", rate);
+}
 static void served_warn(const struct options *options, struct served_run *state) {
     vp_noise_summary noise = state->timed.noise;
     int32_t new_count = 0;
@@ -210,6 +218,7 @@ static void served_warn(const struct options *options, struct served_run *state)
         text_list_copy(&state->timed.warnings, state->endpoint.warnings.items[i]);
     warn_of_cache(options, state);
     warn_of_pieces(state);
+    warn_of_rate(state);
     twins_warn(&state->timed.warnings, &state->twin_result);
     for (int32_t i = 0; i < state->timed.count; i++) {
         const struct served *served = state->timed.runs[i].served;

@@ -66,9 +66,10 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "line, instead of --request_rate",
      .excludes = "concurrency", .because = "with --concurrency a request is due when another has ended"},
     {"duration_s", REAL, "S", "60", 0, 86400, NULL, "requests are sent for S seconds; then the last answers come"},
-    {"ramp_s", REAL, "S", "0", 0, 86400, NULL,
+    {"ramp_s", REAL, "S", NULL, 0, 86400, NULL,
      "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
-    {"cool_down_s", REAL, "S", "0", 0, 86400, NULL, "nor those of the last S seconds (default: also a tenth)"},
+    {"cool_down_s", REAL, "S", NULL, 0, 86400, NULL,
+     "nor those of the last S seconds (default: a tenth of the duration)"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
      "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them; all must be met"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
@@ -96,7 +97,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-enum { WARNED_LATE, WARNED_CLIENT, WARNED_QUEUE, WARNED_SHARED, WARNED_FAILED, WARNED_EMPTY, WARNED_COUNT };
+enum { WARNED_LATE, WARNED_CLIENT, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY,
+       WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
@@ -361,6 +363,7 @@ static void warn_once(struct load *load, int which, const char *text) {
 }
 static void warn_of_trial(struct load *load, const struct load_level *level, const struct load_records *records) {
     const struct load_summary *summary = &level->summary;
+    const double tpot_ms = summary->latency[LOAD_TPOT][LOAD_P50].value;
     char name[48], text[LINE_BYTES];
     load_level_text(level, name);
     if (summary->late * 100 > summary->due) {
@@ -385,6 +388,11 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
                  records->count, load->bodies.count,
                  summary->cached_known ? "see cached_tokens" : "it does not say how many tokens came from them");
         warn_once(load, WARNED_SHARED, text);
+    }
+    if (tpot_ms > 0 && 1000 / tpot_ms > CREDIBLE_TOKENS_PER_S) {
+        snprintf(text, sizeof text, "%s: a TPOT of %.3g ms is not credible, because no server decodes so fast: the "
+                 "answers were held back and came at once", name, tpot_ms);
+        warn_once(load, WARNED_RATE, text);
     }
     if (summary->failed) {
         snprintf(text, sizeof text, "%s: %lld of %lld requests failed; the file says why", name,

@@ -51,7 +51,7 @@ void help_print_command(const struct command *command) {
         snprintf(head, sizeof head, "--%s%s%s", spec->name, spec->argument ? " " : "",
                  spec->argument ? spec->argument : "");
         printf("  %-32s %s", head, spec->help);
-        if (spec->fallback) printf(" (default %s)", spec->fallback);
+        if (shown_default(spec)) printf(" (default %s)", spec->fallback);
         printf("\n");
     }
     print_heading("\n", strchr(command->example, '\n') ? "examples" : "example", ":");

@@ -100,7 +100,7 @@ void manual_print_command(const struct command *command) {
             print_roff(spec->choices);
             printf(")");
         }
-        if (spec->fallback) {
+        if (shown_default(spec)) {
             printf(" (default ");
             print_roff(spec->fallback);
             printf(")");

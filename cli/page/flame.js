@@ -114,7 +114,8 @@ const drawAxis = height => {
   }
 }
 const label = (name, px) => {
-  const most = Math.floor((px - 7) / LETTER)
+  const wide = name.match(/[mwMW]/g)?.length ?? 0 /* as wide as one and a half others */
+  const most = Math.floor((px - 7) / LETTER - wide / 2)
   return name.length <= most ? name : most >= 5 ? name.slice(0, most - 1) + '\u2026' : ''
 }
 const draw = px => {
@@ -223,12 +224,20 @@ svg.onkeydown = e => {
   const row = boxes.filter(b => b.row == box.row && !b.g.matches('.off')), i = row.indexOf(box)
   const to = {ArrowRight: row[i + 1], ArrowLeft: row[i - 1], Home: row[0], End: row[row.length - 1],
     ArrowUp: box.row > 0 ? near(box, box.row - 1) : null, ArrowDown: box.row < 3 ? near(box, box.row + 1) : null}
-  const does = {Enter: () => enter(box), ' ': () => enter(box), Backspace: back, 0: whole, '+': () => scale(0.5),
-    '-': () => scale(2)}[e.key]
+  const does = {Enter: () => enter(box), ' ': () => enter(box), Backspace: back}[e.key]
   if (e.key in to || does) e.preventDefault()
   if (to[e.key]) keep(to[e.key])
   else if (does) { held = box.nodes[0]; does() }
 }
+/* These work as in speedscope, wherever the focus is. */
+const KEYS = {0: whole, '+': () => scale(0.5), '=': () => scale(0.5), '-': () => scale(2), _: () => scale(2),
+  a: () => move(-0.25), d: () => move(0.25)}
+addEventListener('keydown', e => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches?.('input')) return
+  const box = boxOf(document.activeElement)
+  if (box) held = box.nodes[0]
+  KEYS[e.key.toLowerCase()]?.()
+})
 svg.addEventListener('focusin', e => { const box = boxOf(e.target); if (box) held = box.nodes[0] })
 let drawn = 0
 const fit = () => { if (figure.clientWidth != drawn) { drawn = figure.clientWidth; draw(); tell() } }

@@ -266,9 +266,9 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
                     "are whole.</p></noscript>\n");
     figure_close(out);
     text_add_string(out,
-                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys "
-                    "within the chart: arrows go from box to box, + and - zoom, Backspace goes back, 0 shows the "
-                    "whole request.</p>\n");
+                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys as "
+                    "in speedscope: + and - zoom, 0 shows the whole request, A and D move. Within the chart arrows "
+                    "go from box to box, and Backspace goes back.</p>\n");
     if (left_out)
         page_add(out, "<p id=\"left\">%lld of %lld operations are not drawn, so that the page stays small: those of "
                       "the boxes with a dashed line. The tables count them; --trace FILE has them one by one.</p>\n",

@@ -175,6 +175,9 @@ struct median_range median_range_of(double *values, size_t count);
 /* A term of one run: a metric or a rate. */
 double term_of(const struct pass_result *run, int term);
 
+/* No server decodes a request so fast: where the rate is higher, the answer was held back and came at once. */
+static const double CREDIBLE_TOKENS_PER_S = 50000;
+
 /* The median of a number over runs, and its range. */
 struct median_range range_of_runs(const struct pass_result *runs, int32_t run_count,
                                   double (*number)(const struct pass_result *, int), int which);

@@ -1,6 +1,8 @@
 /* twins.c: what an image costs, from outside: an image's request against a text's with as many prompt tokens. */
 #include "server/checks/twins.h"
 
+#include "base/document.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +210,13 @@ void twins_warn(struct text_list *warnings, const struct twin_result *result) {
     if (result->adjusted)
         text_list_add(warnings, "T_image_outside is adjusted: %d of %d pairs have other numbers of tokens, corrected "
                                 "by %.4g ms per token of text", result->adjusted, result->pairs, result->ms_per_token);
+    if (result->difference.median < 0) {
+        const struct median_range *range = &result->difference;
+        text_list_add(warnings,
+                      "T_image_outside of %s ms is not credible, because an image cannot take less than none: the "
+                      "server's load or cache changed between the requests of a pair; ask more pairs of a quiet server",
+                      number_measured(range->median, range->low, range->high).text);
+    }
 }
 
 double twin_prompt_ms(const char *timings) {
