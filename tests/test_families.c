@@ -588,7 +588,7 @@ static void test_command(void) {
         {"--family qwen2-vl 1x5000 100x100 --csv", 3, "100,100,3136,12845056,112,112,8,8,,16,0,0,16,\n"}, {"--family qwen2-vl 12x", 2, "WIDTHxHEIGHT"},
         {"--family qwen2-vl 0x5", 2, "sides must be"}, {"--family qwen2-vl nosuch.jpg", 3, "nosuch.jpg"}, {"--family qwen2-vl", 2, "tile needs sizes"},
         {"--family intervl 5x5", 2, "did you mean internvl?"}, {"--family qwen 5x5", 2, "qwen2_vl_hf, qwen2_5_vl_hf, qwen3_vl_hf, qwen_vl_utils?"},
-        {"--family zzzz 5x5", 2, "is not known; vlmprof tile"}, {"--family internvl --max_patch 6 5x5", 2, "the nearest is max_patches"},
+        {"--family zzzz 5x5", 2, "unknown family"}, {"--family internvl --max_patch 6 5x5", 2, "the nearest is max_patches"},
         {"--family internvl --max_patches", 2, "needs a value"}, {"--family internvl --max_patches 0 5x5", 2, "out of range"},
         {"--family internvl --max_patches 6 --max_patches 7 5x5", 2, "given twice"}, {"--family internvl --tier low 5x5", 2, "--tier is for Molmo"},
         {"--family internvl --compare qwen2-vl 5x5", 2, "exclude each other"}, {"--family internvl --csv --json 5x5", 2, "exclude each other"},

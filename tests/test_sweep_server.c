@@ -440,7 +440,7 @@ static void test_refusals(void) {
     check_case("refused: servers that are not as many as their models, and a password in a URL");
     REFUSED("sweep --endpoint http://h1 http://h2 --endpoint_model a b c --data %F/set.jsonl --output_dir %F/none", 2, "2 servers and --endpoint_model 3 names");
     REFUSED("sweep --endpoint http://me:secret@127.0.0.1:1 --endpoint_model a --data %F/set.jsonl --output_dir %F/none", 2,
-            "must not hold a user or a password");
+            "must not contain a user or a password");
     check_case("refused: options of servers without one, several processes, a folder of another plan");
     REFUSED("sweep --synthetic tiny --data %F/set.jsonl --output_dir %F/none --request_knob a=1", 2, "--request_knob needs --endpoint URL");
     REFUSED(with_port("sweep " URL "--data %F/set.jsonl --output_dir %F/none"), 2, "needs --endpoint_model");
