@@ -1451,8 +1451,8 @@ static void vp_impl_table_ceiling_note(vp_impl_table *table) {
     if (table->columns[table->count - 1].cell != VP_IMPL_CELL_CEILING) return;
     for (i = 0; i < ops->count && i != table->options->row_limit; i++) {
         if (!(vp_op_rate(&ops->rows[i], ops->clock, ops->ceilings).ceiling_percent > 100.0)) continue;
-        vp_impl_put(&table->out, "% of ceiling above 100: not all counted bytes came from memory, some came from caches; "
-                                 "or the operation suits the device better than the read and the square products that "
+        vp_impl_put(&table->out, "% of ceiling above 100: not all counted bytes came from memory, some came from "
+                                 "caches; or the operation suits the device better than the read and the square products that "
                                  "the ceilings were measured with\n");
         return;
     }

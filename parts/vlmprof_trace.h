@@ -706,7 +706,7 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
         vp_impl_trace_flush(made);
         result = vp_impl_trace_done(made, error);
         if (result == VP_OK && !vp_impl_trace_room(made, VP_IMPL_TRACE_EVENT))
-            result = vp_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be %llu or more here to have room for an event",
+            result = vp_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be %llu or more here to fit an event",
                                    (unsigned long long)(made->state.bytes + made->reserve + VP_IMPL_TRACE_EVENT));
     }
     if (result != VP_OK) {

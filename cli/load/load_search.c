@@ -164,9 +164,9 @@ void load_search_words(const struct load_search *search, struct text_buffer *out
                                     "change that; look at --max_new_tokens and at what the model answers",
                  search->empty, search->judged);
     else if (search->end == LOAD_ALONE)
-        snprintf(text, sizeof text, "no rate can meet the objective: fewer than %g %% of the %zu requests that met no "
-                                    "other request were good, so a lower rate does not help; use a looser --slo", percent,
-                 search->alone);
+        snprintf(text, sizeof text, "no rate can meet the objective: fewer than %g %% of the %zu requests that met "
+                                    "no other request were good, so a lower rate does not help; use a looser --slo",
+                 percent, search->alone);
     else if (rates->low > 0 && rates->high < HUGE_VAL)
         snprintf(text, sizeof text, "%g %% of the requests are good up to %.4g requests per second (%.4g were due), "
                                     "and no longer at %.4g (%.4g were due)", percent, rates->low,

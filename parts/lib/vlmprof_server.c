@@ -1035,7 +1035,7 @@ VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status,
     const char *at;
     vp_result result;
     for (at = path; *at > ' ' && *at < 0x7f; at++) {}
-    if (*path != '/' || *at) 
+    if (*path != '/' || *at)
         return vp_fail(error, VP_ERR_RANGE, -1, "path", "expected a path that begins with / and contains no blanks");
     url = vp_impl_server_join(server->url, path);
     if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a request");
