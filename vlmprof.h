@@ -23,7 +23,7 @@
  *
  * What it is
  *   A vision-language model looks at an image: where do the milliseconds go, and what accuracy do they buy? This
- *   header contains the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
+ *   header is the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
  *   samplers, a clock and statistics, JSON. It is one file to copy, and it needs no GPU, no Python and no weights.
  *   Companion headers in parts/ contain the other subjects. The program `vlmprof` is built from all of them.
  *
@@ -717,7 +717,7 @@ typedef struct vp_stop_rule {
  *          stop        VP_STOP_NOT or the reason to stop
  * returns: VP_OK; VP_ERR_RANGE: a rule outside its ranges, elapsed_ns < 0, or a value is not finite
  * rule:    below min_runs: continue, whatever the time. Then "runs" or, with a half-width, the first of "interval",
- *          "max" and "box" that contains. The half-width is half the distance between the ends of
+ *          "max" and "box" this is true. The half-width is half the distance between the ends of
  *          vp_statistics_percentile_interval; below vp_statistics_percentile_needs there is none. Checking after
  *          every run makes the stated confidence slightly optimistic */
 VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
@@ -1672,7 +1672,7 @@ VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, s
     int64_t *group = scratch + population, *end = group + strata, begin = 0;
     size_t missing = count, i;
     uint32_t s;
-    if (population > INT32_MAX) return VP_ERR_RANGE; /* keys below contain a remainder and a stratum */
+    if (population > INT32_MAX) return VP_ERR_RANGE; /* keys below consist of a remainder and a stratum */
     for (i = 0; i < population; i++) if (stratum[i] >= strata) return VP_ERR_RANGE;
     if (count >= population) return vp_sampler_dataset(seed, population, count, scratch, kept);
     for (s = 0; s < strata; s++) group[s] = 0;
@@ -3191,7 +3191,7 @@ VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double 
 
 /* The shortest digits d1 d2 ... (at most 17) for which 0.d1d2... * 10^point reads back as the positive double with
  * these bits; of several, the nearest. This is Steele and White's dragon4 with exact integers. In units of 1 /
- * scale: rest is the rest to print, low and high are half the gaps to the two neighbours. */
+ * scale: rest is what remains to print, low and high are half the gaps to the two neighbours. */
 static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *point) {
     vp_impl_big rest, scale, low, high;
     uint64_t fraction;

@@ -1302,9 +1302,9 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
 enum {
     VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
     VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
-    VK_WIDENED_BYTES = 32 << 20,    /* most of integers as bf16: the second-level cache of Ampere and later holds it */
+    VK_WIDENED_BYTES = 32 << 20,    /* most of integers as bf16: it fits the second-level cache of Ampere and later */
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
-    VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
+    VK_ATTENTION_ROWS = 640,        /* queries whose scores are kept at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
                                      * configurations in turn */
     VK_PLANS = 1024,                /* shapes of products whose algorithms are kept; the oldest makes room: 7 a number
@@ -1606,7 +1606,7 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->memory) cudaFree(cuda->memory);
     if (cuda->step_memory) cudaFree(cuda->step_memory);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
-    /* a broken context stays: the program around this engine may contain things in it. vp_device_reset is its
+    /* a broken context stays: the program around this engine may keep things in it. vp_device_reset is its
      * choice. */
     __atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cudaGetLastError();
@@ -2318,7 +2318,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  *  - Small work (norms, the merge of attention, the choice of experts, silu) is repeated by every block that needs it,
  *    on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own, which
  *    takes about 1.5 us between neighbours in a graph.
- * Grids are what the GPU contains at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
+ * Grids are what the GPU runs at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
  * walk the rows in strides of the grid. One warp sums a row in an order that does not depend on the grid, and
  * nothing is added by atomics: the same input gives the same bits.
  *
@@ -2332,7 +2332,7 @@ enum {
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512, /* a block for each multiprocessor: .. */
     VK_ATTENTION_FLIGHT = 4,    /* .. 64 kB of keys and values under way */
-    VK_RESIDENT = 3,            /* blocks that a multiprocessor contains at once, on every chip (make gpu-report) */
+    VK_RESIDENT = 3,            /* blocks that a multiprocessor runs at once, on every chip (make gpu-report) */
     VK_RESIDENT_PAIRS = 2,      /* of gate and up: two rows a warp, so fewer fit */
     VK_OUT_THREADS = 512,       /* of attn_out, whose blocks each merge all of attention: half as many blocks */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */

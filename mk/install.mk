@@ -1,4 +1,4 @@
-# Manual pages and completions, from the program's own tables and guides; and what an installation holds (packaging/files.txt).
+# Manual pages and completions, from the program's own tables and guides; and what an installation contains (packaging/files.txt).
 .PHONY: man install uninstall
 PAGES = $(B)/man/written
 man: $(PAGES)

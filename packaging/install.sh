@@ -14,7 +14,7 @@ while read -r folder names; do
         else install -D -m 644 "$from" "$to"; fi
     done
 done < <(grep -v '^#' packaging/files.txt)
-if [ "$action" = uninstall ]; then # the innermost folders first; some hold folders only
+if [ "$action" = uninstall ]; then # the innermost folders first; some contain folders only
     printf '%s\n' "${folders[@]}" "$root"/share/vlmprof/parts{,/kernels} | sort -r | while read -r folder; do
         if [ -d "$folder" ]; then rmdir --ignore-fail-on-non-empty "$folder"; fi
     done

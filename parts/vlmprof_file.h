@@ -2,7 +2,7 @@
  *
  * Reads or maps files whole, writes files so that a reader never sees half of one, and says why something failed. What
  * the companions ask of the operating system is in this header alone: under ---- system, once for POSIX and once
- * for Windows (MinGW-w64). Besides that it uses stdio and malloc. On Windows paths are in the program's code page.
+ * for Windows (MinGW-w64). Otherwise it uses stdio and malloc. On Windows paths are in the program's code page.
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -67,7 +67,7 @@ VP_API int64_t vp_unix_ns(void);
  *            a pipe, socket or device    written unchanged, from vp_output_open on
  *            /dev/stdout, /dev/fd/N      the open file itself, from its position on
  *            a folder                    refused
- *          Temporary names begin with VP_OUTPUT_PREFIX and are made with O_EXCL. The writer contains a lock on its
+ *          Temporary names begin with VP_OUTPUT_PREFIX and are made with O_EXCL. The writer keeps a lock on its
  *          temporary file, so that vp_output_clean knows those of dead writers.
  *          Windows: there are no links and no open files by name here, and the new file has the folder's permissions.
  *          A file that another program has open is not replaced: VP_ERR_WRITE. */

@@ -140,7 +140,7 @@ extern "C" {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__) && !defined(_WIN32)
 #define VP_IMPL_PREPROCESS_AVX2
 /* vectors of the language, not immintrin.h: that header alone takes a quarter of this one's compile time. Not
- * aligned: they are anywhere in a row */
+ * aligned: they are anywhere within a row */
 typedef float vp_impl_f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vp_impl_f4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t vp_impl_i8 __attribute__((vector_size(32)));
@@ -699,7 +699,7 @@ static void *vp_impl_stb_realloc(void *memory, size_t old_bytes, size_t bytes) {
     unsigned char *block = memory ? (unsigned char *)memory - VP_IMPL_BLOCK_HEADER : NULL;
     if (block) memcpy(&first, block, sizeof first);
     if (bytes > SIZE_MAX / 2 || (bytes > VP_IMPL_BLOCK_SLACK && bytes / 2 > first)) {
-        errno = ERANGE; /* vp_impl_stb_fail shows this apart from memory that ran out */
+        errno = ERANGE; /* vp_impl_stb_fail distinguishes this from memory that ran out */
         return NULL;
     }
     block = (unsigned char *)VP_REALLOC(block, bytes + VP_IMPL_BLOCK_HEADER);

@@ -1452,8 +1452,8 @@ static void vp_impl_table_ceiling_note(vp_impl_table *table) {
     for (i = 0; i < ops->count && i != table->options->row_limit; i++) {
         if (!(vp_op_rate(&ops->rows[i], ops->clock, ops->ceilings).ceiling_percent > 100.0)) continue;
         vp_impl_put(&table->out, "% of ceiling above 100: not all counted bytes came from memory, some came from "
-                                 "caches; or the operation suits the device better than the read and the square products that "
-                                 "the ceilings were measured with\n");
+                                 "caches; or the operation suits the device better than the read and the square "
+                                 "products that the ceilings were measured with\n");
         return;
     }
 }
@@ -1535,7 +1535,7 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
 
 /* ---- cProfile's table */
 
-/* What distinguishes rows also name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
+/* What distinguishes rows apart from name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
 static void vp_impl_put_group(vp_impl_text *out, int *any, const char *word, const char *text) {
     if (!text || !text[0]) return;
     vp_impl_put(out, (*any)++ ? ", " : " [");

@@ -42,7 +42,7 @@ typedef struct vp_telemetry {
     double utilisation_percent; /* GPU: share of the last fraction of a second in which a kernel ran */
     uint64_t throttle_reasons;  /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
     int has_throttle_reasons;
-    double throttle_count;      /* CPU: how often its cores were slowed since it started; differences tell */
+    double throttle_count;      /* CPU: how often its cores were slowed since it started; differences count */
 } vp_telemetry;
 VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
 

@@ -104,7 +104,7 @@ typedef struct vp_trace_options {
     const vp_trace_device *devices; int32_t device_count; /* NULL and 0: the CPU alone */
     int emulated;                     /* 1: the devices are not real, and the trace says so */
     int record_shapes, with_stack;    /* launches and ranges with Input Dims, Call stack: more bytes */
-    int profile_memory;               /* only told to readers: memory is what vp_trace_memory gets */
+    int profile_memory;               /* only for readers: memory is what vp_trace_memory gets */
     const char *backend;              /* distributedInfo; "none" */
     int32_t rank, world_size;         /* 0 of 1 */
     /* more top-level members; keys that differ from those that are there anyway */

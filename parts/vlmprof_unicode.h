@@ -2,13 +2,13 @@
  *
  * Characters and their classes as far as the tokenizer and the scores need them: Python's str and re (Unicode
  * 14.0), and canonical composition (Unicode 9.0, which the tokenizers use). The tables are generated
- * (tests/tools/make_unicode_tables.py and make_case_tables.py): nobody reads them.
+ * (tests/tools/make_unicode_tables.py and make_case_tables.py) and not for reading.
  * memory:  none
  * threads: reentrant
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_UNICODE_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+ * VLMPROF_UNICODE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
 #ifndef VLMPROF_UNICODE_H
 #define VLMPROF_UNICODE_H
 #ifndef VLMPROF_H
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* classes of a character; a property of vp_unicode_forms holds one in its two low bits */
+/* classes of a character; a property of vp_unicode_forms contains one in its two low bits */
 enum { VP_UNICODE_LETTER = 1, VP_UNICODE_NUMBER = 2, VP_UNICODE_SPACE = 3, VP_UNICODE_CLASS = 3 };
 /* The class of a character of Unicode 14.0, 0: none of them. */
 VP_API int vp_unicode_class(uint32_t code);
@@ -127,7 +127,7 @@ VP_INLINE uint64_t vp_unicode_mix(uint64_t key) {
  * with malloc. */
 enum {
     VP_UNICODE_CODE_POINTS = 0x110000,
-    VP_UNICODE_UNSTABLE = 4,        /* property: may change under NFC, or join what stands before it */
+    VP_UNICODE_UNSTABLE = 4,        /* property: may change under NFC, or join what is before it */
     VP_UNICODE_COMBINING_COUNT = 333, VP_UNICODE_DECOMPOSITION_COUNT = 2060,
     VP_UNICODE_COMPOSE_SLOTS = 2048 /* for 929 pairs */
 };

@@ -4,7 +4,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-check() { # check NAME COMMAND...: the command must succeed; what it says lies in $work/out
+check() { # check NAME COMMAND...: the command must succeed; what it says is in $work/out
     local name=$1
     shift
     if "$@" >"$work/out" 2>&1; then passed=$((passed + 1)); return 0; fi

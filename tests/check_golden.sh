@@ -1,6 +1,6 @@
 #!/bin/bash
 # check_golden.sh [begin]: which golden files do the tests read? `begin` sets their access times back, then the tests run, and without a word it lists
-# the files whose times did not move: no test reads them. READMEs and index.json say what lies beside them. Ends with a count line.
+# the files whose times did not move: no test reads them. READMEs and index.json say what is next to them. Ends with a count line.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 golden() { find tests/golden -type f ! -name README.md ! -name index.json "$@"; }
 long_ago='2001-01-01 00:00' later='2001-01-02 00:00'

@@ -63,8 +63,8 @@ guides=(cli/guides/*.txt README.md samples/README.md)
 others=(); for file in "${texts[@]}"; do case $file in cli/*|parts/*|vlmprof*|cli.c|*.md|Makefile) ;; *) others+=("$file") ;; esac; done
 words 0 text "guides and README" "${guides[@]}"
 words 0 string "strings of the product" "${product[@]}"
-words 109 comment "comments of the product" "${product[@]}" cli/page/*.css cli/page/*.js
-words 81 comment "comments of tests, samples and scripts" "${others[@]}" Makefile
+words 20 comment "comments of the product" "${product[@]}" cli/page/*.css cli/page/*.js
+words 15 comment "comments of tests, samples and scripts" "${others[@]}" Makefile
 rule "no tabs" "$(grep -n $'\t' "${sources[@]}")"
 rule "no blanks at the end of a line" "$(grep -nE ' +$' "${sources[@]}")"
 rule "nothing left to be done later" "$(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${texts[@]}")"
@@ -84,7 +84,7 @@ tracked=$(git ls-files 2>/dev/null)
 tracked=${tracked:-$(find . -path ./build -prune -o -type f -print)}
 rule "nothing else at the top level" "$(sed 's|/.*||' <<<"${tracked//.\//}" | sort -u | grep -vxE '\.ci|\.gitignore|LICENSE|Makefile|README\.md|cli|cli\.c|mk|packaging|parts|samples|tests|vlmprof\.h|vlmprof_kernels\.cu|vlmprof|build|')"
 rule "nothing that an editor or a patch left" "$(grep -E '\.(orig|rej|bak|swp)$|~$' <<<"$tracked")"
-# (make runs tests/test_*.sh; a script that names itself alone is no way to it)
+# (make runs tests/test_*.sh; a script that names itself alone does not count)
 rule "each script is named by a target, another script, a test, a guide or a README" "$(find Makefile mk packaging README.md .ci/run cli parts samples tests -type f \
     \( -name Makefile -o -name '*.mk' -o -path '.ci/run' -o -name '*.txt' -path '*guides*' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.[ch]' -o -name '*.template' \) -print0 |
     xargs -0 grep -oE '[A-Za-z0-9_]+\.(sh|py)' | awk -F: '{ file = $1; sub(/.*\//, "", file); if (file != $2) named[$2] = 1 }

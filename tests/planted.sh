@@ -1,6 +1,6 @@
 #!/bin/bash
 # planted.sh: the GPU code with one mistake planted, one of each kind, under the emulated GPU: each must be found by `selftest` (or stop in the
-# emulator) for at least one of three schedules, and the code as it is must pass all three. Needs the objects of `make test`. Ends with a count line.
+# emulator) for at least one of three schedules, and the unchanged code must pass all three. Needs the objects of `make test`. Ends with a count line.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 B=${B:-build} CXX=${CXX:-g++} passed=0 failed=0 reason=
 work=$(mktemp -d) || exit 1

@@ -97,7 +97,7 @@ core=$(taskset -cp $$ 2>/dev/null | sed -nE 's/.*: *([0-9]+).*/\1/p')
 can "one core" taskset -c "${core:-0}" true && machine "one core" "$cpu" taskset -c "$core"
 machine "64 threads" "noise tests/test_host.sh" env OMP_NUM_THREADS=64
 machine "one thread" "$cpu" env OMP_NUM_THREADS=1
-# an emulator that knows no AVX-512, and AVX where it is told; scripts and what a test starts are not emulated
+# an emulator that knows no AVX-512, and AVX where asked for; scripts and what a test starts are not emulated
 for pair in "no AVX: Nehalem" "AVX2 and no AVX-512: max"; do
     if can "${pair%:*}" qemu-x86_64 -cpu "${pair#*: }" "$PROGRAM" --version; then machine "${pair%:*}" "tiler" qemu-x86_64 -cpu "${pair#*: }"; fi
 done

@@ -1,5 +1,5 @@
 /* test_audit.c: `vlmprof audit`. The sizes at the corners of families' rules, the judgement over made-up counts for every cause, and the command against
- * a server of this test that counts by a rule it is told: the model's name says which, "qwen2-vl,max_pixels=1003520,offset=2,ignore". */
+ * a server of this test that counts by a given rule: the model's name says which, "qwen2-vl,max_pixels=1003520,offset=2,ignore". */
 #define _POSIX_C_SOURCE 200809L
 #include "base/options.h"
 #include "server/checks/audit.h"

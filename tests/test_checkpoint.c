@@ -566,7 +566,7 @@ static void test_published_configs(void) {
     }
 }
 
-/* RoPE's scalings by the words of published files, and what is refused by name */
+/* RoPE's scalings by the words of published files, and what is refused with its name */
 static void test_rope_scaling(void) {
     static const struct { const char *rope; vp_result code; vp_rope_scaling scaling; const char *where; } rows[] = {
         { "\"rope_type\":\"default\"", VP_OK, VP_ROPE_PLAIN, "" },
@@ -595,7 +595,7 @@ static void test_rope_scaling(void) {
     }
 }
 
-/* InternVL's original words: the golden's config.json with one thing changed is refused by name, or read as the class's default */
+/* InternVL's original words: the golden's config.json with one thing changed is refused with its name, or read as the class's default */
 static void test_internvl_chat(void) {
     static const struct { const char *from, *to, *where; vp_result code; } rows[] = {
         { "\"ps_version\": \"v2\"", "\"ps_version\": \"v1\"", "ps_version", VP_ERR_UNSUPPORTED },

@@ -616,7 +616,7 @@ static void test_other_folders(void) {
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
-/* integers: answers come, the JSON says which weights they had, and what cannot have them is refused by name */
+/* integers: answers come, the JSON says which weights they had, and what cannot have them is refused with its name */
 /* how far vision features of integers are from those of bf16: root of the mean square, of bf16's */
 static double feature_difference(void) {
     check_array plain, rounded;

@@ -302,7 +302,7 @@ static void system_end(pid_t child) {
     while (waitpid(child, NULL, 0) < 0) { }
     setenv("VLMPROF_TEST_SYSTEM", folder, 1);
 }
-/* Sweeps on such a system, reports, and contains both against the words of a warning, NULL: there is none. */
+/* Sweeps on such a system, reports, and compares both with the words of a warning, NULL: there is none. */
 static void check_noise(int other, int steal, const char *words) {
     pid_t child = system_begin(other, steal);
     document d;

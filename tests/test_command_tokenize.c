@@ -59,7 +59,7 @@ static char *without(const char *text, const char *const *keys) {
     }
     return out;
 }
-/* every golden prompt comes back from its fields alone, the other fields as they were */
+/* every golden prompt comes back from its fields alone, the other fields unchanged */
 static void check_prompt_rows(const char *tokenizer, const char *const *left_out) {
     char *want = check_read(check_golden("prompts/prompts.jsonl"), NULL), *input = want ? without(want, left_out) : NULL;
     const char *w = want, *g, *in = input;

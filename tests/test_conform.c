@@ -89,7 +89,7 @@ static uint32_t stage_of(const document *d, const char *name) {
     for (uint32_t i = all + 1; i < d->nodes[all].end; i = d->nodes[i].end) if (is_text(d, i, "stage", name)) return i;
     return all;
 }
-/* Runs conform; checks that it parts first at that stage, NULL: at none, and with JSON that contains together. The caller frees d->nodes when this says 1. */
+/* Runs conform; checks that it parts first at that stage, NULL: at none, and with consistent JSON. The caller frees d->nodes when this says 1. */
 static int parts_at(const char *arguments, const char *stage, document *d) {
     char command[2000];
     snprintf(command, sizeof command, "conform %s --json", arguments);

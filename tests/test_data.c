@@ -1,4 +1,4 @@
-/* test_data.c: data as it is on disks: each format against what the tools make of it, each score against theirs, hostile files.
+/* test_data.c: data as on disks: each format against what the tools make of it, each score against theirs, hostile files.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "formats/cells.h"

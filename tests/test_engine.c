@@ -1,4 +1,4 @@
-/* test_engine.c - the engine's contract: every error it can return, and what must contain for any model: the cache equals recomputing, EOS
+/* test_engine.c - the engine's contract: every error it can return, and what must be true of any model: the cache equals recomputing, EOS
  * stops, a block that is off is not looked at, threads and earlier requests change nothing. Numbers are compared with the reference
  * implementation in test_model.c; kernels one by one in test_kernels.c. */
 #include "vlmprof.h"
@@ -573,7 +573,7 @@ static void test_cpu_name(void) {
     vk_cpu_name(folder, name, sizeof name);
     CHECK_TEXT(name, "name not known");
 }
-/* a made-up /sys and /proc: what is told is read, what is not told or makes no sense is NaN, never 0 */
+/* a made-up /sys and /proc: what is there is read, what is missing or makes no sense is NaN, never 0 */
 static void test_telemetry(void) {
     vp_telemetry t, untouched;
     vp_error error;

@@ -1,6 +1,6 @@
 /* slow: each call of the runtime fails once, 40 s */
 /* test_faults.c - every call of the GPU runtime and of cuBLAS that a request makes fails once: the engine must say so with the right code, serve
- * the next request or say that it is broken, hold nothing afterwards, and work again in a new engine. Runs on the emulated GPU
+ * the next request or say that it is broken, keep nothing afterwards, and work again in a new engine. Runs on the emulated GPU
  * (tests/emulator/cuda_on_cpu.h), whose n-th call of a kind can be made to fail; with it machines without a GPU, with an old driver, an old or small GPU,
  * without cuBLAS, or with another NVML. And what only a GPU has: timing by events of its own kinds, on a clock that shows each kernel exactly.
  * links: engine */
@@ -43,7 +43,7 @@ static vp_result run_request(vp_engine *engine, const vp_request *r, answer *a, 
 static int is_healthy(const answer *a) { return memcmp(a->tokens, healthy.tokens, sizeof healthy.tokens) == 0; }
 
 typedef struct life { answer a; int opened, broken, served_again, noted; } life;
-/* a whole life of an engine: the first thing that goes wrong, whether its error is told, and what the engine is good for then */
+/* a whole life of an engine: the first thing that goes wrong, whether its error is reported, and what the engine is good for then */
 static vp_result live(vp_timing timing, life *l, vp_error *error) {
     vp_engine *engine = NULL;
     vp_result result;
@@ -152,7 +152,7 @@ static void test_contexts(void) {
     unsetenv("CUDA_ON_CPU_DEVICES");
     cuda_on_cpu_reset(1);
 }
-/* a decode step cannot be recorded, at any of the four calls that it takes: told by a note, and no request fails then or later */
+/* a decode step cannot be recorded, at any of the four calls that it takes: reported by a note, and no request fails then or later */
 static void test_no_recording(void) {
     for (int n = 1; n <= 4; n++) {
         vp_engine *engine = NULL;
@@ -345,7 +345,7 @@ static void test_cupti_works(const char *setting, int whole, vp_launch *launches
     vp_engine_close(second);
     CHECK_INT(cuda_on_cpu_live(), 0);
 }
-/* records are lost or wrong: the request is repeated, all later ones go by events, and both are told */
+/* records are lost or wrong: the request is repeated, all later ones go by events, and both are reported */
 static void test_cupti_fails(const char *setting, const char *timer, const char *note) {
     static vp_launch launches[CUPTI_ROOM];
     vp_engine *engine = NULL;
@@ -567,7 +567,7 @@ static void test_persistent(void) {
     free(want);
     free(logits);
 }
-/* A decode step is one graph and nothing else, and holds few kernels: six a block and three around the blocks. Their records say what a hand count gives
+/* A decode step is one graph and nothing else, and contains few kernels: six a block and three around the blocks. Their records say what a hand count gives
  * for the preset's shapes: additions, multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
 static void test_decode_step(void) {
     enum { ROOM = 4096, MOST_A_BLOCK = 10, KERNELS = 9, SPLITS = 8 };
@@ -674,7 +674,7 @@ static void test_biases(void) {
     CHECK_INT(cuda_on_cpu_live(), 0);
     free(launches);
 }
-/* cuBLAS lacks a function, or planning fails at the n-th call: so many products take two launches, which is told, and the answers stay */
+/* cuBLAS lacks a function, or planning fails at the n-th call: so many products take two launches, which is reported, and the answers stay */
 static void test_no_plan(const char *lacks, int n, int products, const char *note) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -702,7 +702,7 @@ static void test_no_plan(const char *lacks, int n, int products, const char *not
     CHECK_INT(cuda_on_cpu_live(), 0);
     cuda_on_cpu_set("CUBLAS", NULL);
 }
-/* a GPU too small for the longest request: the numbers are told, and a shorter one then opens and is served */
+/* a GPU too small for the longest request: the numbers are reported, and a shorter one then opens and is served */
 static void test_memory(void) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -834,7 +834,7 @@ static void test_energy(void) {
     cuda_on_cpu_reset(1);
 }
 
-/* a machine described by environment variables refuses with one reason, by the code, and holds nothing */
+/* a machine described by environment variables refuses with one reason, by the code, and keeps nothing */
 static void test_machine(const char *name, const char *value, vp_result code, const char *reason) {
     vp_error error;
     life l;
@@ -848,7 +848,7 @@ static void test_machine(const char *name, const char *value, vp_result code, co
     cuda_on_cpu_reset(1);
 }
 
-/* What is measured on the emulated clock is known exactly; a call that fails is told, and asked again it succeeds. */
+/* What is measured on the emulated clock is known exactly; a call that fails is reported, and asked again it succeeds. */
 static void test_ceilings(void) {
     static const char *const kinds[] = { "launch", "copy", "gemm", "event" };
     vp_engine *engine = NULL;

@@ -1,5 +1,5 @@
 /* test_flame_page.c: the page of run --profile --html. A profiled request becomes a page that is read again: its markup is plain, its script runs by its
- * nonce, its table has each row of the tool's own table with the same sums, and the chart's data hold each operation at a time within its stage.
+ * nonce, its table has each row of the tool's own table with the same sums, and the chart's data contain each operation at a time within its stage.
  * Made-up requests of a large model show that the page stays small and says what it leaves out.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
@@ -148,7 +148,7 @@ static void test_forms(void) {
         page_is_good(page);
         CHECK(strlen(page) < 2000000 && data_parse(page));
         CHECK_INT(strstr(page, "How much, --cost measures.") != NULL, i != 3);
-        calls = 0; /* of the most expensive operation: all of its calls, whatever shows rows apart */
+        calls = 0; /* of the most expensive operation: all of its calls, whatever distinguishes rows */
         said = strstr(page, "the most expensive operation is <b>");
         CHECK(said && (said = strstr(said, " self time in ")) != NULL && sscanf(said, " self time in %d calls", &calls) == 1 && calls > 2);
         remove(in_folder("form.html"));

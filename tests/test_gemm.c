@@ -38,7 +38,7 @@ static void test_exp(void) {
     CHECK(isnan(vk_exp(NAN)));
 }
 
-/* The weight of a single key next to a maximum of 0 is 2^x, and met.sum holds it before it is rounded: each softmax keeps its own promise over the
+/* The weight of a single key next to a maximum of 0 is 2^x, and met.sum contains it before it is rounded: each softmax keeps its own promise over the
  * whole range, down to where 2^x has no normal number. Damaged: 2^(x (1 + 1e-4)). */
 static void test_exp2(const char *name, vk_soften soften, double promise) {
     enum { STEPS = 6000 };

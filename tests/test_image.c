@@ -495,7 +495,7 @@ static void test_limits(void) {
     broken.views++;
     CHECK_INT(vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed), VP_ERR_MISMATCH);
     broken = layout;
-    broken.fit = VP_FIT_PAD; /* the cut's numbers are not pad */
+    broken.fit = VP_FIT_PAD; /* the cut's numbers are not those of a pad */
     broken.offset_left_px = 1;
     CHECK_INT(vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed), VP_ERR_MISMATCH);
     CHECK(fence_stands(pixels, 0) && fence_stands(pixels, 16 * 576 * 588) && fence_stands(masks, 0));

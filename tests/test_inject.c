@@ -162,7 +162,7 @@ static int is_old_or_json(const char *path) {
     unload(&d);
     return 1;
 }
-/* What must contain after a fault, and after the same command once more. */
+/* What must be true after a fault, and after the same command once more. */
 static void check_left(const struct walk *walk, const char *what) {
     struct injected counted;
     int code = last.code;

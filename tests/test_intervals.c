@@ -267,7 +267,7 @@ static struct coverage graded_coverage(int method) {
     }
     return all;
 }
-/* Limits by measurement. Score: a sample of 1 contains 0.8 at worst. The bounded mean contains its level everywhere. Newcombe's method 10, measured once
+/* Limits by measurement. Score: a sample of 1 covers 0.8 at worst. The bounded mean reaches its level everywhere. Newcombe's method 10, measured once
  * over 1 to 20 pairs next to Tango's: mean 0.944 against 0.970, below 0.93 in 24 % of the rates against 6 %. The bounded mean of pairs is safe but a
  * fifth wider than Tango's, so Tango's is the one for right or wrong answers, with McNemar's exact test on top before anything is called worse. */
 static void test_coverage(void) {

@@ -262,7 +262,7 @@ static void test_silu_mul(int rows, int h, int ldy, int wide) {
 static double pad_of(float mask, const float *pad_embed, size_t features, size_t at, int damaged) {
     double v = 0.0;
     if (mask == 0.0f) v += (double)pad_embed[at];
-    if ((mask > 0.0f && mask < 1.0f) || (mask == -1.0f && !damaged)) v += (double)pad_embed[features + at]; /* damaged: -1 is not a padding */
+    if ((mask > 0.0f && mask < 1.0f) || (mask == -1.0f && !damaged)) v += (double)pad_embed[features + at]; /* damaged: -1 is not padding */
     return v;
 }
 /* views of which each third one, from the second on, is dead; hidden has room for one view more in each layer */
@@ -874,7 +874,7 @@ static void test_moe_lists(int experts, int pairs, int tile_rows, int all_to) {
          kernels->moe_lists(queue, got, got + experts, got + 2 * experts + 1, got + 2 * experts + 1 + pairs, tile_rows ? got + lists : NULL, index,
                             experts, pairs, tile_rows));
     verdict_ints(got, want, bad, count);
-    for (int t = 0; t < tiles; t++) { /* and tiles hold every row once */
+    for (int t = 0; t < tiles; t++) { /* and tiles contain every row once */
         int rows = got[experts + got[lists + (size_t)(2 * t)] + 1] - got[lists + (size_t)(2 * t + 1)];
         seen += rows < 0 ? 0 : rows < tile_rows ? rows : tile_rows;
     }
@@ -1248,7 +1248,7 @@ static void test_linear(int n, int k, int m, int layer_wide, int wide) {
         for (size_t r = 0; epilogue == VK_ADD_F32 && r < (size_t)m; r++) memcpy((float *)y + r * ldy, added + r * cols, cols * sizeof(float));
         SEND_WORK(linear_work(&l.linear, m, epilogue, f32 ? 4 : 2), backend->linear(queue, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue));
         verdict(y, ldy, f32, &e);
-        if (on_gpu() && i >= 6 && !by_wgmma) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* told, when it took the longer way */
+        if (on_gpu() && i >= 6 && !by_wgmma) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* reported, when it took the longer way */
         if (check_state.case_failed != failed) printf("  with epilogue %s, bias %d, %s\n", names[i % 6], i >= 6, queue->note);
     }
     release_all();
@@ -1365,7 +1365,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
         buffer_count -= 6; /* the six arrays of `sums` and `other` */
         for (int i = 0; i < 6; i++) free(buffers[buffer_count + i].base);
     }
-    for (int r = 0; r < pairs; r++) /* what is after the last column is zero, as it was */
+    for (int r = 0; r < pairs; r++) /* what is after the last column is zero, as before */
         for (size_t c = (size_t)h; c < ldh; c++) if (!CHECK_INT(hidden[(size_t)r * ldh + c], 0)) r = pairs - 1;
     for (int t = 0; t < tokens; t++) /* the last slot's row is what the damaged sum forgets */
         for (int c = 0; c < d; c++) {
@@ -2137,7 +2137,7 @@ static void test_decode_once(int wide) {
     test_decode_end(60, 24, 1, wide);
     test_decode_end(60, 24, 0, wide);
 }
-/* integers: rows that are not multiple of two or of a block's warps; a last block of 32 that is not whole; k of one block and of an odd number of them; more
+/* integers: rows that are not a multiple of two or of a block's warps; a last block of 32 that is not whole; k of one block and of an odd number of them; more
  * than a strip of x; more rows than the grid has warps; heads whose attention is merged, and others */
 static void test_decode_integers(void) {
     test_decode_qkv(1, 32, 0, 0);

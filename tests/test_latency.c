@@ -1,5 +1,5 @@
 /* test_latency.c: regression and recalibration equal golden/analysis (numpy, exact rationals); signs and leaving out equal the slow way; latency models
- * find the truth of made-up machines, and their intervals contain what they say (VLMPROF_REPEATS=1000 for the full count). */
+ * find the truth of made-up machines, and their intervals cover what they promise (VLMPROF_REPEATS=1000 for the full count). */
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_latency.h"
@@ -596,7 +596,7 @@ static void test_limits(void) {
     vp_latency_limits_apply(&limits, 10, 2, &low, &high);
     CHECK(low >= 0 && low <= 0 && fabs(high - 29) < 1e-12);
 }
-/* The mean of the predictions is the mean of the truth, on every machine, and the interval of a new measurement contains what it says. */
+/* The mean of the predictions is the mean of the truth, on every machine, and the interval of a new measurement covers what it promises. */
 static void test_machines(void) {
     enum { REPEATS = 30 };
     vp_latency_limits limits[VP_LATENCY_STAGE_COUNT];

@@ -129,7 +129,7 @@ static void test_rank_device(void) {
     CHECK_INT(launched_device(&r, 1), 0);
     CHECK_INT(launched_device(&r, 0), -1);
     CHECK_INT(launched_device(&r, INT32_MIN), -1);
-    r.local_rank = -1; /* not told: only one device leaves no doubt */
+    r.local_rank = -1; /* not reported: only one device leaves no doubt */
     CHECK_INT(launched_device(&r, 1), 0);
     CHECK_INT(launched_device(&r, 2), -1);
     CHECK_INT(launched_device(&r, 0), -1);

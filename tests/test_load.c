@@ -163,7 +163,7 @@ static void test_shares(void) {
 }
 
 /* ---- the search for a rate */
-/* a server that contains its objective up to a rate, and about which nothing can be said within a zone around it */
+/* a server that meets its objective up to a rate, and about which nothing can be said within a zone around it */
 static vp_trial made_trial(double rate, double limit, double zone) {
     return rate < limit / zone ? VP_TRIAL_HOLDS : rate > limit * zone ? VP_TRIAL_FAILS : VP_TRIAL_UNDECIDED;
 }

@@ -566,7 +566,7 @@ static void test_converted(const family *f, int packed) {
     remove(file);
     rmdir(directory);
 }
-/* A tied head is held once: with a head of its own the same model has a table of embeddings more. A head of integers is a copy next to it. */
+/* A tied head is stored once: with a head of its own the same model has a table of embeddings more. A head of integers is a copy next to it. */
 static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
     vp_engine_options options = vp_engine_options_default();
     vp_model_config changed = *config;

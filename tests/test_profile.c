@@ -548,7 +548,7 @@ static void test_saved(void) {
     CHECK_INT(run("trace %%F/again.json --row_limit 1"), 0);
     CHECK(strstr(last.out, "Self CPU time total"));
 }
-/* A table sums device times, a trace holds each of them: the GPU's side, emulated. */
+/* A table sums device times, a trace contains each of them: the GPU's side, emulated. */
 static void test_emulated(void) {
     static csv table, kernels;
     static char path[300];

@@ -212,7 +212,7 @@ static void read_sample(void) {
 }
 static int same_score(double got, double wanted) { return (isnan(got) && isnan(wanted)) || fabs(got - wanted) <= 1e-12; }
 
-/* What a file's rows hold next to the score. */
+/* What a file's rows contain next to the score. */
 typedef void (*more_checks)(const vp_score_outcome *o);
 static void check_rows(const char *file, const char *metric_name, vp_score_cleaning cleaning, const char *score_key, more_checks more, int rows_least) {
     int count[2] = {0, 0}, equal[2] = {0, 0};

@@ -29,7 +29,7 @@ static int same_value(const document *a, uint32_t i, const document *b, uint32_t
             if (!same_value(a, vp_json_at(&a->json, i, n), b, vp_json_at(&b->json, k, n), tolerance)) return 0;
         return 1;
     }
-    return x->type != VP_JSON_OBJECT; /* the rows hold none */
+    return x->type != VP_JSON_OBJECT; /* the rows contain none */
 }
 /* Every column of a golden row that the row's reader did not get as input is in the program's row, with the same value. */
 static int check_columns(const document *got, uint32_t row, const document *want, uint32_t golden, double tolerance) {

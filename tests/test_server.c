@@ -634,7 +634,7 @@ static void test_resets(void) {
         hostile_stop(&hostile);
     }
     CHECK_INT(wrong, 0);
-    CHECK_INT(answers, 0); /* a reset is no end of a body */
+    CHECK_INT(answers, 0); /* a reset is not the end of a body */
 }
 
 /* --------------------------------------------------------------------------------------------------------------- waiting */
@@ -752,7 +752,7 @@ static void test_schedule(void) {
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK);
     CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
     early = late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile, &hostile.connection_count) == 0;
-    CHECK(early || vp_clock_ns() >= late.scheduled_ns); /* (this program may have was still for that long) */
+    CHECK(early || vp_clock_ns() >= late.scheduled_ns); /* (this program may have been still for that long) */
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == &late && late.start_ns >= late.scheduled_ns);
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);

@@ -463,7 +463,7 @@ static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, in
     return best_up.rows ? best_up : best_down;
 }
 
-/* The same in whole numbers, for sides so long that float32 cannot tell neighbouring scales apart; both sides above the margin. */
+/* The same in whole numbers, for sides so long that float32 cannot separate neighbouring scales; both sides above the margin. */
 static vp_tiling slow_adaptive_exact(int64_t window, int64_t h, int64_t w, int32_t most) {
     vp_tiling best_up = {0, 0}, best_down = {0, 0};
     int64_t up[2] = {0, 1}, down[2] = {0, 1}; /* numerator, denominator */

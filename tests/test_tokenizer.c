@@ -466,7 +466,7 @@ static void test_words(void) {
         { "x\xE3\x80\x80 y", "x|\xE3\x80\x80| y" },                              /* U+3000 */
         { "\xC3\xA9t\xC3\xA9 \xD9\xA3\xC2\xBD!? \xE2\x82\xAC", "\xC3\xA9t\xC3\xA9| \xD9\xA3\xC2\xBD|!?| \xE2\x82\xAC" },
         { "e\xCC\x81" "e", "e|\xCC\x81|e" },                                     /* a mark is not a letter */
-        { "\xE2\x80\x8B" "a", "\xE2\x80\x8B|a" },                                /* U+200B is not a white space */
+        { "\xE2\x80\x8B" "a", "\xE2\x80\x8B|a" },                                /* U+200B is not white space */
     };
     static vp_unicode_forms u;
     size_t i;

@@ -1,4 +1,4 @@
-/* test_trace.c - the writer of Chrome traces: every file is read back with vp_json and held against what its readers need: order of the members, flows
+/* test_trace.c - the writer of Chrome traces: every file is read back with vp_json and checked against what its readers need: order of the members, flows
  * and correlations in pairs, slices that nest on every track. Then the writer's promises: limit of bytes, full disk, names, closing twice; and requests
  * of the engine on this backend, whose stages and launches must come back to the nanosecond. With a folder as argument the traces stay there, for
  * tests/tools/check_trace.py.
@@ -201,7 +201,7 @@ static void check_members(const file *f) {
     line = strstr(f->text, "\"distributedInfo\"");
     CHECK(rank && line && rank > line && !memchr(line, '\n', (size_t)(rank - line)));
 }
-/* Steps follow each other. Behind several, and behind everything, is the empty slice that HTA needs: its name holds
+/* Steps follow each other. Behind several, and behind everything, is the empty slice that HTA needs: its name contains
  * "ProfilerStep" and begins otherwise, so that no reader takes it for a step. Returns the number of steps. */
 static int64_t check_steps(const file *f) {
     const event *last = NULL, *closing = NULL;

@@ -50,7 +50,7 @@ static void test_rates(void) {
     run(LOAD "s --duration_s 1 --request_rate 100 --ramp_s 0.01 --cool_down_s 0.01");
     kept("stall", 0);
 }
-/* The machine as files say it: a thread's schedstat. The trial's clock is made up; the file stays as it is, so the shares are 0. */
+/* The machine as files say it: a thread's schedstat. The trial's clock is made up; the file stays unchanged, so the shares are 0. */
 static void test_client(void) {
     char *text;
     check_case("the client's own CPU time and waiting are in the trial's file; null where the system does not say");

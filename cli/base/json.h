@@ -29,7 +29,7 @@ struct parsed { vp_json json; vp_json_node *nodes; size_t capacity; };
 /* Parses a text, which must outlive the result. */
 vp_result parse_json(struct parsed *parsed, const char *text, size_t bytes, vp_error *error);
 int node_is(const vp_json *json, uint32_t node, vp_json_type type);
-/* A malloc'ed copy of a string without escapes; NULL when the node is not a string or holds \u0000. */
+/* A malloc'ed copy of a string without escapes; NULL when the node is not a string or contains \u0000. */
 char *node_text(const vp_json *json, uint32_t node);
 double node_number(const vp_json *json, uint32_t node); /* NaN when it is not a number */
 /* Fails with VP_ERR_FORMAT: "KEY" must be WANT. */

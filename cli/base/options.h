@@ -19,11 +19,11 @@ struct option_spec {
     int64_t least, most;  /* range of COUNT, REAL and COUNTS */
     const char *choices;  /* words of CHOICE, separated by spaces */
     const char *help;
-    /* Rules. A row without rules leaves them out; those of a GROUP hold for every row below it. Names of options are
+    /* Rules. A row without rules leaves them out; those of a GROUP apply to every row below it. Names of options are
      * separated by spaces; names that the command does not have are passed over. */
     const char *needs;    /* one of these must be given too */
     const char *excludes; /* none of these may be given */
-    const char *unless;   /* next to one of these no rule of the row contains */
+    const char *unless;   /* next to one of these no rule of the row applies */
     const char *because;  /* the reason why it excludes them, or why it is required */
     int is_required;      /* 1 if the command needs it */
 };

@@ -1,4 +1,4 @@
-/* best_objective.c: `best --slo`: what contains a latency objective.
+/* best_objective.c: `best --slo`: what meets a latency objective.
  * Result files come in, or trials of load. The most accurate configuration whose samples are good, or the highest load
  * whose requests are, goes to stdout as text or JSON. */
 #include "commands/best_objective.h"

@@ -1,4 +1,4 @@
-/* best_objective.h: `best --slo`: what contains a latency objective. */
+/* best_objective.h: `best --slo`: what meets a latency objective. */
 #ifndef VLMPROF_CLI_BEST_OBJECTIVE_H
 #define VLMPROF_CLI_BEST_OBJECTIVE_H
 #include "base/options.h"
@@ -6,13 +6,13 @@
 #include "report/objective.h"
 #include "report/tradeoff.h"
 
-/* The most accurate configuration whose samples hold it. options_text: the options of `vlmprof run` that set a
+/* The most accurate configuration whose samples meet it. options_text: the options of `vlmprof run` that set a
  * configuration, malloc'ed. Returns the exit code. */
 int best_of_sweep(const struct options *options, const struct objective *objective, const struct results *results,
                   const struct tradeoff *tradeoff, double min_accuracy,
                   char *(*options_text)(const struct result_file *file));
 
-/* The highest load of trials whose requests hold it. Returns the exit code. */
+/* The highest load of trials whose requests meet it. Returns the exit code. */
 int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels);
 
 #endif

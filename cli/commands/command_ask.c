@@ -202,7 +202,7 @@ static void warn_of_pieces(struct served_run *state) {
                       "long and TPOT too short; where the server gives its own times, they are better",
                       (long long)tokens, (long long)pieces, pieces == 1 ? "" : "s");
 }
-/* An answer that was held back and came at once has a decode rate of its own network, not of the model. */
+/* An answer that was buffered and came at once has a decode rate of its own network, not of the model. */
 static void warn_of_rate(struct served_run *state) {
     const double rate = range_of_runs(state->timed.runs, state->timed.count, term_of, TERM_DECODE_RATE).median;
     if (rate > CREDIBLE_TOKENS_PER_S)

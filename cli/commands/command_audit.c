@@ -114,7 +114,7 @@ static int add_corners(const struct options *options, struct audit *audit) {
     if (audit->count) return 0;
     return complain(EXIT_INPUT, "%s takes no image of so few pixels", audit->rule->family.preset->name);
 }
-/* A key that the options set to the very value of a knob means the knob: without it the published value holds. */
+/* A key that the options set to the very value of a knob means the knob: without it the published value applies. */
 static void split_rules(struct audit *audit) {
     struct audit_rule *published = resize(NULL, 1, sizeof *published);
     const vp_family_preset *preset = audit->rule->family.preset;

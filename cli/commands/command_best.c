@@ -60,7 +60,7 @@ static const struct result_group *group_of(const struct results *results, const 
                      task ? task : "", results->files[0].dataset_name);
     return NULL;
 }
-/* The best configuration and the second best, and the share of the best one's requests that contain the budget. */
+/* The best configuration and the second best, and the share of the best one's requests that meet the budget. */
 struct pick {
     size_t config, runner_up;
     int has_runner_up;
@@ -255,7 +255,7 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     return json_end(&writer);
 }
 /* Leaves out the pruned configurations that are not shown to be more accurate than random tokens: from here on no
- * budget contains them. */
+ * budget allows them. */
 static void require_better_than_random(const struct results *results, struct tradeoff *tradeoff) {
     const struct pruned_rows rows = pruned_rows_make(tradeoff, results);
     for (size_t i = 0; i < tradeoff->config_count; i++) {

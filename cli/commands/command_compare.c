@@ -302,8 +302,8 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
     return 1;
 }
 /* Returns 1 if other programs or a virtual machine's host took time while a pair of the row was measured, on either
- * side. Such company comes and goes between two sweeps: no number of samples shows it from a change of the program. How
- * far runs of equal work spread is no reason: the interval is as wide as that. */
+ * side. Such company comes and goes between two sweeps: no number of samples separates it from a change of code. How
+ * far runs of equal work spread is not a reason: the interval is as wide as that. */
 static int is_noisy(const struct comparison_job *job, const struct compared_row *row) {
     int reasons = 0;
     for (size_t i = 0; i < job->pair_count; i++) {
@@ -539,7 +539,7 @@ static const char *why_open(const struct comparison_job *job, const struct compa
 struct verdict {
     int worst;              /* SAYS_* */
     size_t count[SAYS_COUNT]; /* of comparisons */
-    size_t more;              /* samples more that would settle the inconclusive ones; 0: not known, or none is */
+    size_t more;              /* samples more that the inconclusive ones need for a verdict; 0: not known, or none is */
 };
 static struct verdict overall_verdict(const struct comparison_job *job) {
     struct verdict verdict = {job->is_identical ? SAYS_IDENTICAL : SAYS_SAME, {0}, 0};
@@ -669,7 +669,7 @@ static void write_answer(struct document *document, const struct comparison_job 
                       difference_text(row, &job->verdicts[i]).text, is_latency(row->which) ? "%" : "points");
     }
 }
-/* What is left open, and what would decide it. */
+/* The open comparisons, and what would decide them. */
 static void write_open(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
     const size_t open = verdict->count[SAYS_INCONCLUSIVE];
     if (!open) return;

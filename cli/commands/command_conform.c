@@ -63,7 +63,7 @@ struct comparison {
 
 /* ---- one case */
 /* The precision that may explain differences: as given, or the coarser of what the two sides' weights are stored in.
- * Weights that are stored alike are no reason for a difference between two runs of our own engine; another stack may
+ * Weights that are stored alike are not a reason for a difference between two runs of our own engine; another stack may
  * compute in the type of its weights. */
 static enum precision choose_precision(const struct comparison *comparison, enum precision ours,
                                        enum precision theirs) {

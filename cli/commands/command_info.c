@@ -97,7 +97,7 @@ enum { PART_VISION, PART_EXPERTS, PART_LANGUAGE, PART_EMBEDDINGS, PART_COUNT };
 static const char *const PART_KEYS[PART_COUNT] = {"vision", "experts", "other_llm", "embeddings_and_head"};
 
 static const char *const DTYPE_KEYS[VP_DTYPE_COUNT] = {"F32", "BF16", "F16", "Q8_0", "Q5_0", "Q4_0", "Q4_K", "Q6_K"};
-/* What a checkpoint holds: parameters by part, tensors by type, tokens of the tokenizer. */
+/* What a checkpoint contains: parameters by part, tensors by type, tokens of the tokenizer. */
 struct holdings { int64_t parameters, parts[PART_COUNT], tensors, dtypes[VP_DTYPE_COUNT], tokens; };
 
 static int has_any(const char *name, const char *const *pieces) {

@@ -169,7 +169,7 @@ static int predict_law(const struct options *options, const struct server_law *l
     free(requests);
     return code;
 }
-/* Prints what a document or a writer of `out` holds. */
+/* Prints what a document or a writer of `out` contains. */
 static int print_asked(const struct options *options, const struct server_laws *laws, const struct load_laws *loads,
                        const struct asked *asked) {
     struct document document = {NULL, 0, NULL};

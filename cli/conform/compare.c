@@ -126,7 +126,7 @@ static double tie_of(const struct conform_pair *pair, const float *row, size_t c
     for (size_t i = 0; i < count; i++) spread += ((double)row[i] - mean) * ((double)row[i] - mean) / (double)count;
     return TIE_DEVIATIONS * sqrt(2 * spread) * bound_of(pair, CONFORM_PREFILL) / SPREAD;
 }
-/* Answers: where they part, how far apart our logits have the two tokens. An answer that ends earlier is no difference
+/* Answers: where they part, how far apart our logits have the two tokens. An answer that ends early is not a difference
  * when the other goes on behind its end. */
 static struct stage_verdict compare_tokens(const struct conform_pair *pair) {
     const struct stage_values *ours = &pair->ours->stages[CONFORM_TOKENS],

@@ -20,7 +20,7 @@ extern const char *const CONFORM_STAGE_NAMES[CONFORM_STAGES];
 enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_BF16, PRECISION_INT8, PRECISION_INT4, PRECISIONS_KNOWN };
 extern const char *const PRECISION_NAMES[PRECISIONS_KNOWN];
 
-/* The values of a stage: whole numbers or reals. What the stages hold:
+/* The values of a stage: whole numbers or reals. What the stages contain:
  * prompt_ids  the prompt's token ids without those of the image
  * image       image tokens, views (crops or tiles), width and height in pixels after resizing; less where less is known
  * pixels      what the tower reads, as the model's processor has it

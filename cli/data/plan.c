@@ -250,7 +250,7 @@ static void set_size(const struct grid *grid, size_t at, struct configuration *c
              && vp_select_crops(&geometry, (int32_t)knob_number(knobs, KNOB_TOKENS), &crops) == VP_OK)
         knobs->max_crops = crops;
 }
-/* Sets what a configuration of the engine has also its image size; at: its place in the grid, and among those of its
+/* Sets all of a configuration of the engine but its image size; at: its place in the grid, and among those of its
  * point. Returns 0 or an exit code. */
 static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t place,
                            struct configuration *configuration) {

@@ -18,7 +18,7 @@ static size_t part_bytes(const struct table *table) {
     const char *end = strstr(table->stem, "-0");
     return end ? (size_t)(end - table->stem) : strlen(table->stem);
 }
-/* A folder may hold several parts of a set, train and test: all are taken, and that is said. */
+/* A folder may contain several parts of a set, train and test: all are taken, and that is said. */
 static void tell_of_parts(const struct table_rows *rows, const char *path) {
     const struct table *first = rows->tables;
     for (size_t i = 1; i < rows->table_count; i++) {

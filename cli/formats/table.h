@@ -104,7 +104,7 @@ void read_column_row(const struct table *table, const struct row *row, size_t in
 void read_json_row(struct table *table, struct row *row, size_t index, struct example *example);
 void read_message_row(const struct table *table, struct row *row, size_t index, struct example *example);
 
-/* Writes the columns of a row as they are into the open object; a picture becomes its hash, bytes, size, format and
+/* Writes the columns of a row unchanged into the open object; a picture becomes its hash, bytes, size, format and
  * path. For tables of no known set. */
 void put_columns(vp_json_writer *writer, const struct row *row);
 

@@ -52,7 +52,7 @@ static int is_worse(const struct compared *row) {
 static int are_different(const char *left, const char *right) {
     return strcmp(left ? left : "", right ? right : "") != 0;
 }
-/* What the trials differ in also the server: a reader must know it. */
+/* What the trials differ in apart from the server: a reader must know it. */
 static void warn_of_pair(struct comparison *comparison, const struct load_level *before,
                          const struct load_level *after) {
     const struct { const char *name, *values[2]; } texts[] = {

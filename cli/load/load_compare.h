@@ -4,7 +4,7 @@
 #include "load/load_result.h"
 
 /* Prints E2E and goodput of B against A at each load that both have. names: what A and B are called. Returns the exit
- * code: EXIT_WORK where B is slower or has less goodput, or, with fails_unsure, where nothing could be told. */
+ * code: EXIT_WORK where B is slower or has less goodput, or, with fails_unsure, where nothing could be decided. */
 int load_compare(const struct load_levels *before, const struct load_levels *after, const char *const names[2],
                  int is_json, int fails_unsure);
 

@@ -1,4 +1,4 @@
-/* load_search.c: the search for the highest rate that contains an objective. */
+/* load_search.c: the search for the highest rate that meets an objective. */
 #include "load/load_search.h"
 
 #include "base/json.h"

@@ -1,4 +1,4 @@
-/* load_search.h: the search for the highest rate that contains an objective: which trials, how long, and what they say.
+/* load_search.h: the search for the highest rate that meets an objective: which trials, how long, and what they say.
  * Records of trials come in; rates, durations and a result come out. It sends nothing and reads no clock. */
 #ifndef VLMPROF_CLI_LOAD_SEARCH_H
 #define VLMPROF_CLI_LOAD_SEARCH_H

@@ -1,4 +1,4 @@
-/* dump.c: what a request used on the way, as NumPy files. */
+/* dump.c: the intermediate values of a request, as NumPy files. */
 #include "measure/dump.h"
 
 #include "base/console.h"

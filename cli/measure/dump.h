@@ -1,4 +1,4 @@
-/* dump.h: what a request used on the way, as NumPy files. A request that ran comes in; files go out. */
+/* dump.h: the intermediate values of a request, as NumPy files. A request that ran comes in; files go out. */
 #ifndef VLMPROF_CLI_DUMP_H
 #define VLMPROF_CLI_DUMP_H
 #include "results/metrics.h"

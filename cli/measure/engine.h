@@ -66,7 +66,7 @@ vp_result request_pruned(const struct session *session, const struct pass_input 
                          vp_pruned *pruned, vp_error *error);
 
 /* Runs one pass. *run comes from runs_make with room for input->new_tokens; its old answer is freed. With
- * VP_TIMING_OFF its stages did not run, and only the total is set. After a failure *error says why and *run is no
+ * VP_TIMING_OFF its stages did not run, and only the total is set. After a failure *error says why and *run is not a
  * result. input->ranges: every range that the pass opens is closed, after a failure too. */
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
                       vp_error *error);

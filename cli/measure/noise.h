@@ -33,7 +33,7 @@ int64_t pairs_to_tell(vp_estimate percent, size_t count);
  * not known; "-" without an interval. */
 struct number_text number_cost(vp_estimate percent);
 
-/* A sentence about a cost that is not known: why, and how many `pairs` (a word) would tell. */
+/* A sentence about a cost that is not known: why, and how many `pairs` (a word) would decide. */
 void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs);
 
 /* ---- warnings */

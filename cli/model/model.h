@@ -72,7 +72,7 @@ vp_result engine_progress(void *user, const char *what, int64_t done, int64_t to
 /* Opens the weights of a folder, unless they are open or the model is synthetic. */
 int checkpoint_open(struct model *model);
 
-/* The options that say what linears hold: those of the language model's blocks, of its head, of tower and connector. */
+/* The options that say how linears are stored: of the language model's blocks, its head, tower and connector. */
 enum { PRECISIONS = 3 };
 extern const char *const PRECISION_OPTIONS[PRECISIONS];
 

@@ -1,4 +1,4 @@
-/* flame.js: the flame chart. Boxes stand in four rows: stages, passes and decode steps, blocks, operations. */
+/* flame.js: the flame chart. Boxes are in four rows: stages, passes and decode steps, blocks, operations. */
 {
 const data = JSON.parse(document.querySelector('#data').textContent), total = data.total
 const figure = document.querySelector('#flame figure'), svg = figure.querySelector('svg.flame')
@@ -58,7 +58,7 @@ const says = box => {
   return lines.join('\n')
 }
 
-/* The drawing: boxes too narrow to be told apart become one, which has the colour of the kind that takes most of it. */
+/* The drawing: boxes too narrow to distinguish become one, which has the colour of the kind that takes most of it. */
 const TOP = 26, ROW = 26, LETTER = 6.8
 let view = [0, total], past = [], boxes = [], held = null, width = 0, left = 0
 const element = (tag, attributes, parent) => {

@@ -199,7 +199,7 @@ static void page_name(struct text_buffer *out, const struct flame *flame) {
     text_add_string(out, "&rdquo;");
     free(question);
 }
-/* The operation with the most self time, a part of the model at a time where the table shows parts apart: rows that
+/* The operation with the most self time, a part of the model at a time where the table distinguishes parts: rows that
  * differ in shapes, blocks or steps alone are one. Its name is NULL where nothing was launched. */
 static vp_op costliest(const struct flame *flame) {
     vp_op most = vp_op_default(), *rows = resize(NULL, (size_t)flame->ops->count, sizeof *rows);

@@ -29,7 +29,7 @@ double scale_place(const struct scale *scale, double value); /* px of a value */
 /* ---- a plot */
 enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 }; /* px around a frame */
 
-/* A figure holds several drawings of one plot; the style sheet shows the widest one whose letters stay readable. */
+/* A figure contains several drawings of one plot; the style sheet shows the widest one whose letters stay readable. */
 enum { PLOT_WIDE = 1000, PLOT_MIDDLE = 700, PLOT_HALF = 520, PLOT_NARROW = 320, WIDE_COUNT = 3, HALF_COUNT = 2 };
 extern const int WIDE_PX[WIDE_COUNT], HALF_PX[HALF_COUNT]; /* the widths of the drawings, the widest first */
 

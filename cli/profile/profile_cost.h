@@ -1,5 +1,5 @@
 /* profile_cost.h: what the profiler itself costs: run --profile --cost.
- * Whole requests run in each mode, in random order within every round; each is held against the bare one of its round.
+ * Whole requests run in each mode, in random order within every round; each is compared with the bare one of its round.
  * A session and a request come in; text lines and JSON go out. */
 #ifndef VLMPROF_CLI_PROFILE_COST_H
 #define VLMPROF_CLI_PROFILE_COST_H

@@ -16,7 +16,7 @@
 
 enum { PROFILE_RANGES = 64 };
 
-/* One recorded request as it was, for the page. */
+/* One recorded request, for the page. */
 struct kept_request {
     int64_t begin_ns, total_ns, engine_begin_ns;
     vp_launch *launches; int64_t launch_count, lost_launches;

@@ -13,7 +13,7 @@ struct score_range { double low, high; int is_known; };
  * either where a score of the file is outside of it. */
 struct score_range score_range_of(const struct result_file *file);
 
-/* The range that contains for both. */
+/* The range that applies to both. */
 struct score_range score_range_common(struct score_range left, struct score_range right);
 
 /* The mean of second - first, paired; first NULL: of second alone. Where the range is not known and the scores have no

@@ -235,7 +235,7 @@ static void vision_curve(struct curve_list *curves, const struct results *result
     }
     add_curve(curves, group_index, &VISION_CURVE, "all", &points);
 }
-/* A sample of N output tokens takes N - 1 decode steps; one without a step is no point. */
+/* A sample of N output tokens takes N - 1 decode steps; one without a step is not a point. */
 static void add_points(struct xy_list *points, const struct curve_kind *kind, const struct result_file *file) {
     for (size_t row = 0; row < file->count; row++) {
         double x = result_at(file, kind->x_column, row);

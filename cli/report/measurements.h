@@ -37,7 +37,7 @@ extern const size_t CURVE_POINTS[CURVE_COUNT];
 enum { FEATURE_TEXT = 2, FEATURE_OUTPUT = 4, FEATURE_TIER, FEATURE_EXPERTS, FEATURE_ACTIVE, FEATURE_WEIGHT_BITS,
        ESTIMATE_KNOB_COUNT };
 
-/* How many of them a model of these features knows: the weights' bits are one where the model shows weights apart. */
+/* How many of them a model of these features knows: the weights' bits are one where the model distinguishes weights. */
 int knob_count_of(vp_latency_features features);
 
 extern const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];

@@ -77,7 +77,7 @@ static int by_method(const void *left_item, const void *right_item) {
     if (left->kept != right->kept) return left->kept > right->kept ? -1 : 1;
     return left->config < right->config ? -1 : left->config > right->config;
 }
-/* A pruning without its counts: the rest is the method. */
+/* A pruning without its counts: only the method remains. */
 static void method_text(const char *prune, char out[80]) {
     static const char *const counts[] = {"keep=", "dominant=", "contextual=", "per_pivot=", "layers=", "ratios="};
     size_t used = strcspn(prune, ":");

@@ -24,7 +24,7 @@ struct report {
     struct category_rows categories, totals;
 };
 
-/* Stands where stages would, in reports of servers alone. */
+/* Replaces the stages in reports of servers alone. */
 extern const char STAGES_UNKNOWN_TEXT[];
 
 /* results must live as long as the report. report_add_categories reads the result files again for --by FIELD, which may

@@ -156,7 +156,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, max_new_tokens, dataset->new_tokens, "most tokens of an answer", .most = INT32_MAX) \
     ROW(S, INT, num_samples, (int64_t)dataset->count, "samples", .most = LINE_COUNT_MAX) \
     ROW(S, TEXT, content_hash, hash, "of the sampled records, prompts and image sizes")
-/* also its knobs */
+/* apart from its knobs */
 #define CONFIGURATION_ROWS(ROW, S) \
     ROW(S, TEXT, file_name, configuration->file_name, "of its result file") \
     ROW(S, INT, set, (int64_t)(configuration->set - sweep->plan.sets), "place of its data set", .most = INT32_MAX)

@@ -125,7 +125,7 @@ struct knob {
     const char *key;        /* in JSON and CSV */
     const char *words;      /* what it is, in the description of result files */
     const char *null;       /* why it may be null there; NULL: it is left out */
-    const char *number_key; /* of a text that has a number also; NULL: none */
+    const char *number_key; /* of a text that also has a number; NULL: none */
     const char *list_key;   /* of a number that counts a list; NULL: none */
     enum knob_type type;
     enum knob_of of;
@@ -203,7 +203,7 @@ const char *knob_value_text(const struct knob_values *values, int knob, char out
 void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named);
 
 /* ---- JSON */
-/* Writes a knob's key with its value; null where it isn't set. `more`: the keys of its number or list also. */
+/* Writes a knob's key with its value; null where it isn't set. `more`: also the keys of its number or list. */
 void knob_put(vp_json_writer *writer, int knob, const struct knob_values *values);
 void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *values);
 /* {"endpoint", "endpoint_model", "request_knobs": {path: value}} as a value. */

@@ -11,7 +11,7 @@
 struct served {
     int64_t sent_ns, headers_ns, end_ns; /* first byte sent, headers read, body ended */
     int64_t uploaded_ns;                 /* last byte sent; journals do not keep it */
-    int64_t first_ns, first_output_ns;   /* first piece; first one that is no reasoning. -1 for an answer in one body */
+    int64_t first_ns, first_output_ns;   /* first piece; first that is not reasoning. -1 for an answer in one body */
     vp_chat_piece *pieces; size_t piece_count; /* at_ns is counted from the start as well */
     vp_chat_usage usage;                       /* -1: the server does not say */
     char *model, *finish_reason, *reasoning, *timings; /* as the server says them; timings is a JSON object; or NULL */
@@ -175,7 +175,7 @@ struct median_range median_range_of(double *values, size_t count);
 /* A term of one run: a metric or a rate. */
 double term_of(const struct pass_result *run, int term);
 
-/* No server decodes a request so fast: where the rate is higher, the answer was held back and came at once. */
+/* No server decodes a request so fast: where the rate is higher, the answer was buffered and came at once. */
 static const double CREDIBLE_TOKENS_PER_S = 50000;
 
 /* The median of a number over runs, and its range. */

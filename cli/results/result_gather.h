@@ -50,7 +50,7 @@ void measured_free(struct measured *measured);
 struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
                             const struct measured *measured);
 
-/* Returns 1 if the point has enough runs to tell whose total is out, and *outliers is set. flags: uint8 [count], 1 for
+/* Returns 1 if the point has enough runs to find outliers of its total, and sets *outliers. flags: uint8 [count], 1 for
  * those runs; all are 0 when there are too few. */
 int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers);
 

@@ -223,7 +223,7 @@ static int row_member(const vp_json *json, uint32_t key, const struct field **ra
             }
     return ROW_OTHER;
 }
-/* What the tower saw of an image of so many crops. Molmo's have a global view also; where one crop is the image
+/* What the tower saw of an image of so many crops. Molmo's also have a global view; where one crop is the image
  * itself, it is alone; a LLaVA has no other, and Qwen's crops are the patches of one view. */
 static double views_of(const struct result_file *file, double crops) {
     static const char *const alone[] = {"Idefics3", "SmolVLM", "InternVL", "Gemma 3"};
@@ -351,7 +351,7 @@ static int read_rows(struct result_file *file, const vp_json *json, uint32_t arr
     return sort_rows(file);
 }
 
-/* Reads the list also a knob's number. */
+/* Reads the list as well as a knob's number. */
 static int read_knob_list(struct result_file *file, const vp_json *json, int knob) {
     const char *key = KNOBS[knob].list_key;
     const uint32_t array = vp_json_get(json, 0, key);

@@ -469,7 +469,7 @@ static void put_tier_range(vp_json_writer *writer, const vp_tier *tier) {
         vp_json_end_object(writer);
     } else vp_json_null(writer);
 }
-/* The model's blocks and shape; of a server it is unknown them. */
+/* The model's blocks and shape; of a server they are unknown. */
 static void put_model_shape(vp_json_writer *writer, const struct journal_index *index, int is_known) {
     if (is_known) put_int(writer, "num_total_blocks", index->head.num_total_blocks);
     else put_null(writer, "num_total_blocks");

@@ -147,7 +147,7 @@ const char *scoring_read(struct scoring *scoring, int metric, const vp_json *jso
     read_precision(sample, json, vp_json_get(json, object, "precision"));
     sample->category = scoring_own(scoring, node_text(json, vp_json_get(json, object, "category")));
     dataset = scoring_own(scoring, node_text(json, vp_json_get(json, object, "dataset")));
-    if (metric == VP_SCORE_OCRBENCH_LMMS && dataset) sample->category = dataset; /* lmms-eval shows formulas by it */
+    if (metric == VP_SCORE_OCRBENCH_LMMS && dataset) sample->category = dataset; /* lmms-eval finds formulas by it */
     return read_references(scoring, metric, json, object);
 }
 

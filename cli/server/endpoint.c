@@ -207,7 +207,7 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
     free(parsed.nodes);
     return code;
 }
-/* "; its models: a, b", as far as it is known. */
+/* "; its models: a, b", as far as known. */
 static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     struct text_list names = {NULL, 0};
     char reason[LINE_BYTES];

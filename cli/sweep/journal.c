@@ -309,7 +309,7 @@ static int is_of_kind(const vp_json *json, line_kind kind, const struct index_co
     return is_served == knobs_are_served(&configuration->knobs);
 }
 /* Takes over a line of a point. Returns 1 if it counts; not so when the configuration or the sample is not known, or
- * when it does not follow the point's last line. The point then stays as it was, and what it lacks is measured
+ * when it does not follow the point's last line. The point then stays unchanged, and what it lacks is measured
  * again. */
 static int index_has_taken_point(struct journal_index *index, line_kind kind, int64_t at) {
     const vp_json *json = &index->scratch.json;

@@ -23,7 +23,7 @@ int ranks_merge(struct journal_index *index, const char *folder, int partial, st
 /* Writes to `text` what a merge of the index is made from. The same text again means that there is nothing to merge. */
 void ranks_state(const struct journal_index *index, char *text, size_t capacity);
 
-/* Takes the folder's merge lock and waits for it. Returns the open file that contains it, which the caller closes; -1
+/* Takes the folder's merge lock and waits for it. Returns the open file with the lock, which the caller closes; -1
  * after a message, or when a signal ended the wait. */
 int ranks_lock(const char *folder);
 

@@ -260,7 +260,7 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
 /* Counts a failure that may be the machine's. Returns 0, or after FAILURES_IN_A_ROW of them exit_code. */
 static int check_streak(struct sweep *sweep, int exit_code, const char *reason) {
     if (++sweep->streak < FAILURES_IN_A_ROW) return 0;
-    /* each held line is a point that counted as done */
+    /* each pending line is a point that counted as done */
     for (const char *line = sweep->pending.data; sweep->pending.bytes && line && (line = strchr(line, '\n')) != NULL;
          line++) {
         sweep->done--;
@@ -745,7 +745,7 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, vanished_reason);
 }
-/* Measures all configurations of one sample, in rounds of one run each, so that drift of the machine affects all equal.
+/* Measures all configurations of one sample, in rounds of one run each, so that drift affects all equally.
  * The image is decoded once. */
 static int sweep_sample(struct sweep *sweep, struct configuration *configurations, size_t configuration_count,
                         size_t index) {

@@ -1,5 +1,5 @@
 /* trace_read.c: a Chrome trace, ours or torch.profiler's, to arrays of events.
- * The form is the one that Kineto writes. The file is read event by event; memory contains 64 bytes per slice and every
+ * The form is the one that Kineto writes. The file is read event by event; memory has 64 bytes per slice and every
  * name once. Times are int64 nanoseconds, made from the file's decimal microseconds without a double in between. */
 #include "trace/trace_read.h"
 

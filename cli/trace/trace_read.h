@@ -8,7 +8,7 @@
 
 enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18 };
 
-/* Beside exit codes, which are 0 and more. IS_TABLE: the file is a saved table of operations. ENDS_EARLY stays within
+/* Next to exit codes, which are 0 and more. IS_TABLE: the file is a saved table of operations. ENDS_EARLY stays within
  * trace_read.c. */
 enum { ENDS_EARLY = -1, IS_TABLE = -2 };
 

@@ -506,7 +506,7 @@ static void table_tracks(struct trace_tables *tables) {
     }
     free(calls);
 }
-/* For each device the most that was allocated and reserved, and what was left at the end. */
+/* For each device the most that was allocated and reserved, and the remainder at the end. */
 static void table_memory(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     for (size_t i = 0; i < trace->memory_count; i++) {

@@ -75,7 +75,7 @@ typedef struct vk_heads {
 #define VK_GONE(gone, window, row) \
     ((gone) ? (gone)[row] : (window) && (row) + 1 > (window) ? (row) + 1 - (window) : 0)
 
-/* Where embeddings are, in-type: rows of `ld` elements or, of a tied head that is held once, the panels of a vk_linear
+/* Where embeddings are, in-type: rows of `ld` elements or, of a tied head stored once, the panels of a vk_linear
  * whose k_padded is ld. `scale` multiplies them, and in bf16 mode the product rounds; 0: they stay unchanged. */
 typedef struct vk_table {
     const void *rows;
@@ -188,7 +188,7 @@ typedef struct vk_linear {
      * Such a layer gives f32: only the _F32 epilogues */
     int wide;
     int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values; 0: in-type */
-    uint16_t *scales; /* bf16, row after row behind the integers if the backend says row_major; panels hold their own */
+    uint16_t *scales; /* bf16, row after row behind the integers if the backend says row_major; panels have their own */
 } vk_linear;
 /* VK_QUANT_ORDER: in packed files the number of the order that quant_rows.h describes; another order, another number */
 enum { VK_QUANT_BLOCK = 32, VK_QUANT_ORDER = 1 };

@@ -75,7 +75,7 @@ struct vk_description {
     const vk_draw *draws; /* by the ends of names, the first that fits; the last one's is NULL */
     /* ends of names of matrices that stay in fp32 in converted files, where bf16 changes a value; the last is NULL */
     const char *const *fp32;
-    int32_t (*is_dead_view)(const float *pixels, size_t count); /* whether the view holds no picture; NULL: none does */
+    int32_t (*is_dead_view)(const float *pixels, size_t count); /* whether the view has no picture; NULL: none does */
 };
 extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl, vk_internvl_chat,
     vk_qwen2_5_vl, vk_qwen3_vl, vk_gemma3, vk_gemma3_text, vk_molmo2, vk_llama;

@@ -97,7 +97,7 @@ const vk_draw vk_molmo_draws[] = {
     { "pad_embed", 0.0f, 0.3f },
     { NULL, 0.0f, 0.0f }
 };
-/* tensors of more than one dimension that the weights above hold in fp32 */
+/* tensors of more than one dimension that the weights above keep in fp32 */
 const char *const vk_molmo_fp32[] = { ".mlp.gate.weight", "pad_embed", "positional_embedding", NULL };
 
 /* a view whose pixels contain exactly -1 anywhere is a padding view to the reference: its features are zeroed */

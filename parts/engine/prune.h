@@ -1,4 +1,4 @@
-/* prune.h - a request of which not all image tokens reach all blocks: the rest out where, and what that needs
+/* prune.h - a request of which not all image tokens reach all blocks: which are dropped where, and what that needs
  *
  * A prefill is cut before the language model, or before some of its blocks. Between two cuts is a region of blocks:
  * they work on the same rows, their keys and values are in the same rows of the cache, and the device counts these in a
@@ -148,7 +148,7 @@ void vk_prune_tower(vp_engine *engine, int first, int count);
 void vk_prune_connector(vp_engine *engine, const vp_request *request);
 void vk_prune_early_rows(vp_engine *engine, const vp_request *request);
 void vk_prune_before_block(vp_engine *engine, const vp_request *request, int block);
-/* what request->dump asks for of the tokens that go on, which x holds now */
+/* what request->dump asks for of the tokens that go on, which are in x now */
 void vk_dump_kept(vp_engine *engine, const vp_request *request);
 
 /* DivPrune's choice of `keep` of `count` rows of length 1: order [keep], as picked; distance f32 [count], picked int32

@@ -261,7 +261,7 @@ void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, in
     vk_load_rows(loader, name, norm->bias, 1, width, 1);
 }
 
-/* `count` of 32 rows of words (two bf16 along k, or one f32) -> columns first.. of a panel, whose line j holds word j
+/* `count` of 32 rows of words (two bf16 along k, or one f32) -> columns first.. of a panel, whose line j has word j
  * of all 32 */
 static VK_CLONES void vk_interleave(uint32_t *panel, const uint32_t *rows, int first, int count, int words) {
     for (int j = 0; j < words; j++)

@@ -9,7 +9,7 @@
 
 typedef struct vk_description vk_description; /* model.h */
 
-/* bits of the integers that linears hold: of the language model's blocks, of its head, of tower and connector; 0:
+/* bits of the integers that linears store: of the language model's blocks, of its head, of tower and connector; 0:
  * in-type */
 typedef struct vk_precision { int blocks, head, vision; } vk_precision;
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision);
@@ -77,7 +77,7 @@ struct vk_loader {
     int64_t done, total; /* bytes on the device */
     vp_result result;    /* sticks: once it is not VP_OK nothing more is loaded */
     vp_error *error;
-    /* NULL, or told before a linear is loaded: all that is below is complete */
+    /* NULL, or called before a linear is loaded: all that is below is complete */
     void (*reached)(vk_loader *loader, const void *at);
     void *reached_user;
 };

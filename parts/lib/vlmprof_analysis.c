@@ -366,7 +366,7 @@ static void vp_impl_bounded_solve(vp_impl_bounded *bounded, double level, vp_bou
         out->p = vp_impl_bounded_p(bounded, bounded->mean > 0.0 ? -1.0 : 1.0, 0.0);
 }
 
-/* Returns 1 if y, or y - x, is in the range, and *bounded holds it. Too small a scratch leaves bounded->values NULL. */
+/* Returns 1 if y, or y - x, is in the range, and fills *bounded. Too small a scratch leaves bounded->values NULL. */
 static vp_result vp_impl_bounded_fill(vp_impl_bounded *bounded, const double *x, const double *y, size_t count,
                                       double range_low, double range_high, void *scratch, size_t scratch_bytes) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
@@ -604,7 +604,7 @@ static vp_result vp_impl_compare(const double *first, const double *second, size
     made.estimate = logarithmic ? expm1(interval.mean) : interval.mean;
     made.low = made.high = (double)NAN;
     made.p_difference = made.p_equivalence = 1.0;
-    /* the rest of equal differences is rounding */
+    /* what remains of equal differences is rounding */
     if (interval.error > 1e-12 * (scale == VP_SCALE_ABSOLUTE ? fabs(first[0]) + fabs(second[0]) : 1.0)) {
         made.low = logarithmic ? expm1(interval.low) : interval.low;
         made.high = logarithmic ? expm1(interval.high) : interval.high;

@@ -243,7 +243,7 @@ VP_API double vp_pareto_area(const double *latency, const double *accuracy, size
                              size_t front_count, double latency_limit, double accuracy_limit);
 /* The most accurate point within a budget; of equal ones the fastest, then the first.
  * in:      budget, min_accuracy  infinite: no limit
- * returns: VP_OK; VP_ERR_NOT_FOUND no point contains both; VP_ERR_RANGE NaN */
+ * returns: VP_OK; VP_ERR_NOT_FOUND no point meets both; VP_ERR_RANGE NaN */
 VP_API vp_result vp_pareto_best(const double *latency, const double *accuracy, size_t count, double budget,
                                 double min_accuracy, uint32_t *best);
 

@@ -19,7 +19,7 @@ typedef struct vp_caption_image {
     const vp_caption_text *references; /* [reference_count], at least 1 */
     size_t reference_count;
 } vp_caption_image;
-/* the texts as they are (words between white space), or passed through vp_caption_tokenise first */
+/* the texts unchanged (words between white space), or passed through vp_caption_tokenise first */
 typedef enum vp_caption_input { VP_CAPTION_TOKENISED, VP_CAPTION_RAW } vp_caption_input;
 typedef struct vp_caption_scores {
     double bleu[4];  /* BLEU-1 .. BLEU-4, 0..1 */

@@ -1022,7 +1022,7 @@ static vp_result vp_impl_chat_hold(vp_chat_reply *reply, const char *bytes, size
         return vp_impl_chat_fail(reply, VP_ERR_RANGE, "answer", "the answer is longer than what is allowed");
     return vp_impl_chat_sink(&state->body, bytes, count) == VP_OK ? VP_OK : vp_impl_chat_no_memory(reply);
 }
-/* Takes the line that is held. */
+/* Takes the line that is kept. */
 static vp_result vp_impl_chat_line(vp_chat_reply *reply) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
     size_t bytes = state->body.bytes;

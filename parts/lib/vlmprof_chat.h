@@ -115,7 +115,7 @@ typedef struct vp_chat_reply {
     char *logprobs;                          /* chat completions: choices[0].logprobs as JSON, of the first part that
                                               * has some; NULL: none */
     vp_chat_piece *pieces; size_t piece_count;
-    int64_t first_ns, first_output_ns, last_ns; /* first piece, first piece that is no reasoning, last piece; 0: none */
+    int64_t first_ns, first_output_ns, last_ns; /* first piece, first that is not reasoning, last; 0: none */
     int is_streamed;                         /* 1 if it came as a stream of events or lines */
     int is_complete;                         /* 1 if the server said that the answer is whole */
     char *failure;                           /* the server's error inside a reply, one line; NULL: none */

@@ -110,7 +110,7 @@ VP_API uint64_t vp_model_hash(const vp_model_config *config);
  * order, zeros, and in the last 8 bytes the FNV-1a hash of everything before them. */
 VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]);
 /* out:     packed  on success only; packed->weights lives until vp_checkpoint_close
- * returns: VP_OK; VP_ERR_NOT_FOUND the folder held safetensors */
+ * returns: VP_OK; VP_ERR_NOT_FOUND the folder contained safetensors */
 VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed);
 /* The name of 16, 8 or 4 bits: "bf16", "int8", "int4". */
 VP_API const char *vp_packed_precision(uint32_t bits);

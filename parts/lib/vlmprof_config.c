@@ -673,7 +673,7 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
         vp_impl_fields_fail(vision, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
         return;
     }
-    /* SigLIP's convolution does not read the rest over: 384 pixels are 27 patches of 14 */
+    /* SigLIP's convolution does not read the remainder: 384 pixels are 27 patches of 14 */
     if (!kind->class_token) geometry->crop_px -= geometry->crop_px % geometry->patch_px;
     if (geometry->crop_px < 1 || geometry->crop_px % geometry->patch_px
         || geometry->crop_px / geometry->patch_px % pool) {
@@ -1562,7 +1562,7 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "{\"model_type\":\"qwen3_vl\",\"text_config\":{" VP_IMPL_QWEN3_TEXT
      "\"hidden_size\":4096,\"intermediate_size\":12288,\"num_hidden_layers\":36,\"num_attention_heads\":32,"
      "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION("", "4096")},
-    /* source: config.json of allenai/Molmo2-4B, as github.com/albud1978/CV 83e865d holds it (src/models/Molmo2-4B) */
+    /* source: config.json of allenai/Molmo2-4B, as in github.com/albud1978/CV 83e865d (src/models/Molmo2-4B) */
     {"molmo2-4b",
      "{\"model_type\":\"molmo2\",\"text_config\":{\"hidden_size\":2560,\"intermediate_size\":9728,"
      "\"num_hidden_layers\":36,"

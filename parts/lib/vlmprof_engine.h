@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks hold integers with one scale
+/* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks are integers with one scale
  * per row and 32 values; everything else, and all inputs of products, is bf16 */
 typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4 } vp_weights;
 typedef struct vp_engine vp_engine;
@@ -120,7 +120,7 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
 /* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except those
  * that bf16 would change and that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
- * VP_PACKED_FILE, which vp_engine_open uses without a copy: linears contain what they would after opening with the same
+ * VP_PACKED_FILE, which vp_engine_open uses without a copy: linears are what they would be after opening with the same
  * precisions. */
 typedef enum vp_convert_layout { VP_CONVERT_HF, VP_CONVERT_PACKED } vp_convert_layout;
 typedef struct vp_convert_options {

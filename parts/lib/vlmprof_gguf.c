@@ -844,7 +844,7 @@ static void vp_impl_gguf_put_qwen_tower(vp_impl_gguf_text *out, int joint, int64
     if (joint == VP_IMPL_GGUF_MERGER2) vp_impl_gguf_put_windows(out, blocks);
     else vp_impl_gguf_put_deepstack(out);
 }
-/* the activation, in the words of the tower's class: the file shows GELU's two formulas not apart */
+/* the activation, in the words of the tower's class: the file does not distinguish GELU's two formulas */
 static const char *vp_impl_gguf_act(vp_impl_gguf_text *out, int joint) {
     out->prefix = "clip.";
     if (vp_impl_gguf_int(out, "use_silu", 0)) return "silu";
@@ -1670,7 +1670,7 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
     gather->count++;
     return VP_OK;
 }
-/* the rest over would change what the model says */
+/* the remainder would change what the model says */
 static vp_result vp_impl_gguf_gather_rest(vp_impl_gguf_gather *gather) {
     uint64_t i;
     int f;

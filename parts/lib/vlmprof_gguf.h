@@ -1,7 +1,7 @@
 /* vlmprof_gguf.h - v0.2.0 - models in llama.cpp's files - MIT licence
  *
  * A GGUF file -> its keys and tensors, their values in float32; such a file, alone or with the mmproj file of a vision
- * tower -> the texts that a model's folder would hold, and a checkpoint whose tensors have transformers' names. Uses
+ * tower -> the texts that a model's folder would contain, and a checkpoint whose tensors have transformers' names. Uses
  * malloc and mmap. */
 #ifndef VLMPROF_GGUF_H
 #define VLMPROF_GGUF_H

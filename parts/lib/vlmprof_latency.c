@@ -939,7 +939,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
     }
     if (!vp_impl_leave_out_take(&folds, columns, group_count, scratch, scratch_bytes))
         return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
-    if (vp_impl_latency_is_physical(features)) { /* folds share the weights of all rows: how noise grows is no secret */
+    if (vp_impl_latency_is_physical(features)) { /* folds share the weights, by which noise grows, of all rows */
         result = vp_impl_latency_fit_stage(features, stage, requests, measured, 1, rows, &weigh, &fit, error);
         if (result != VP_OK) return result;
     }

@@ -19,7 +19,7 @@ extern "C" {
 
 /* ---- regression */
 enum { VP_LINEAR_COLUMNS_LIMIT = 24 };
-/* AT_ZERO: held there by its sign; DROPPED: see options */
+/* AT_ZERO: kept there by its sign; DROPPED: see options */
 typedef enum vp_linear_state { VP_LINEAR_USED, VP_LINEAR_AT_ZERO, VP_LINEAR_DROPPED } vp_linear_state;
 typedef struct vp_linear_options {
     const double *weights;            /* [rows], > 0; NULL: all 1. Variance of a row is sigma^2 / weight */
@@ -85,7 +85,7 @@ VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_cou
 /* Leave-one-group-out: each row is predicted by a fit of the rows of all other groups (configurations, image sizes).
  * in:      groups     uint32 [rows], 0..group_count - 1; every group may be empty
  * out:     predicted  double [rows], on success only
- * returns: as vp_linear_compute, VP_ERR_MISMATCH when the rest for a group cannot be fitted; VP_ERR_CAPACITY
+ * returns: as vp_linear_compute, VP_ERR_MISMATCH when the remainder of a group cannot be fitted; VP_ERR_CAPACITY
  * numeric: as vp_linear_compute on the other rows; time grows with rows + groups, not with their product
  * memory:  60 KB of stack */
 VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows,

@@ -99,7 +99,7 @@ VP_API double vp_noise_spread(double *log_ratios, size_t count);
 #define VP_NOISE_IS_BUSY 1   /* other processes */
 #define VP_NOISE_IS_STOLEN 2 /* the host of a virtual machine */
 #define VP_NOISE_IS_SPREAD 4 /* times of equal work differ */
-/* returns: 0, or the sum of the reasons why the machine was not quiet. What is not known is no reason. */
+/* returns: 0, or the sum of the reasons why the machine was not quiet. What is not known is not a reason. */
 VP_API int vp_noise_reasons(const vp_noise_summary *summary);
 
 #ifdef __cplusplus

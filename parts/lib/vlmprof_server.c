@@ -607,7 +607,7 @@ static int vp_impl_server_configure(vp_impl_flight *flight) {
     failed |= set(easy, VP_IMPL_CURLOPT_TCP_NODELAY, 1L);
     failed |= set(easy, VP_IMPL_CURLOPT_TCP_KEEPALIVE, 1L);
     failed |= set(easy, VP_IMPL_CURLOPT_CONNECTTIMEOUT_MS, (long)server->options.connect_timeout_ms);
-    /* A compressor holds bytes back until it has enough of them, and the stamps would show when. So compression is not
+    /* A compressor buffers bytes until it has enough of them, and the stamps would show when. So compression is not
      * asked for; what a server compresses all the same is unpacked. */
     failed |= set(easy, VP_IMPL_CURLOPT_ACCEPT_ENCODING, "identity");
     failed |= set(easy, VP_IMPL_CURLOPT_USERAGENT, "vlmprof/" VLMPROF_VERSION);

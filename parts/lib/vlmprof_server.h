@@ -61,7 +61,7 @@ typedef enum vp_exchange_state { VP_EXCHANGE_NEW, VP_EXCHANGE_WAITING, VP_EXCHAN
  * closed before, or the status is 429, 502, 503 or 504; after 0.5, 1, 2 ... s or after Retry-After. A server that asks
  * for more than 60 s is not asked again. The times are the last attempt's; attempts > 1 marks that.
  * Stamps: sent_ns is when the write returned that carried the first bytes of the request, after connecting and TLS, and
- * uploaded_ns the same of its last bytes; what the system's socket still contains then is on its way. The others are
+ * uploaded_ns the same of its last bytes; what is still in the system's socket then is on its way. The others are
  * when libcurl handed the bytes over, right after it read them from the socket; what arrived together has
  * one stamp.
  * The API key, where it has 8 characters or more, is replaced by [key] in all that a server sends back: also escaped

@@ -691,7 +691,7 @@ static size_t vp_impl_clean_up(char *text, size_t bytes) {
     return bytes;
 }
 
-/* Llama's decoder: tokens' texts one after the other, with room for three bytes of each. Byte tokens in a row are valid
+/* Llama's decoder: tokens' texts in order, with room for three bytes of each. Consecutive byte tokens are valid
  * UTF-8 together, or each of them is U+FFFD. Returns the bytes. */
 static size_t vp_impl_decode_fallback(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int skip,
                                       char *out) {

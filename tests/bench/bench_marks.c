@@ -1,5 +1,5 @@
 /* bench_marks.c - the CPU backend's linear layers at the real model's shapes as shares of what this machine can do: the bf16 peak of its best
- * unit for ViT and prefill, the read bandwidth for decode; both measured in the same rounds, all threads. Beside them PyTorch's linear in bf16
+ * unit for ViT and prefill, the read bandwidth for decode; both measured in the same rounds, all threads. Next to them PyTorch's linear in bf16
  * in the same rounds, when python3 (or $PYTHON) can import torch. Each turn is one untimed call, which wakes the threads, and TURN timed ones. Medians. */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"

@@ -1,5 +1,5 @@
 /* bench_ranges.c: what a pair of vp_range_begin and vp_range_end costs, and how much of it is the two clock reads. Medians and spread of 201 short
- * rounds, so that most of them fall between two interruptions; a round of each kind follows the other, so that drift hits all equal. The budget is 50 ns.
+ * rounds, so that most of them fall between two interruptions; a round of each kind follows the other, so that drift hits all equally. The budget is 50 ns.
  * Build: cc -O2 -I. tests/bench/bench_ranges.c -lm */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"

@@ -29,7 +29,7 @@ struct Cooperative {
     size_t me = 0, polls = 0;
     std::vector<Resident> blocks;
     std::map<unsigned char *, std::unique_ptr<Written>> pages;
-    std::map<unsigned char *, std::vector<unsigned char>> touched; /* pages that this turn wrote, as they were */
+    std::map<unsigned char *, std::vector<unsigned char>> touched; /* pages that this turn wrote, before it */
     std::map<const void *, Clock> released;                        /* by atomics */
 };
 inline Cooperative cooperative;

@@ -1594,7 +1594,7 @@ inline void cuda_on_cpu_wgmma_wait(int groups_left) {
 
 /* ============================================================================================== streams and operations */
 namespace cuda_on_cpu {
-/* held during every call; the host gets control back with device memory closed */
+/* taken during every call; the host gets control back with device memory closed */
 struct Lock {
     std::lock_guard<std::recursive_mutex> guard;
     explicit Lock(std::recursive_mutex &m) : guard(m) {}
@@ -2680,7 +2680,7 @@ inline void GemmWork::run() {
                         if (bias) v += c_type == CUDA_R_32F ? ((const float *)bias)[i + x] : bf16_float(((const uint16_t *)bias)[i + x]);
                         if (c_type == CUDA_R_32F) {
                             float *to = (float *)c + at;
-                            *to = beta == 0.0f ? v : v + beta * *to; /* what C held does not matter then, NaN neither */
+                            *to = beta == 0.0f ? v : v + beta * *to; /* what was in C does not matter then, NaN neither */
                         } else {
                             uint16_t *to = (uint16_t *)c + at;
                             *to = __bfloat16_as_ushort(__float2bfloat16_rn(beta == 0.0f ? v : v + beta * bf16_float(*to)));
@@ -2976,7 +2976,7 @@ inline const char *cublasGetStatusName(cublasStatus_t status) {
 inline const char *cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
 
 /* ----------------------------------------------------------------- NVML
- * As much as telemetry asks. NVML's devices are in another order than CUDA's: its device n is CUDA's last but n. Numbers tell devices apart. */
+ * As much as telemetry asks. NVML's devices are in another order than CUDA's: its device n is CUDA's last but n. Numbers distinguish devices. */
 namespace cuda_on_cpu {
 struct NvmlShares { unsigned gpu, memory; };
 /* the status that the setting gives to a function, else 0; *lacks: the setting takes it away */

@@ -1427,7 +1427,7 @@ static void test_pairs() {
         "a multicast to blocks 7", "" };
     std::vector<uint16_t> x(LAYERS * LAYER);
     std::vector<float> want(2 * PAIRS * THREADS);
-    for (size_t i = 0; i < x.size(); i++) x[i] = i % LAYER % 3 ? 0x3f80 : (uint16_t)(0x4000 + i / LAYER * 8); /* 1, or 2 and more: sums that floats contain */
+    for (size_t i = 0; i < x.size(); i++) x[i] = i % LAYER % 3 ? 0x3f80 : (uint16_t)(0x4000 + i / LAYER * 8); /* 1, or 2 and more: sums that floats represent */
     for (size_t i = 0; i < want.size(); i++)
         for (size_t layer = i / (2 * THREADS); layer < i / (2 * THREADS) + 3; layer++)
             for (size_t j = 0; j < LAYER; j++) want[i] += cuda_on_cpu::bf16_float(x[layer * LAYER + j]);

@@ -1,4 +1,4 @@
-/* fuzz.h: what the fuzzers share: a condition that must hold, a program that prints nothing, files that lie in memory.
+/* fuzz.h: what the fuzzers share: a condition that must be true, a program that prints nothing, files in memory.
  * Linux only. Include it before any other header. */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -49,7 +49,7 @@ static inline const char *fuzz_said(size_t *bytes) {
     return fuzz_heard.text;
 }
 
-/* A file in memory: made once, filled anew for each input. All zero at first; its path stays. */
+/* A file in memory: made once, filled again for each input. All zero at first; its path stays. */
 struct memory_file { char path[32]; int fd; };
 static inline const char *memory_file_fill(struct memory_file *file, const void *data, size_t bytes) {
     if (!file->path[0]) {

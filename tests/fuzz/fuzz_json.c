@@ -1,4 +1,4 @@
-/* fuzz_json.c: what must contain for every text that the reader accepts. libFuzzer entry. */
+/* fuzz_json.c: what must be true of every text that the reader accepts. libFuzzer entry. */
 #include "vlmprof.h"
 #include <math.h>
 #include <stdint.h>

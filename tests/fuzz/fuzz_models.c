@@ -1,4 +1,4 @@
-/* fuzz_models.c: hostile config.json and preprocessor_config.json of all architectures: what the engine and the processors may rely on holds for
+/* fuzz_models.c: hostile config.json and preprocessor_config.json of all architectures: what the engine and the processors may rely on is true for
  * each pair that is accepted. The input: config, NUL, preprocessor, NUL, width and height of an image (two bytes each). libFuzzer entry. */
 #include "fuzz.h"
 #include "vlmprof_config.h"

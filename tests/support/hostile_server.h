@@ -1,4 +1,4 @@
-/* hostile_server.h: an HTTP server for tests, on a free port of 127.0.0.1, that follows a script: it sends what it is told, byte by byte, late, half,
+/* hostile_server.h: an HTTP server for tests, on a free port of 127.0.0.1, that follows a script: it sends what the script says, byte by byte, late, half,
  * wrong or for ever, closes and resets. Each request takes the next reply of the script; the last one stays. A thread a connection. */
 #ifndef HOSTILE_SERVER_H
 #define HOSTILE_SERVER_H
@@ -37,7 +37,7 @@ typedef void (*hostile_call)(const char *headers, const char *body, char *reply,
 
 typedef struct hostile_server {
     int port, listening, is_stopped;
-    int drop_count;             /* connections that are closed as soon as they are taken */
+    int drop_count;             /* connections that are closed once they are taken */
     const hostile_reply *replies; int reply_count;
     hostile_reply (*choose)(struct hostile_server *server); /* the reply to `request`, instead of the script's */
     int connection_count, request_count, open_count;

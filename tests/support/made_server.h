@@ -110,8 +110,8 @@ static inline void write_trial(const char *name, const server *s, const trial *t
     if (fclose(f)) CHECK(!"a trial can be closed");
 }
 
-/* ---- JSON by a path: "latency models.0.lines.TTFT" */
-static inline uint32_t at_path(const char *path) { /* "latency models.0.lines.TTFT" */
+/* ---- JSON by a path: "laws.0.lines.TTFT" */
+static inline uint32_t at_path(const char *path) { /* "laws.0.lines.TTFT" */
     uint32_t node = 0;
     while (*path && node != VP_JSON_NONE) {
         char key[64];

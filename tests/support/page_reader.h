@@ -95,7 +95,7 @@ static inline const char *page_fault(const char *text) {
             count = 0;
         }
         p = end + 1;
-        if (!closes && (!strcmp(name, "script") || !strcmp(name, "style"))) { /* theirs is not a markup */
+        if (!closes && (!strcmp(name, "script") || !strcmp(name, "style"))) { /* theirs is not markup */
             char closing[64];
             snprintf(closing, sizeof closing, "</%s>", name);
             p = strstr(p, closing);

@@ -1,4 +1,4 @@
-/* scan.h: just enough JSON reading for golden files of a known shape. It is not JSON reader: it finds keys by their text and takes the
+/* scan.h: just enough JSON reading for golden files of a known shape. It is not a JSON reader: it finds keys by their text and takes the
  * numbers between brackets in order, whatever the nesting. Tests of the core use it so that they do not depend on the parser under test. */
 #ifndef SCAN_H
 #define SCAN_H

@@ -60,7 +60,7 @@ static inline char *kept_of(const char *text) {
     }
     return t.data;
 }
-/* `text` is what tests/golden/texts/NAME holds; the first line that differs is shown. */
+/* `text` is what tests/golden/texts/NAME contains; the first line that differs is shown. */
 static inline void check_kept(const char *name, const char *text) {
     char path[300], *got = kept_of(text), *want;
     size_t bytes, line = 1;

@@ -65,7 +65,7 @@ struct audit_verdict {
     enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;
 };
 /* Judges count >= 1 sizes.
- * rule: A constant offset is no difference where the rule's counts vary over the sizes, or where it is between
+ * rule: A constant offset is not a difference where the rule's counts vary over the sizes, or where it is between
  *       AUDIT_OFFSET_LEAST and AUDIT_OFFSET_MOST: chat templates put tokens around an image. */
 void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
                  struct audit_verdict *verdict);

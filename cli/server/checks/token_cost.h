@@ -1,6 +1,6 @@
 /* token_cost.h: does a token of an image cost a server as much time to its first token as a token of text does?
  * Times of requests in turns come in; what a token of each adds, and a hint where the image's adds less, come out. A
- * language model works on both alike, and an image passes an encoder also: less time hints at image tokens that do
+ * language model works on both alike, and an image also passes an encoder: less time hints at image tokens that do
  * not reach all blocks. Counts cannot show that, since a server bills the tokens before it prunes. Nothing is sent. */
 #ifndef VLMPROF_CLI_TOKEN_COST_H
 #define VLMPROF_CLI_TOKEN_COST_H

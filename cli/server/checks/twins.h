@@ -50,7 +50,7 @@ struct twin_result {
     int32_t pairs, adjusted;                 /* that count; those of them that were adjusted */
     int32_t cached, unequal, silent;         /* left out: answered by a cache; other numbers of tokens; no text came */
 };
-/* A pair is left out where a cache held half of a prompt or more. A pair whose numbers of tokens differ is left
+/* A pair is left out where a cache had half of a prompt or more. A pair whose numbers of tokens differ is left
  * out with TWINS_EXACT; with TWINS_ADJUSTED its difference is corrected by what a token of text costs: the median
  * TTFT of the texts less that of the floor, per token. */
 struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, enum twin_method method);

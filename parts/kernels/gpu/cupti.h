@@ -297,7 +297,7 @@ static int vk_cupti_match(vk_queue *queue) {
     return 1;
 }
 /* CUPTI's clock counts from elsewhere than mark 0, and the host read both a little after the device had passed it: that
- * is corrected by as much as keeps launches between the marks around them. */
+ * is corrected by what keeps launches between the marks around them. */
 static void vk_cupti_align(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int64_t zero = cuda->cupti_zero_ns, least = INT64_MIN, most = INT64_MAX, at_mark = 0;
@@ -335,7 +335,7 @@ static int vk_cupti_finish(vk_queue *queue) {
             if (name) queue->log[i].name = name;
         }
     pthread_mutex_unlock(&vk_cupti_lock);
-    if (queue->error) return 1; /* told by the caller */
+    if (queue->error) return 1; /* set by the caller */
     if (matched && !lost) {
         vk_cupti_align(queue);
         return 1;

@@ -44,7 +44,7 @@ static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, cublasLtMatmul
     if (status == CUBLAS_STATUS_SUCCESS) plan->algorithm = found->algo;
     return status;
 }
-/* one operand each, and what y holds before counts `beta` times */
+/* one operand each, and what is in y before counts `beta` times */
 typedef struct vk_lt_job {
     void *y;
     const void *x, *weights, *bias;

@@ -9,10 +9,10 @@
  * nibble is 0x41800000 | nibble << 19, and the 24 too much are subtracted as 24 * sum of x, once in 32 values; 2^23 +
  * 128 + byte is 0x4b000000 | byte ^ 128. Products and sums are f32, nothing is rounded but x. */
 
-/* what a vector of 16 bytes holds, and how many vectors of x it meets */
+/* what a vector of 16 bytes contains, and how many vectors of x it meets */
 #define VK_QUANT_VALUES(bits) (128 / (bits))
 #define VK_QUANT_MEETS(bits) (VK_QUANT_VALUES(bits) / 8)
-/* vectors that a lane requests before it uses the first: 2 of each of two rows, 48 kB on a multiprocessor that contains
+/* vectors that a lane requests before it uses the first: 2 of each of two rows, 48 kB on a multiprocessor that runs
  * three blocks, or 4 of one */
 enum { VK_QUANT_FLIGHT = 4 };
 
@@ -64,7 +64,7 @@ template <int BITS> FN float vk_quant_dot(float sum, const uint32_t *word, const
     }
     return sum;
 }
-/* vectors first + lane, + 32, .. of rows, as long as they are below `end`, and their scales */
+/* vectors first + lane, + 32, .. of rows, those below `end`, and their scales */
 template <int BITS, int ROWS, int FLIGHT>
 FN void vk_quant_fetch(uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const vk_quant *from, const size_t *row,
                        int first, int end) {

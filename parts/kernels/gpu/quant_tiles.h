@@ -2,7 +2,7 @@
  * vlmprof_kernels.cu. quant_decode.h says how they are.
  *
  * Both ways widen weights to bf16 and leave the products to what is there for bf16. A dense linear is widened panel by
- * panel into memory that the second-level cache contains, for cuBLAS or wgmma. Experts are widened on their way to
+ * panel into memory that fits the second-level cache, for cuBLAS or wgmma. Experts are widened on their way to
  * shared memory, for the tiles of mma.sync on every chip: which experts have rows only the device knows, and all of a
  * block's would take 0.8 GB. A thread brings 32 values of one row of weights and their scale in registers, while the
  * slice before is multiplied. */
@@ -70,7 +70,7 @@ template <int BITS> FN void vk_quant_bring(vk_quant_piece *piece, int k_padded) 
     piece->scales += VK_GROUP_DEPTH / VK_QUANT_BLOCK;
     piece->k += VK_GROUP_DEPTH;
 }
-/* what is after the last k is what the piece held: it meets no product */
+/* what is after the last k is from the piece before: it meets no product */
 template <int BITS> FN void vk_quant_put(uint16_t *slice, const vk_quant_piece *piece) {
     const uint32_t word[8] = { piece->packed[0].x, piece->packed[0].y, piece->packed[0].z, piece->packed[0].w,
                                piece->packed[1].x, piece->packed[1].y, piece->packed[1].z, piece->packed[1].w };

@@ -2,7 +2,7 @@
  *
  * A row is read once, 16 bytes a load, and stays in registers between the sums and the result; bf16 results are
  * stored 8 bytes at a time. Rows that are longer, or whose length or place does not fit vectors, go value by value. */
-enum { VK_HELD = 4 }; /* vectors a thread holds: rows of up to 4096 values with 256 threads */
+enum { VK_HELD = 4 }; /* vectors of a thread: rows of up to 4096 values with 256 threads */
 /* addresses: of all rows and weights, ored */
 FN int vk_row_fits(size_t addresses, int width, int ld_out) {
     return !((width | ld_out) & 3) && width <= 4 * VK_HELD * NTID && !(addresses & 15);

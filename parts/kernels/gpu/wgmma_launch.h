@@ -53,7 +53,7 @@ static int vk_wide_groups(const vk_cuda *cuda, int rows, int n) {
     return best;
 }
 /* Whether pairs should take less time than cuBLAS. That one is counted with 580 TFLOP/s, pairs with 755 of what their
- * rounds of tiles hold: 78 % of it must be work. An activation is a launch of its own next to cuBLAS, a third more. */
+ * rounds of tiles do: 78 % of it must be work. An activation is a launch of its own next to cuBLAS, a third more. */
 static int vk_wide_pays(const vk_cuda *cuda, int rows, int n, vk_epilogue epilogue) {
     int64_t tiles = (int64_t)((rows + 255) / 256) * ((n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS),
             rounds = cuda->pairs ? (tiles + cuda->pairs - 1) / cuda->pairs : 0;
@@ -173,7 +173,7 @@ static cudaError_t vk_max_pairs(int *count, void (*kernel)(P...), int threads, s
     return cudaOccupancyMaxActiveClusters(count, kernel, &config);
 }
 #endif
-/* How many pairs the device contains at once. Half as many as it has multiprocessors, fewer where a group of these,
+/* How many pairs the device can run at once. Half as many as it has multiprocessors, fewer where a group of these,
  * which no pair spans, has an odd number of them; more pairs than that would wait until the first ones have ended. */
 static int vk_wide_pairs(void) {
     int count = 0;

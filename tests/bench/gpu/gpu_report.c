@@ -1,11 +1,11 @@
 /* gpu_report.c - what the GPU kernels became, for each architecture, without a GPU: registers, spills, occupancy, the mix of instructions, what waits in
- * loops and the bytes of shared memory that a tensor-core instruction reads; held against gates.
+ * loops and the bytes of shared memory that a tensor-core instruction reads; compared with gates.
  *
  *   gpu_report [--keep] GATES COMPILER LAUNCHES ARCH PTXAS SASS [ARCH PTXAS SASS ..]
  *
  * LAUNCHES is what tests/bench/gpu/launches.c prints for the architectures' chips, PTXAS what `nvcc -Xptxas -v` said, SASS what `cuobjdump -sass`
  * prints of the object. COMPILER is a word for nvcc's release: GATES made by another one are shown and not enforced, because registers and
- * instructions are the compiler's. --keep writes GATES again.
+ * instructions are the compiler's. --keep rewrites GATES.
  *
  * An instruction is in a loop if it can be reached from itself. The way is followed over branches, through BRX to all that nothing else reaches, and
  * not over BRA.DIV, which is taken by warps whose threads went apart. Bytes of shared memory for an MMA: what the warps' LDS, LDSM and the
@@ -45,7 +45,7 @@ static kernel *find(const char *arch, const char *name, int make) {
     kernels[kernel_count].registers = -1;
     return &kernels[kernel_count++];
 }
-/* _Z11k_layernormPv.. -> k_layernorm; what is no such name stays */
+/* _Z11k_layernormPv.. -> k_layernorm; what is not such a name stays */
 static void plain_name(char *out, const char *mangled) {
     const char *digits = strstr(mangled, "_Z");
     size_t length = digits ? strspn(digits + 2, "L") + 2 : 0;

@@ -2,7 +2,7 @@
 # gpu_report.sh REPORT LAUNCHES NVCC ARCH..: what the kernels became for each architecture (the program REPORT, gpu_report.c), from what ptxas said
 # (build/gpu/vlmprof_kernels.ARCH.o.log), from SASS and from how the kernels are launched at the real model's size (the program LAUNCHES, on an
 # emulated chip of that kind; sm_90 without the instructions of sm_90a goes the way of sm_80). Held against tests/bench/gpu/gates.txt, which
-# KEEP_GATES=1 writes again. cuobjdump and nvdisasm are those next to NVCC or on the PATH; else they are installed from PyPI into build/gpu/tools.
+# KEEP_GATES=1 rewrites them. cuobjdump and nvdisasm are those next to NVCC or on the PATH; else they are installed from PyPI into build/gpu/tools.
 cd "$(dirname "$0")/../../.." || exit 1
 B=${B:-build} report=$1 launches=$2 nvcc=$3
 shift 3

@@ -72,7 +72,7 @@ static void count(const vp_launch *l, int decode) {
     if (decode) r->decode++;
     else r->prefill++;
 }
-/* a request and a decode step behind it, recorded: launches of the request, 0: more than the log contains */
+/* a request and a decode step behind it, recorded: launches of the request, 0: more than the log has room for */
 static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64_t *all) {
     vp_reply reply;
     vp_request r;
