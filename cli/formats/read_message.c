@@ -44,6 +44,8 @@ static void read_content(struct row *row, uint32_t content, struct text_list *ur
         uint32_t image = node_is(json, i, VP_JSON_OBJECT) ? vp_json_get(json, i, "image_url") : VP_JSON_NONE;
         char *url, *piece = node_is(json, i, VP_JSON_OBJECT) ? member_text(json, i, "text") : node_text(json, i);
         if (piece) example_add_text(example, piece, strlen(piece));
+        else if (image == VP_JSON_NONE)
+            example_fail(example, "a part of a message has neither \"text\" nor \"image_url\"");
         free(piece);
         if (image == VP_JSON_NONE) continue;
         url = node_is(json, image, VP_JSON_OBJECT) ? member_text(json, image, "url") : node_text(json, image);
