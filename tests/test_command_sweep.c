@@ -134,7 +134,7 @@ static void test_sweep(void) {
     CHECK_INT(unlink(in_folder("out/journal.jsonl")), 0);
     REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
     write_text(in_folder("out/journal.jsonl"), "something else\n");
-    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos", 2, "no journal");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos", 2, "is not a journal");
     remove_folder(in_folder("out"));
     check_case("sweep: vision tokens instead of tiers");
     CHECK_INT(cli(SWEEP "--vision_tokens_list 432 --top_k_list 2 --num_runs_per_sample 1 --dataset_name my_task --num_samples 2"), 0);

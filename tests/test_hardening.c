@@ -194,7 +194,7 @@ static void test_sent(void) {
     server.choose = answer;
     usage_sent = "{\"prompt_tokens\":9223372036854775807,\"completion_tokens\":9223372036854775807}";
     RUNS(3, SWEEP);
-    SAYS("no count");
+    SAYS("is not a count");
     RUNS(3, "load " URL "--data %F/set.jsonl --concurrency 1 --duration_s 1 --output_dir %F/load");
     usage_sent = "{}";
     server.choose = chat_choose;

@@ -65,7 +65,7 @@ static void test_damaged(void) {
     check_refused(3, "num_active_blocks");
     write_text(path, "{\"per_sample_results\": 7}");
     run("report %%F/bad");
-    check_refused(3, "no result file");
+    check_refused(3, "is not a result file");
     check_case("nothing to read");
     make_empty(in_folder("bad"));
     run("report %%F/bad");

@@ -155,7 +155,7 @@ static void test_score(void) {
                        in_folder("stdout"), 0), 3);
     CHECK(last.out && strstr(last.out, "no references") && strstr(last.out, "line 2: ") && strstr(last.out, "no prediction")
           && strstr(last.out, "must be texts") && strstr(last.out, "line 6: want one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
-    CHECK(last.err && strstr(last.err, "2 lines are no JSON objects") && last.err_lines == 2);
+    CHECK(last.err && strstr(last.err, "2 lines are not JSON objects") && last.err_lines == 2);
     check_case("score --json: a last line with the counts, also of a set of captions");
     CHECK_INT(cli_with("score --metric em --json",
                        "{\"prediction\": \"a\", \"references\": [\"a\"]}\n{\"prediction\": \"b\", \"references\": [\"a\"]}\n", in_folder("stdout"), 0), 0);

@@ -338,7 +338,7 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
         text_list_add(&law->warnings, "%zu measurements are few: errors and intervals say little", rows->count);
     if (rows->config_count < 2)
         text_list_add(&law->warnings,
-                      "one configuration alone: no error on configurations that were not seen is known");
+                      "a single configuration: the error on unseen configurations is not known");
     if (rows->incomplete)
         text_list_add(&law->warnings,
                       "%zu samples left out: the server does not say their prompt's tokens, or there is "
