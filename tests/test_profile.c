@@ -285,7 +285,7 @@ static void test_odd(void) {
 /* ---- damaged */
 static void test_damaged(void) {
     static const struct { const char *text; const char *says; } cases[] = {
-        {"", "the file is empty"}, {"   ", "cut off at byte 3, at its start"}, {"\x1f\x8b\x08", "gunzip it first"}, {"hello", "expected JSON, but it begins with byte 0x68"},
+        {"", "the file is empty"}, {"   ", "cut off at byte 3, at its start"}, {"\x1f\x8b\x08", "gunzip it first"}, {"hello", "JSON, but it begins with byte 0x68"},
         {"{\"a\": 1}", "no array traceEvents"}, {"{\"traceEvents\": 1}", "no array traceEvents"}, {"{\"traceEvents\": [1]}", "an event is an object"},
         {"{\"traceEvents\": [{}] \"a\": 1}", "a comma or } is missing"}, {"{\"traceEvents\": [{} {}]}", "malformed at byte 20: a comma or ]"},
         {"{\"traceEvents\": [{},]}", "malformed at byte 20"}, {"{\"traceEvents\": []} x", "text behind the end"},
