@@ -34,7 +34,7 @@ random|keep is missing
 random:keep=4,seed=-1|seed=-1: want a whole number from 0 to 4294967295
 random:keep=4,positions=both|positions=both: want published, keep or compact
 none:keep=3|it takes no keys
-pool|no whole grids
+pool|not whole grids
 visionzip:contextual=3|contextual needs dominant
 visionzip:contextual=0|contextual needs dominant
 visionzip:keep=9,dominant=3|exclude each other
