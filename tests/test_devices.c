@@ -145,7 +145,7 @@ static void test_emulated(void) {
     mkdir(in_folder("data"), 0777);
     write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 --num_runs_per_sample 1"), 0);
-    CHECK(last.err_lines == 1 && !strstr(last.err, "device:")); /* auto took the GPU: nothing to say */
+    CHECK(last.err_lines == 2 && strstr(last.err, "image") && !strstr(last.err, "device:")); /* the set has no image; auto took the GPU: nothing to say */
     setenv("CUDA_ON_CPU_DEVICES", "0", 1);
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 --num_runs_per_sample 1"), 4);
     CHECK(last.err && strstr(last.err, "no CUDA: ") && strstr(last.err, "were measured on cuda:0: ") && last.err_lines <= 4);
