@@ -340,11 +340,19 @@ static void test_errors(void) {
     CHECK(last.err && strstr(last.err, "save it as TSV"));
 }
 static void test_output(void) {
+    char *text;
     check_case("data --output --images: our own lines, which read the same");
     CHECK_INT(cli("data --output %F/own.jsonl --images %F/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
     CHECK_INT(cli("data --json %F/own.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "01684546fac75d5c59735ff134856528c2c887efe1b48942488cb6ebfb2199dc"));
     CHECK(strstr(last.out, "Please select the correct answer from the options above. \\n"));
+    check_case("data --output into another folder: the pictures' paths are from there, and a row keeps its category");
+    CHECK_INT(cli("data --output %F/moved/own.jsonl --images %F/moved/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
+    text = check_read(in_folder("moved/own.jsonl"), NULL);
+    CHECK(text && strstr(text, "\"image\": \"pictures/MMStar_mini_0_0.jpg\"") && strstr(text, "\"category\": \"ocr\""));
+    free(text);
+    CHECK_INT(cli("data --json %F/moved/own.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "01684546fac75d5c59735ff134856528c2c887efe1b48942488cb6ebfb2199dc"));
     CHECK_INT(cli("data --output %F/own2.jsonl tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 2);
 }
 

@@ -743,6 +743,9 @@ static void test_schedule(void) {
     check_case("nothing to do");
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == NULL);
+    now = vp_clock_ns();
+    CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK); /* it sleeps: a caller's loop must not spin */
+    CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
     check_case("a request is sent when it is due");
     now = vp_clock_ns();
     later.scheduled_ns = now + 500000000;

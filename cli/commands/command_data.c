@@ -116,6 +116,34 @@ static void put_own_answer(vp_json_writer *writer, const struct example *example
     if (example->has_answers) put_list(writer, "answers", &example->answers);
     if (example->metric) put_text(writer, "metric", example->metric);
 }
+/* A picture's path as the written file's reader finds it: relative to that file where it is below its folder, otherwise
+ * absolute. Takes the path and returns a malloc'ed one. */
+static char *path_from_output(const struct data_job *job, char *path) {
+    char *folder = copy_text(job->output.path, strlen(job->output.path)), *slash = strrchr(folder, '/');
+    char *base, *picture = realpath(path, NULL);
+    size_t bytes;
+    if (slash) slash[1] = 0;
+    base = realpath(slash ? folder : ".", NULL);
+    free(folder);
+    bytes = base ? strlen(base) : 0;
+    if (picture) {
+        free(path);
+        path = base && !strncmp(picture, base, bytes) && picture[bytes] == '/'
+                   ? copy_text(picture + bytes + 1, strlen(picture + bytes + 1))
+                   : copy_text(picture, strlen(picture));
+    }
+    free(picture);
+    free(base);
+    return path;
+}
+/* Writes the members that the data have besides, such as a category by which report can group. */
+static void put_own_members(vp_json_writer *writer, const struct example *example) {
+    for (size_t i = 0; i < example->member_count; i++) {
+        if (has_word("id image images question options answer answers metric", example->members[i].key)) continue;
+        vp_json_key(writer, example->members[i].key);
+        vp_json_raw(writer, example->members[i].json, strlen(example->members[i].json));
+    }
+}
 /* Writes a sample as a line of our own JSONL. Returns 0 or an exit code. */
 static int save_sample(struct data_job *job, const struct table *table, const struct row *row, size_t index,
                        const struct example *example, struct text_buffer *line) {
@@ -129,7 +157,7 @@ static int save_sample(struct data_job *job, const struct table *table, const st
         char *path = example->pictures[i].path ? copy_text(example->pictures[i].file, strlen(example->pictures[i].file))
                      : is_given(job->options, "images") ? save_picture(job, table, row, index, example, i)
                                                         : NULL;
-        if (path) text_list_take(&paths, path);
+        if (path) text_list_take(&paths, path_from_output(job, path));
         else code = is_given(job->options, "images")
                         ? EXIT_OUTPUT
                         : complain(EXIT_USAGE, "%s has pictures inside: --images DIR says where they go", table->name);
@@ -148,6 +176,7 @@ static int save_sample(struct data_job *job, const struct table *table, const st
     else if (paths.count) put_list(&writer, "images", &paths);
     put_text(&writer, "question", joined.data);
     put_own_answer(&writer, example);
+    put_own_members(&writer, example);
     vp_json_end_object(&writer);
     if (!code) code = put_line(line, &writer, table->name);
     if (!code && (result = vp_output_write(&job->output, line->data, line->bytes, &error)) != VP_OK)

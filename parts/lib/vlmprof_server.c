@@ -935,7 +935,8 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
     }
     return result;
 }
-/* Works until `wanted`, or any exchange where it is NULL, is finished, until_ns has come or nothing is left to do. */
+/* Works until `wanted`, or any exchange where it is NULL, is finished, or until_ns has come. Without a limit it ends as
+ * well when nothing is left to do. */
 static vp_result vp_impl_server_work(vp_server *server, const vp_exchange *wanted, int64_t until_ns, vp_error *error) {
     vp_result result = VP_OK;
     int has_waited = 0;
@@ -949,7 +950,8 @@ static vp_result vp_impl_server_work(vp_server *server, const vp_exchange *wante
             if (result != VP_OK) return result;
         }
         if (wanted ? wanted->state >= VP_EXCHANGE_DONE : server->first_done != NULL) return VP_OK;
-        if (server->active_count == 0 || (has_waited && until_ns != 0 && until_ns <= now)) return VP_OK;
+        if ((server->active_count == 0 && until_ns == 0) || (has_waited && until_ns != 0 && until_ns <= now))
+            return VP_OK;
         if (server->heap_count > 0 && (next == 0 || server->heap[0]->at_ns < next)) next = server->heap[0]->at_ns;
         if (server->curl_at_ns != 0 && (next == 0 || server->curl_at_ns < next)) next = server->curl_at_ns;
         result = vp_impl_server_wait(server, next, error);

@@ -87,8 +87,9 @@ VP_API void vp_exchange_free(vp_exchange *exchange); /* the reply; body and user
  * returns: VP_OK; VP_ERR_STATE: it is not NEW; VP_ERR_MEMORY */
 VP_API vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error);
 
-/* Works until an exchange is DONE or FAILED, or until the clock shows until_ns (0: no limit).
- * out:     finished  that exchange; NULL: until_ns came, or nothing is in flight
+/* Works until an exchange is DONE or FAILED, or until the clock shows until_ns (0: no limit). Nothing in flight: it
+ * sleeps until then.
+ * out:     finished  that exchange; NULL: until_ns came, or there is no limit and nothing is in flight
  * returns: VP_OK, also for a FAILED exchange; VP_ERR_INTERRUPTED: a signal came (the wait can go on); VP_ERR_MEMORY;
  *          VP_ERR_DEVICE: libcurl or the system failed as a whole
  * An exchange that failed has result VP_ERR_DEVICE: the server is away, refuses (its status and words are in the error)

@@ -192,7 +192,7 @@ vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **fini
             const int64_t when = exchange->state == VP_EXCHANGE_SENT ? exchange->end_ns : exchange->scheduled_ns;
             if (when < at) { at = when; next = i; }
         }
-        if (next < 0) return VP_OK;
+        if (next < 0 && !until_ns) return VP_OK;
         if (until_ns && at > until_ns) return virtual_pass(until_ns) ? VP_ERR_INTERRUPTED : VP_OK;
         if (virtual_pass(at)) return VP_ERR_INTERRUPTED;
         if (server->flights[next]->state == VP_EXCHANGE_WAITING) { virtual_send(server->flights[next]); continue; }
