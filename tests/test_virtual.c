@@ -102,6 +102,7 @@ static void test_no_rate(void) {
 }
 static void test_ends(void) {
     char *text;
+    double offered;
     check_case("Ctrl-C: what had ended is kept as a partial trial; the next run measures it whole");
     server("interrupt_ms=700");
     run(LOAD "i --duration_s 1 --request_rate 50");
@@ -109,12 +110,20 @@ static void test_ends(void) {
     CHECK(last.err && strstr(last.err, "vlmprof: interrupted: 0 complete trials are in ") && strstr(last.err, "the one that ran is kept as partial"));
     text = text_of_file(in_folder("i/questions_load_rate50.json"));
     CHECK(text && strstr(text, "\"status\": \"partial\""));
+    offered = text && strstr(text, "\"offered_per_s\": ") ? strtod(strstr(text, "\"offered_per_s\": ") + 17, NULL) : 0;
+    CHECK(offered > 35 && offered < 65); /* per second of the 0.6 s until then, not of the 0.8 s that were planned */
     free(text);
+    CHECK_INT(run("report %%F/i"), 0);
+    CHECK(strstr(last.out, "rate 50 was interrupted: its numbers are of the ") != NULL);
     server("");
     CHECK_INT(run(LOAD "i --duration_s 1 --request_rate 50 --quiet"), 0);
     text = text_of_file(in_folder("i/questions_load_rate50.json"));
     CHECK(text && strstr(text, "\"status\": \"complete\""));
     free(text);
+    check_case("compare: trials whose answers may have other lengths are compared with a warning");
+    CHECK_INT(run(LOAD "j --duration_s 1 --request_rate 50 --max_new_tokens 3 --quiet"), 0);
+    run("compare %%F/i %%F/j");
+    CHECK(strstr(last.out, "they differ in max_new_tokens (") != NULL);
     check_case("a server that refuses from the first and from a later request on");
     server("fail_from=2");
     run(LOAD "x --duration_s 1 --request_rate 50");

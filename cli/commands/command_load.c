@@ -417,6 +417,15 @@ static void add_trial_warnings(struct load *load) {
     }
 }
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s);
+/* The end of the window, in s: before the cool-down; of an interrupted trial no later than its last answer, unless that
+ * came within the ramp. */
+static double window_end(const struct load *load, const struct load_level *level, const struct load_records *records,
+                         int is_interrupted) {
+    const double planned_s = level->duration_s - load->cool_down_s;
+    double last_s = 0;
+    for (size_t i = 0; i < records->count; i++) last_s = fmax(last_s, (double)records->items[i].end_ns / 1e9);
+    return is_interrupted && last_s > load->ramp_s ? fmin(planned_s, last_s) : planned_s;
+}
 /* Measures a level, unless its file is there. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
     struct load_level known;
@@ -466,7 +475,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     if (!code || code == EXIT_INTERRUPTED) {
         int written;
         load_score(&load->bodies, load->dataset.metric, &records);
-        level->summary = load_summarize(&records, load->ramp_s, level->duration_s - load->cool_down_s,
+        level->summary = load_summarize(&records, load->ramp_s, window_end(load, level, &records, code != 0),
                                         load->has_slo ? &load->slo : NULL);
         level->is_complete = !code;
         if (text_of(load->options, "slo"))

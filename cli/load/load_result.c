@@ -388,6 +388,10 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
                                       best->summary.latency[LOAD_E2E][LOAD_P50].low,
                                       best->summary.latency[LOAD_E2E][LOAD_P50].high).text);
     for (size_t i = 0; i < levels->count; i++)
+        if (!levels->items[i].is_complete)
+            text_list_add(texts, "%s was interrupted: its numbers are of the %lld requests until then",
+                          load_level_text(&levels->items[i], text), (long long)levels->items[i].summary.due);
+    for (size_t i = 0; i < levels->count; i++)
         if (load_level_saturates(&levels->items[i])) {
             text_list_add(texts, "at %s fewer requests end (%.3g per second) than are due (%.3g): the queue grows, and "
                           "latencies depend on how long the trial lasts", load_level_text(&levels->items[i], text),
