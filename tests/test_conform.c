@@ -151,6 +151,11 @@ static void test_equal(void) {
         free(d.nodes);
     }
     CHECK_INT(cli("conform " QUESTION " --model " LLAVA " --against " LLAVA), 0);
+    check_case("two images: the stages show the worse case");
+    change_weights(LLAVA, "other", "multi_modal_projector.linear_2.bias", zero);
+    expect_at(PICTURE " tests/golden/othermodels/images/stripes-333x517.png " QUESTION " --model " LLAVA " --against %F/other", "connector");
+    expect_at(PICTURE " tests/golden/othermodels/images/stripes-333x517.png " QUESTION " --model " LLAVA " --against " LLAVA, NULL);
+    CHECK_INT(cli("conform " QUESTION " --model " LLAVA " --against " LLAVA), 0);
     CHECK(last.out && !strncmp(last.out, "The two ", 8));
 }
 static void test_planted_weights(void) {

@@ -88,20 +88,15 @@ static const char *weights_word(enum precision precision) {
 }
 /* The other side's values. */
 static int take_theirs(struct comparison *comparison, const struct probe *probe, const struct request *request,
-                       const struct stack *ours, struct request *other, struct stack *theirs, enum precision *stored) {
+                       const struct stack *ours, struct request *other, struct stack *theirs) {
     const struct options *options = comparison->options;
     const char *given = text_of(options, "precision");
     int code;
-    *stored = PRECISION_FP32;
-    if (comparison->is_dump) {
-        code = stack_of_dump(comparison->against, request, ours, theirs);
-        *stored = theirs->precision;
-        return code;
-    }
+    if (comparison->is_dump) return stack_of_dump(comparison->against, request, ours, theirs);
     if (comparison->is_server) return stack_of_server(&comparison->endpoint, probe, theirs);
-    code = probe_open(options, comparison->against, text_of(options, "against_mmproj"), probe, other);
+    code = probe_open(comparison->against, text_of(options, "against_mmproj"), probe, other);
     if (code) return code;
-    *stored = stored_precision(&other->model);
+    theirs->precision = stored_precision(&other->model);
     if (other->model.config.embedding_size != request->model.config.embedding_size)
         return complain(EXIT_INPUT, "%s has %d rows of logits, %s %d: they are not the same model", comparison->against,
                         other->model.config.embedding_size, request->model.name, request->model.config.embedding_size);
@@ -111,20 +106,18 @@ static int compare_case(struct comparison *comparison, const struct probe *probe
     struct request request, other;
     struct stack ours, rounded, theirs;
     struct conformity one;
-    enum precision stored = PRECISION_FP32;
     int code;
     memset(&request, 0, sizeof request);
     memset(&other, 0, sizeof other);
     memset(&ours, 0, sizeof ours);
     memset(&rounded, 0, sizeof rounded);
     memset(&theirs, 0, sizeof theirs);
-    code = probe_open(comparison->options, text_of(comparison->options, "model"),
-                      text_of(comparison->options, "mmproj"), probe, &request);
+    code = probe_open(text_of(comparison->options, "model"), text_of(comparison->options, "mmproj"), probe, &request);
     if (!code) code = stack_run(comparison->options, &request, "fp32", &ours);
-    if (!code) code = take_theirs(comparison, probe, &request, &ours, &other, &theirs, &stored);
+    if (!code) code = take_theirs(comparison, probe, &request, &ours, &other, &theirs);
     if (!code) {
         struct conform_pair pair = {&request.model, &ours, NULL, &theirs, PRECISION_FP32};
-        enum precision precision = choose_precision(comparison, stored_precision(&request.model), stored);
+        enum precision precision = choose_precision(comparison, stored_precision(&request.model), theirs.precision);
         conform_compare(&pair, &one);
         if (comparison->is_dump && !strcmp(text_of(comparison->options, "precision"), "auto") && shows_fp32(&one))
             precision = PRECISION_FP32;
@@ -185,9 +178,7 @@ static void print_finding(const struct comparison *comparison, int first, const 
         print_plain("The two differ by no more than rounding (%s) in the %d stages that both show.\n\n",
                     PRECISION_NAMES[comparison->precision], seen);
     else if (!at) print_plain("The two are equal in the %d stages that both show.\n\n", seen);
-    else if (isnan(at->distance)) print_plain("They part at %s: %s.\n", CONFORM_STAGE_NAMES[first], at->note);
-    else if (at->note[0])
-        print_plain("They part at %s: %s.\n", CONFORM_STAGE_NAMES[first], at->note);
+    else if (at->note[0]) print_plain("They part at %s: %s.\n", CONFORM_STAGE_NAMES[first], at->note);
     else
         print_plain("They part at %s: the distance is %.2g, and rounding (%s) explains %.2g.\n",
                     CONFORM_STAGE_NAMES[first], at->distance, PRECISION_NAMES[comparison->precision], at->bound);

@@ -136,7 +136,7 @@ static char *path_from_output(const struct data_job *job, char *path) {
     free(base);
     return path;
 }
-/* Writes the members that the data have besides, such as a category by which report can group. */
+/* Writes the further members of the data, such as a category by which report can group. */
 static void put_own_members(vp_json_writer *writer, const struct example *example) {
     for (size_t i = 0; i < example->member_count; i++) {
         if (has_word("id image images question options answer answers metric", example->members[i].key)) continue;

@@ -44,13 +44,11 @@ static const struct option_spec SELFTEST_OPTIONS[] = {
  * the reference's. bf16: correct kernels round the same values to 8 bits and differ only in the order of their fp32
  * sums. One rule holds for all of them, the plain one included: a rounding moves a value by up to u = 2^-9 of it, n
  * independent ones by sqrt(n) u, and norms and softmax magnify that, by up to 2.7 over all models of tests/golden. So
- * the limit is MAGNIFIED * u * sqrt(n). n: in a block of the language model 14 results (norms 2, q k v 3, rotated q k
- * 2, weights and output of attention 2, its linear 1, gate up 2, their product 1, down 1) and 7 matrices; in one of the
- * tower 11 and 6, without gate and rotation; at the ends patches, connector, embedding, last norm and head. All kernels
- * have about the same distance from fp32, so none may be farther away than SPREAD times the plain kernel, either; over
- * 32 small models the largest ratio was 1.24. These limits hold where all experts are in use,
- * so that no choice depends on a rounding. Where top_k experts are chosen, a rounding can flip a choice. That moved the
- * logits of those models by up to 0.19, so the limit there is FLIPPED; unrelated logits have an error of 1.4. */
+ * the limit is MAGNIFIED * u * sqrt(n), with n as in rounding_of. All kernels have about the same distance from fp32,
+ * so none may be farther away than SPREAD times the plain kernel, either; over 32 small models the largest ratio was
+ * 1.24. These limits apply where all experts are in use, so that no choice depends on a rounding. Where top_k experts
+ * are chosen, a rounding can flip a choice. That moved the logits of those models by up to 0.19, so the limit there is
+ * FLIPPED; unrelated logits have an error of 1.4. */
 enum { TRIALS = 3, TRIAL_TOKENS = 8, VERDICTS_MAX = 64, ERRORS = 3 };
 
 /* Of the image features; of the logits with all experts in use; of the logits where experts are chosen. */
@@ -58,7 +56,6 @@ enum { ERROR_FEATURES, ERROR_LOGITS, ERROR_ROUTED };
 static const char *const ERROR_KEYS[ERRORS] = {"image_features", "logits", "routed_logits"};
 
 static const double FP32_LIMITS[ERRORS] = {5e-6, 2e-5, 2e-5}, SPREAD = 1.5, MAGNIFIED = 3, FLIPPED = 0.5;
-enum { BLOCK_ROUNDINGS = 14 + 7, TOWER_ROUNDINGS = 11 + 6, VISION_END_ROUNDINGS = 6, TEXT_END_ROUNDINGS = 3 };
 
 /* One request of the test. */
 struct trial {
@@ -216,11 +213,7 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
 
 /* The limit of one error of a backend. */
 static double limit_of(const struct selftest *selftest, int error, int is_fp32, int is_plain) {
-    const vp_model_config *config = &selftest->model.config;
-    const int tower = config->vit_blocks_needed,
-              vision = tower ? tower * TOWER_ROUNDINGS + VISION_END_ROUNDINGS : 0,
-              text = error == ERROR_LOGITS ? config->block_count * BLOCK_ROUNDINGS + TEXT_END_ROUNDINGS : 0;
-    const double limit = ldexp(MAGNIFIED, -9) * sqrt(vision + text);
+    const double limit = MAGNIFIED * rounding_of(&selftest->model.config, error == ERROR_LOGITS);
     if (is_fp32) return FP32_LIMITS[error];
     if (error == ERROR_ROUTED) return FLIPPED;
     return is_plain ? limit : fmin(limit, SPREAD * selftest->plain[error]);

@@ -42,13 +42,6 @@ static double fp32_bound(const struct conform_pair *pair, int stage) {
     if (stage == CONFORM_PIXELS) return FP32_PIXELS;
     return growth * (stage == CONFORM_PREFILL ? FP32_LOGITS : FP32_TOWER);
 }
-/* What n independent roundings to u add up to, u * sqrt(n): the results and matrices of each block, as counted in
- * commands/command_selftest.c. One run can be nearer by chance: no less than a third. */
-static double usual_distance(const vp_model_config *config, int stage) {
-    const int tower = 17 * config->vit_blocks_needed + 6,
-              text = stage == CONFORM_PREFILL ? 21 * config->block_count + 3 : 0;
-    return ldexp(1, -9) * sqrt(tower + text);
-}
 /* How far our own rounded run is from the exact one. A row of logits is one draw: the worst of the rows behind equal
  * tokens counts. */
 static double own_distance(const struct conform_pair *pair, int stage) {
@@ -67,7 +60,8 @@ static double bound_of(const struct conform_pair *pair, int stage) {
     if (pair->precision == PRECISION_FP32 || !pair->rounded) return least;
     if (stage == CONFORM_PIXELS) return ldexp(1, pair->precision == PRECISION_FP16 ? -11 : -8);
     own = own_distance(pair, stage);
-    if (pair->precision < PRECISION_INT8) own = fmax(own, usual_distance(&pair->model->config, stage) / 3);
+    if (pair->precision < PRECISION_INT8) /* one run can be nearer by chance: no less than a third of the usual */
+        own = fmax(own, rounding_of(&pair->model->config, stage == CONFORM_PREFILL) / 3);
     if (pair->precision == PRECISION_FP16) own *= FP16_OF_BF16;
     if (stage == CONFORM_PREFILL && pair->model->config.expert_count > pair->model->config.top_k)
         least = fmax(least, FLIPPED);
@@ -268,7 +262,7 @@ static void compare_server(const struct conform_pair *pair, struct conformity *o
 }
 
 void conform_compare(const struct conform_pair *pair, struct conformity *out) {
-    const int is_server = !strcmp(pair->theirs->kind, "server");
+    const int is_server = pair->theirs->is_server;
     for (int stage = 0; stage < CONFORM_STAGES; stage++) {
         const struct stage_values *ours = &pair->ours->stages[stage], *theirs = &pair->theirs->stages[stage];
         out->stages[stage] = !ours->is_known     ? unseen("the request has no image")

@@ -44,12 +44,10 @@ static int probe_image(const struct probe *probe, struct request *request) {
     request->input.layout = &request->layout;
     return 0;
 }
-int probe_open(const struct options *options, const char *name, const char *projector, const struct probe *probe,
-               struct request *request) {
+int probe_open(const char *name, const char *projector, const struct probe *probe, struct request *request) {
     struct model *model = &request->model;
     int code, has_image = probe->image_path != NULL;
     int32_t *blocks;
-    (void)options;
     model->name = name;
     model->projector = projector;
     if ((code = model_load_folder(model)) != 0 || (code = checkpoint_open(model)) != 0) return code;
@@ -169,7 +167,6 @@ int stack_run(const struct options *options, struct request *request, const char
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     session->model = &request->model;
-    stack->kind = "engine";
     stack->prompt_tokens = stack->image_tokens = -1;
     dump_reserve(&stack->dump, &request->model, &request->input);
     request->input.dump = &stack->dump;

@@ -36,8 +36,8 @@ struct likely_token { char *text; size_t bytes; double logprob; };
 enum { LIKELY_MOST = 20 };
 
 struct stack {
-    const char *kind;        /* "engine", "dump" or "server"; static */
-    enum precision precision;
+    int is_server;
+    enum precision precision; /* of its stored weights, or of its files */
     struct stage_values stages[CONFORM_STAGES];
     const float *steps; size_t step_count; /* of the engine: the logits of all steps; in `dump` */
     vp_dump dump;
@@ -53,8 +53,7 @@ struct probe { const char *image_path, *prompt; int is_raw; int32_t new_tokens; 
 
 /* Loads a model and makes it the request's: prompt, image, tokens. *request is zeroed before; request_close ends it,
  * after a failure too. */
-int probe_open(const struct options *options, const char *name, const char *projector, const struct probe *probe,
-               struct request *request);
+int probe_open(const char *name, const char *projector, const struct probe *probe, struct request *request);
 
 /* Runs the request on our own engine with such weights ("fp32") and takes its values. *stack is zeroed before. */
 int stack_run(const struct options *options, struct request *request, const char *weights, struct stack *stack);

@@ -103,7 +103,6 @@ static enum precision rounded_to(const struct stack *stack) {
 
 int stack_of_dump(const char *folder, const struct request *request, const struct stack *ours, struct stack *stack) {
     int code = 0, found = 0, image_parted = 0;
-    stack->kind = "dump";
     stack->prompt_tokens = stack->image_tokens = -1;
     if (!is_folder(folder))
         return complain(EXIT_INPUT, "dump:%s: expected a folder of .npy files (vlmprof help conformance)", folder);

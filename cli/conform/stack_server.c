@@ -56,7 +56,7 @@ int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct
     int code = 0;
     memset(&question, 0, sizeof question);
     memset(&picture, 0, sizeof picture);
-    stack->kind = "server";
+    stack->is_server = 1;
     stack->prompt_tokens = stack->image_tokens = -1;
     if (probe->is_raw) return complain(EXIT_USAGE, "--raw_prompt: a chat server applies its own template");
     if (probe->image_path) {

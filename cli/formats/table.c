@@ -15,7 +15,6 @@ static const struct { const char *name, *title; } FORMATS[DATA_FORMAT_COUNT] = {
     DATA_FORMATS(DATA_FORMAT_ROW)
 #undef DATA_FORMAT_ROW
 };
-const char *format_name(enum data_format format) { return FORMATS[format].name; }
 const char *format_title(enum data_format format) { return FORMATS[format].title; }
 
 /* ---- what the readers share */

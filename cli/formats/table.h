@@ -36,7 +36,6 @@ enum data_format {
 #undef DATA_FORMAT_ENUM
     DATA_FORMAT_COUNT
 };
-const char *format_name(enum data_format format);
 const char *format_title(enum data_format format);
 
 struct note_key { int64_t id; size_t record; };

@@ -66,14 +66,14 @@ static void warn_of_pair(struct comparison *comparison, const struct load_level 
                           texts[i].values[0] ? texts[i].values[0] : "none",
                           texts[i].values[1] ? texts[i].values[1] : "none");
 }
-/* A partial trial has fewer requests; and shorter answers end sooner on any server. */
+/* Differences that no server is the cause of. */
 static void warn_of_length(struct comparison *comparison, const struct load_level *before,
                            const struct load_level *after) {
     char load[48];
     load_level_text(before, load);
     if (before->new_tokens > 0 && after->new_tokens > 0 && before->new_tokens != after->new_tokens)
         text_list_add(&comparison->warnings,
-                      "%s: they differ in max_new_tokens (%lld / %lld): E2E and goodput are of answers of other lengths",
+                      "%s: they differ in max_new_tokens (%lld / %lld), and shorter answers end sooner",
                       load, (long long)before->new_tokens, (long long)after->new_tokens);
     if (!before->is_complete || !after->is_complete)
         text_list_add(&comparison->warnings, "%s: %s was interrupted, and is a partial trial", load,

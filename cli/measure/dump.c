@@ -100,6 +100,11 @@ float *dump_pixels(const struct session *session, const struct pass_input *input
     return planes_of(geometry, views, pixels);
 }
 
+double rounding_of(const vp_model_config *config, int with_text) {
+    const int tower = config->vit_blocks_needed, vision = tower ? tower * (11 + 6) + 6 : 0,
+              text = with_text ? config->block_count * (14 + 7) + 3 : 0;
+    return ldexp(1, -9) * sqrt(vision + text);
+}
 double relative_error(const float *tested, const float *reference, size_t count) {
     double mean = 0, difference = 0, spread = 0;
     for (size_t i = 0; i < count; i++) mean += (double)reference[i] / (double)count;

@@ -20,6 +20,12 @@ int dump_write(const char *folder, const struct session *session, const struct p
 /* The pixels of a request that ran, as dump_write has them: malloc'ed, with their shape. */
 float *dump_pixels(const struct session *session, const struct pass_input *input, int *dimensions, int64_t shape[4]);
 
+/* What n independent roundings to bf16 add up to, u * sqrt(n) with u = 2^-9, as a share of the features or, with_text,
+ * of the logits. n: in a block of the language model 14 results (norms 2, q k v 3, rotated q k 2, weights and output of
+ * attention 2, its linear 1, gate up 2, their product 1, down 1) and 7 matrices; in one of the tower 11 and 6, without
+ * gate and rotation; at the ends patches, connector, embedding, last norm and head. */
+double rounding_of(const vp_model_config *config, int with_text);
+
 /* How far values are from a reference: ||tested - reference|| / ||reference - its mean||. NaN is never equal. */
 double relative_error(const float *tested, const float *reference, size_t count);
 
