@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A trial is judged after its first duration and after each doubling, at a level of 99.9 % each time: with up to ten
- * doublings, a rate next to the right one is misjudged in fewer than 7 % of the searches (test_load_search.c). */
+/* A trial is judged after its first duration and after each doubling. The level of each look was chosen by 40 simulated
+ * searches of each queue in test_load_search.c: at 99 % 12.5 % of those of M/D/1 misjudged a rate, at 99.9 % none did. */
 static const double LOOK_LEVEL = 0.999, Z_OF_LOOK = 3.290527;
 enum { DOUBLINGS_MAX = 10, ALONE_MIN = 20 };
 
