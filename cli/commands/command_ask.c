@@ -15,6 +15,7 @@
 #include "server/picture.h"
 #include "server/checks/twin_pairs.h"
 #include "tile/family.h"
+#include "model/cuts.h"
 #include "model/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
@@ -47,55 +48,73 @@ struct served_run {
     char *words; /* what the server says that it is; NULL: nothing */
     struct request_knobs knobs;
     vp_chat_knob *setting; size_t text_knobs; /* [knobs.count]; those before the image's own */
-    const char *image_path;
-    vp_image image;         /* the pixels that are sent; none where the file is sent unchanged */
-    struct picture picture; /* what is sent, but for --unique_image */
-    int32_t file_width_px, file_height_px;
-    int64_t tokens_by_rule; const char *family; /* NULL: no --family */
+    const char *const *paths; size_t image_count;
+    vp_image *images;         /* the pixels that are sent; none where the files are sent unchanged */
+    struct picture *pictures; /* what is sent, but for --unique_image */
+    struct image_px *file_sizes;
+    int64_t *tokens_by_rule; const char *family; /* NULL: no --family */
     struct question question;
     struct timed_runs timed;
     struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: no one asked */
 };
 
+/* The sum of all images' tokens by the rule. */
+static int64_t rule_sum(const struct served_run *state) {
+    int64_t sum = 0;
+    for (size_t i = 0; state->tokens_by_rule && i < state->image_count; i++) sum += state->tokens_by_rule[i];
+    return sum;
+}
 /* ---- the request */
-/* Resizes the image, which then has the pixels that are sent. Returns 0 or an exit code with a reason. */
-static int served_resize(struct served_run *state, int32_t width_px, int32_t height_px, char *reason, size_t capacity) {
+/* Resizes an image, which then has the pixels that are sent. Returns 0 or an exit code with a reason. */
+static int served_resize(struct served_run *state, size_t index, const struct image_px *size, char *reason,
+                         size_t capacity) {
     vp_image resized;
-    int code = picture_resized(&state->image, width_px, height_px, &resized, &state->picture, reason, capacity);
+    int code = picture_resized(&state->images[index], size->width_px, size->height_px, &resized,
+                               &state->pictures[index], reason, capacity);
     if (code) return code;
-    vp_image_free(&state->image);
-    state->image = resized;
+    vp_image_free(&state->images[index]);
+    state->images[index] = resized;
     return 0;
 }
-/* Reads the image, and makes of it what is sent. Returns 0 or an exit code. */
-static int served_load_image(const struct options *options, struct served_run *state) {
+/* Reads an image, and makes of it what is sent. size: NULL: its own. Returns 0 or an exit code with a reason. */
+static int served_load_image(struct served_run *state, size_t index, int needs_pixels, const struct image_px *size,
+                             char *reason, size_t capacity) {
+    vp_image *image = &state->images[index];
+    struct picture *picture = &state->pictures[index];
+    int code;
+    if (needs_pixels) {
+        code = load_image(state->paths[index], image, reason, capacity);
+        state->file_sizes[index] = (struct image_px){image->width_px, image->height_px};
+        if (!code && size) return served_resize(state, index, size, reason, capacity);
+        if (!code) picture_of_pixels(image->rgb, image->width_px, image->height_px, picture);
+        return code;
+    }
+    code = picture_of_file(state->paths[index], picture, reason, capacity);
+    state->file_sizes[index] = (struct image_px){picture->width_px, picture->height_px};
+    return code;
+}
+/* Reads the images, and makes of them what is sent. Returns 0 or an exit code. */
+static int served_load_images(const struct options *options, struct served_run *state) {
     const char *size = text_of(options, "resize");
+    const int needs_pixels = size || is_given(options, "unique_image") || is_given(options, "twins");
+    struct image_px wanted = {0, 0};
     char reason[LINE_BYTES];
-    int32_t width = 0, height = 0;
     int code = 0;
-    if (!state->image_path)
-        return size || is_given(options, "unique_image") || is_given(options, "family") || is_given(options, "twins")
+    if (!state->image_count)
+        return needs_pixels || is_given(options, "family")
                    ? complain(EXIT_USAGE, "--resize, --unique_image, --twins and --family need an image")
                    : 0;
-    if (size && read_size("--resize ", size, &width, &height)) return EXIT_USAGE;
-    if (size || is_given(options, "unique_image") || is_given(options, "twins")) {
-        code = load_image(state->image_path, &state->image, reason, sizeof reason);
-        state->file_width_px = state->image.width_px;
-        state->file_height_px = state->image.height_px;
-        if (!code && size) code = served_resize(state, width, height, reason, sizeof reason);
-        else if (!code)
-            picture_of_pixels(state->image.rgb, state->image.width_px, state->image.height_px, &state->picture);
-    } else {
-        code = picture_of_file(state->image_path, &state->picture, reason, sizeof reason);
-        state->file_width_px = state->picture.width_px;
-        state->file_height_px = state->picture.height_px;
-    }
+    if (size && read_size("--resize ", size, &wanted.width_px, &wanted.height_px)) return EXIT_USAGE;
+    state->images = zeroed(state->image_count, sizeof *state->images);
+    state->pictures = zeroed(state->image_count, sizeof *state->pictures);
+    state->file_sizes = zeroed(state->image_count, sizeof *state->file_sizes);
+    for (size_t i = 0; i < state->image_count && !code; i++)
+        code = served_load_image(state, i, needs_pixels, size ? &wanted : NULL, reason, sizeof reason);
     return code ? complain(code, "%s", reason) : 0;
 }
-/* --family: what the image that is sent costs by its rule. Returns 0 or an exit code. */
+/* --family: what the images that are sent cost by its rule. Returns 0 or an exit code. */
 static int served_count(const struct options *options, struct served_run *state) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_vision_count count;
     vp_family *family;
     vp_result result;
     int code;
@@ -103,11 +122,13 @@ static int served_count(const struct options *options, struct served_run *state)
     family = resize(NULL, 1, sizeof *family);
     code = family_by_name(text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
-    if (!code) {
-        result = vp_family_count(family, state->picture.width_px, state->picture.height_px, &count, &error);
+    state->tokens_by_rule = zeroed(state->image_count, sizeof *state->tokens_by_rule);
+    for (size_t i = 0; i < state->image_count && !code; i++) {
+        vp_vision_count count;
+        result = vp_family_count(family, state->pictures[i].width_px, state->pictures[i].height_px, &count, &error);
         if (result != VP_OK) code = complain_result(EXIT_INPUT, family->preset->name, result, &error);
         state->family = family->preset->name;
-        state->tokens_by_rule = result == VP_OK ? count.total_tokens : -1;
+        state->tokens_by_rule[i] = result == VP_OK ? count.total_tokens : -1;
     }
     free(family);
     return code;
@@ -118,20 +139,22 @@ static int served_prepare(const struct options *options, struct served_run *stat
     int code;
     if (!text_of(options, "prompt"))
         return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
-    if (options->operand_count) state->image_path = options->operands[0];
+    state->paths = options->operands;
+    state->image_count = options->operand_count;
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
         return complain(EXIT_USAGE, "--request_knob: run takes one value of each; sweep measures several");
     state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
     knobs_combination(&state->knobs, 0, state->setting);
     state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
-    if ((code = served_load_image(options, state)) != 0 || (code = served_count(options, state)) != 0
+    if ((code = served_load_images(options, state)) != 0 || (code = served_count(options, state)) != 0
         || (code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
                                  &state->endpoint)) != 0
         || (code = endpoint_choose_model(&state->endpoint)) != 0)
         return code;
-    if (state->image_path) question->picture = &state->picture;
-    if (is_given(options, "unique_image")) question->unique = &state->image;
+    question->pictures = state->pictures;
+    question->picture_count = (int32_t)state->image_count;
+    if (is_given(options, "unique_image")) question->unique = state->images;
     question->text = text_of(options, "prompt");
     question->max_tokens = (int32_t)number_of(options, "max_new_tokens");
     question->ignore_eos = is_given(options, "ignore_eos");
@@ -159,7 +182,8 @@ static int served_twins(const struct options *options, struct served_run *state)
     int code;
     memset(&plan, 0, sizeof plan);
     plan.endpoint = &state->endpoint;
-    plan.image = &state->image;
+    plan.images = state->images;
+    plan.image_count = (int32_t)state->image_count;
     plan.text = text_of(options, "prompt");
     plan.knobs = state->setting;
     plan.knob_count = state->knobs.count;
@@ -179,7 +203,7 @@ static int served_twins(const struct options *options, struct served_run *state)
 /* ---- what is doubtful */
 static void warn_of_cache(const struct options *options, struct served_run *state) {
     const char *advice = is_given(options, "no_cache")                              ? "--no_cache has no effect here"
-                         : state->image_path && !is_given(options, "unique_image") ? "--unique_image avoids that"
+                         : state->image_count && !is_given(options, "unique_image") ? "--unique_image avoids that"
                                                                                     : "--no_cache may avoid that";
     int32_t count = 0, first = 0;
     for (int32_t i = 0; i < state->timed.count; i++)
@@ -235,10 +259,10 @@ static void served_warn(const struct options *options, struct served_run *state)
         text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s: connecting is in their times",
                       new_count, state->timed.count, new_count > 1 ? ", as the server had closed the last one" : "");
     if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0
-        && state->timed.runs[0].served->usage.image_tokens != state->tokens_by_rule)
+        && state->timed.runs[0].served->usage.image_tokens != rule_sum(state))
         text_list_add(&state->timed.warnings, "the server counts %lld image tokens, the rule of %s %lld",
                       (long long)state->timed.runs[0].served->usage.image_tokens, state->family,
-                      (long long)state->tokens_by_rule);
+                      (long long)rule_sum(state));
     /* a server on this machine is one of the other processes */
     if (endpoint_is_local(&state->endpoint)) noise.busy_samples = 0;
     runs_warn(&state->timed, &noise);
@@ -268,11 +292,17 @@ static void print_head(const struct served_run *state) {
     free(knobs.data);
     print_plain("server   %s%s%s, %s\n", state->endpoint.url, state->words ? ", " : "",
                 state->words ? state->words : "", vp_chat_api_path(state->endpoint.api));
-    if (!state->image_path) return;
-    print_plain("image    %dx%d", state->picture.width_px, state->picture.height_px);
-    if (state->file_width_px != state->picture.width_px || state->file_height_px != state->picture.height_px)
-        print_plain(", resized from %dx%d", state->file_width_px, state->file_height_px);
-    print_plain("; sent as %s, %zu bytes\n", state->picture.media_type, state->picture.byte_count);
+    for (size_t i = 0; i < state->image_count; i++) {
+        const struct picture *picture = &state->pictures[i];
+        const struct image_px *file = &state->file_sizes[i];
+        print_plain("image    %dx%d", picture->width_px, picture->height_px);
+        if (file->width_px != picture->width_px || file->height_px != picture->height_px)
+            print_plain(", resized from %dx%d", file->width_px, file->height_px);
+        print_plain("; sent as %s, %zu bytes", picture->media_type, picture->byte_count);
+        if (state->family && state->image_count > 1)
+            print_plain("; %lld tokens by the rule of %s", (long long)state->tokens_by_rule[i], state->family);
+        print_plain("\n");
+    }
 }
 static void print_tokens(const struct served_run *state) {
     const struct served *served = state->timed.runs[0].served;
@@ -282,9 +312,12 @@ static void print_tokens(const struct served_run *state) {
     if (usage->image_tokens >= 0)
         print_plain(" = %s image + %s text", count_text(usage->image_tokens, text[1]),
                     count_text(text_tokens_of(usage), text[2]));
-    else if (state->image_path) print_plain(", text and image; the server does not say how many are the image's");
+    else if (state->image_count)
+        print_plain(state->image_count == 1 ? ", text and image; the server does not say how many are the image's"
+                                            : ", text and images; the server does not say how many are the images'");
     if (state->family)
-        print_plain("; by the rule of %s the image has %lld", state->family, (long long)state->tokens_by_rule);
+        print_plain("; by the rule of %s the image%s %lld", state->family, state->image_count == 1 ? " has" : "s have",
+                    (long long)rule_sum(state));
     if (usage->cached_tokens >= 0)
         print_plain("\ncache    %s of the prompt's tokens came from the server's cache\n",
                     count_text(usage->cached_tokens, text[1]));
@@ -357,19 +390,32 @@ static void print_served(const struct options *options, const struct served_run 
 }
 
 /* ---- as JSON */
+/* Its size in the file, and what was sent; picture NULL: nulls. */
+static void put_sent_image(vp_json_writer *writer, const struct served_run *state, size_t index,
+                           const struct picture *picture) {
+    if (picture) {
+        put_pair(writer, "image_size", state->file_sizes[index].height_px, state->file_sizes[index].width_px);
+        put_pair(writer, "sent_size", picture->height_px, picture->width_px);
+    } else PUT(writer, KEY_NULL("image_size"), KEY_NULL("sent_size"));
+    PUT(writer, KEY_KNOWN("sent_bytes", picture, (int64_t)(picture ? picture->byte_count : 0)),
+        KEY("media_type", picture ? picture->media_type : NULL));
+}
 static void put_served_request(vp_json_writer *writer, const struct served_run *state) {
-    const struct picture *picture = &state->picture;
+    const struct picture *picture = state->image_count == 1 ? state->pictures : NULL;
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-served-run-1"), KEY("endpoint", state->endpoint.url),
         KEY("endpoint_model", state->endpoint.model), KEY("api", vp_chat_api_name(state->endpoint.api)),
         KEY("server", state->words), KEY("model", state->timed.runs[0].served->model));
     put_knobs(writer, state->setting, state->knobs.count);
-    PUT(writer, KEY("image", state->image_path));
-    if (state->image_path) {
-        put_pair(writer, "image_size", state->file_height_px, state->file_width_px);
-        put_pair(writer, "sent_size", picture->height_px, picture->width_px);
-    } else PUT(writer, KEY_NULL("image_size"), KEY_NULL("sent_size"));
-    PUT(writer, KEY_KNOWN("sent_bytes", state->image_path, (int64_t)picture->byte_count),
-        KEY("media_type", picture->media_type));
+    PUT(writer, KEY("image", picture ? state->paths[0] : NULL));
+    put_sent_image(writer, state, 0, picture);
+    if (state->image_count < 2) return;
+    PUT(writer, KEY_ARRAY("images"));
+    for (size_t i = 0; i < state->image_count; i++) {
+        PUT(writer, KEY_OBJECT(NULL), KEY("image", state->paths[i]));
+        put_sent_image(writer, state, i, &state->pictures[i]);
+        PUT(writer, KEY_KNOWN("image_tokens_by_rule", state->family, state->tokens_by_rule[i]), END_OBJECT);
+    }
+    PUT(writer, END_ARRAY);
 }
 static void put_served_answer(vp_json_writer *writer, const struct served_run *state) {
     const struct pass_result *run = &state->timed.runs[0];
@@ -379,7 +425,7 @@ static void put_served_answer(vp_json_writer *writer, const struct served_run *s
         KEY_BOOL("answers_equal_over_runs", answers_are_equal(state->timed.runs, state->timed.count)));
     put_usage(writer, &run->served->usage);
     PUT(writer, KEY("family", state->family),
-        KEY_KNOWN("image_tokens_by_rule", state->family, state->tokens_by_rule),
+        KEY_KNOWN("image_tokens_by_rule", state->family, rule_sum(state)),
         KEY("pieces", (int64_t)run->served->piece_count), KEY("attempts", run->served->attempts));
 }
 static void print_served_json(const struct options *options, const struct served_run *state) {
@@ -425,8 +471,14 @@ int ask_command(const struct options *options) {
     }
     runs_close(&state.timed);
     twins_free(&state.twins);
-    picture_free(&state.picture);
-    if (state.image.rgb) vp_image_free(&state.image);
+    for (size_t i = 0; state.pictures && i < state.image_count; i++) {
+        picture_free(&state.pictures[i]);
+        if (state.images[i].rgb) vp_image_free(&state.images[i]);
+    }
+    free(state.images);
+    free(state.pictures);
+    free(state.file_sizes);
+    free(state.tokens_by_rule);
     knobs_free(&state.knobs);
     free(state.setting);
     free(state.words);
@@ -434,7 +486,7 @@ int ask_command(const struct options *options) {
     return code;
 }
 const struct command command_ask = {
-    "ask", "[IMAGE] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",
+    "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",
     "vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5\n"
     "  vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --twins 20",
-    1, ASK_OPTIONS, sizeof ASK_OPTIONS / sizeof *ASK_OPTIONS, "family", ask_command};
+    IMAGES_MOST, ASK_OPTIONS, sizeof ASK_OPTIONS / sizeof *ASK_OPTIONS, "family", ask_command};

@@ -186,7 +186,8 @@ static int ask_usage(struct audit *audit, const struct request *request, struct 
     vp_exchange exchange;
     int code = 0;
     memset(&question, 0, sizeof question);
-    question.picture = request->picture;
+    question.pictures = request->picture;
+    question.picture_count = request->picture != NULL;
     question.text = request->text;
     question.max_tokens = 1;
     question.no_stream = 1;

@@ -93,6 +93,18 @@ static void put_choices(vp_json_writer *writer, const struct example *example, i
     for (int i = 0; i < last; i++) json_lossy(writer, example->options[i] ? example->options[i] : "");
     vp_json_end_array(writer);
 }
+/* "image_places": before which bytes of the question the pictures are, where they are between texts. */
+static void put_places(vp_json_writer *writer, const struct example *example) {
+    size_t bytes = 0, places = 0;
+    for (size_t i = 0; i < example->part_count; i++) places += !example->parts[i].text;
+    if (!places || places != example->picture_count) return;
+    vp_json_key(writer, "image_places");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < example->part_count; i++)
+        if (example->parts[i].text) bytes += strlen(example->parts[i].text);
+        else vp_json_int(writer, (int64_t)bytes);
+    vp_json_end_array(writer);
+}
 static void put_record(vp_json_writer *writer, const struct table *table, const struct example *example) {
     static const char *const origins[] = {"none", "lmms_eval", "vlmevalkit"};
     struct text_buffer joined = {NULL, 0, 0};
@@ -104,6 +116,7 @@ static void put_record(vp_json_writer *writer, const struct table *table, const 
         vp_json_raw(writer, example->id.data, example->id.bytes);
     }
     put_text(writer, "question", joined.data);
+    if (!example->prompt) put_places(writer, example);
     put_choices(writer, example, table->origin != ORIGIN_NONE);
     if (table->origin == ORIGIN_NONE && example->hint) put_text(writer, "hint", example->hint);
     if (example->answer) put_text(writer, "answer", example->answer);
@@ -136,9 +149,6 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
     vp_json_writer writer;
     if (!table_example(table, (size_t)index, &rows->row, example)) return 0;
     example_see_pictures(example, &rows->row, table->folder, table->image_dir, 1);
-    if (example->picture_count > 1)
-        example_fail(example, "it has %zu pictures, and one picture a sample is what is measured",
-                     example->picture_count);
     vp_json_writer_init_sink(&writer, text_sink, record, 0);
     vp_json_begin_object(&writer);
     put_record(&writer, table, example);
@@ -149,14 +159,10 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
 int table_rows_are_asked(const struct table_rows *rows) { return rows->tables[0].origin != ORIGIN_NONE; }
 const char *table_rows_reason(struct table_rows *rows) { return rows->example.reason; }
 
-char *table_rows_picture(struct table_rows *rows, int *is_temporary) {
-    const struct picture *picture = rows->example.pictures;
+/* The file of a picture inside the data, malloc'ed; NULL: none can be written. */
+static char *write_picture(struct table_rows *rows, const struct picture *picture) {
     char name[120];
     char *path;
-    *is_temporary = 0;
-    if (!rows->example.picture_count) return NULL;
-    if (picture->path) return copy_text(picture->file ? picture->file : picture->path,
-                                        strlen(picture->file ? picture->file : picture->path));
     if (picture->blob >= rows->row.blob_count) return NULL;
     if (!rows->folder) {
         const char *base = getenv("TMPDIR");
@@ -175,10 +181,18 @@ char *table_rows_picture(struct table_rows *rows, int *is_temporary) {
         snprintf(name, sizeof name, "%.16s_%u.img", picture->sha256, rows->file_count++);
         path = join_path(rows->folder, name);
     }
-    if (vp_file_write(path, rows->row.blobs[picture->blob].data, picture->bytes, NULL) == VP_OK) {
-        *is_temporary = 1;
-        return path;
-    }
+    if (vp_file_write(path, rows->row.blobs[picture->blob].data, picture->bytes, NULL) == VP_OK) return path;
     free(path);
     return NULL;
+}
+void table_rows_pictures(struct table_rows *rows, struct text_list *files, struct text_list *temporary) {
+    for (size_t i = 0; i < rows->example.picture_count; i++) {
+        const struct picture *picture = &rows->example.pictures[i];
+        if (picture->path) text_list_copy(files, picture->file ? picture->file : picture->path);
+        else {
+            char *path = write_picture(rows, picture);
+            text_list_copy(files, path ? path : "(no temporary file can be written)");
+            if (path) text_list_take(temporary, path);
+        }
+    }
 }

@@ -29,21 +29,24 @@ static int body_of(const struct options *options, const struct dataset *dataset,
                    const struct request_knobs *knobs, const struct sample *sample, struct load_body *body,
                    char *reason, size_t capacity) {
     vp_chat_knob *chosen = zeroed(knobs->count, sizeof *chosen);
-    struct picture picture;
+    const size_t image_count = sample->no_image || sample->reason ? 0 : sample->images.count;
+    struct picture *pictures = zeroed(image_count, sizeof *pictures);
     struct question question;
     vp_error error = {VP_OK, -1, "", ""};
     vp_exchange exchange;
     int code = 0;
-    memset(&picture, 0, sizeof picture);
     memset(&question, 0, sizeof question);
     memset(&exchange, 0, sizeof exchange);
     if (sample->reason) {
         snprintf(reason, capacity, "%s", sample->reason);
         code = EXIT_INPUT;
-    } else if (!sample->no_image && sample->image_path)
-        code = picture_of_file(sample->image_path, &picture, reason, capacity);
+    }
+    for (size_t i = 0; i < image_count && !code; i++)
+        code = picture_of_file(sample->images.items[i], &pictures[i], reason, capacity);
     knobs_combination(knobs, 0, chosen);
-    question.picture = picture.bytes ? &picture : NULL;
+    question.pictures = pictures;
+    question.picture_count = (int32_t)image_count;
+    question.places = sample->places;
     question.text = sample->prompt;
     question.max_tokens = dataset->new_tokens;
     question.ignore_eos = is_given(options, "ignore_eos");
@@ -58,7 +61,8 @@ static int body_of(const struct options *options, const struct dataset *dataset,
         body->json = exchange.body; /* it outlives the exchange */
         body->bytes = exchange.body_bytes;
     }
-    picture_free(&picture);
+    for (size_t i = 0; i < image_count; i++) picture_free(&pictures[i]);
+    free(pictures);
     free(chosen);
     return code;
 }

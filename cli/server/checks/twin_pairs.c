@@ -33,14 +33,18 @@ static struct reply reply_of(const struct pass_result *run) {
     reply.is_streamed = served->is_streamed;
     return reply;
 }
-/* Asks a text, or the image where it is NULL. Returns 0 or an exit code with a line in `reason`. */
+/* Asks a text, or the images where it is NULL. Returns 0 or an exit code with a line in `reason`. */
 static int ask(const struct twin_plan *plan, const char *text, struct reply *reply, char *reason, size_t capacity) {
     struct pass_result *run = runs_make(1, 0);
     struct question question;
     struct sent_request sent;
     int code;
     memset(&question, 0, sizeof question);
-    if (!text) question.unique = plan->image;
+    if (!text) {
+        question.unique = plan->images;
+        question.picture_count = plan->image_count;
+        question.places = plan->places;
+    }
     question.text = text ? text : plan->text;
     question.max_tokens = plan->endpoint->api == VP_CHAT_RESPONSES ? TOKENS_OF_RESPONSES : TOKENS;
     question.no_cache = plan->no_cache;

@@ -18,8 +18,9 @@
 
 struct twin_plan {
     struct endpoint *endpoint;
-    const vp_image *image; /* its pixels: each request gets others in some lowest bits */
-    const char *text;      /* the question that goes with it */
+    const vp_image *images; int32_t image_count; /* their pixels: each request gets others in some lowest bits */
+    const size_t *places;  /* as struct question has them */
+    const char *text;      /* the question that goes with them */
     const vp_chat_knob *knobs; size_t knob_count, text_knob_count; /* text: those before the image's own */
     int no_cache;          /* 1 if --no_cache */
     enum twin_method method;
