@@ -99,10 +99,10 @@ typedef struct vk_scores_job {
     float scale;
 } vk_scores_job;
 
-/* The shared kernels, the same for every device. X(name, parameters behind the queue). Pointers are the device's memory.
- * FLOPs count additions, multiplications, divisions and exponentials as one each; bytes count every operand read or
- * written once. A new kernel is a row here and, in a file of kernels/shared/, its body with its launcher l_NAME behind
- * it, which says the FLOPs and bytes. */
+/* The shared kernels, the same for every device. X(name, parameters behind the queue). Pointers are the device's
+ * memory. FLOPs count additions, multiplications, divisions and exponentials as one each; bytes count every operand
+ * read or written once. A new kernel is a row here and, in a file of kernels/shared/, its body with its launcher l_NAME
+ * behind it, which says the FLOPs and bytes. */
 #define VK_KERNELS(X) \
     X(rmsnorm, void *out, const float *in, const float *weight, int rows, int width, int ld_out, float eps, int wide) \
     X(layernorm, void *out, const float *in, const float *weight, const float *bias, int rows, int width, int ld_out, \
