@@ -60,7 +60,8 @@ void dataset_free(struct dataset *dataset);
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample);
 
 /* Decodes a planned sample's images: [images.count], malloc'ed, which images_free frees. Returns 0, or an exit code
- * with a reason in `reason` when an image is gone, broke or has another size now, and *images NULL; nothing is printed. */
+ * with a reason in `reason` and *images NULL when an image is gone, broke or has another size now; nothing is
+ * printed. */
 int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity);
 void images_free(vp_image *images, size_t count); /* NULL is fine */
 

@@ -132,6 +132,6 @@ int check_sequence(const struct model *model, const struct pass_input *input) {
     return complain(EXIT_USAGE,
                     "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new - 1), the model has %d: "
                     "use fewer crops, less text or fewer new tokens",
-                    (long long)positions_of(input), input->cuts ? input->cuts->whole.image_tokens : 0, input->text_count,
-                    input->new_tokens, model->config.max_positions);
+                    (long long)positions_of(input), input->cuts ? input->cuts->whole.image_tokens : 0,
+                    input->text_count, input->new_tokens, model->config.max_positions);
 }

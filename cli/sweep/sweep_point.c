@@ -592,7 +592,8 @@ static int lacks_kernels(const struct sweep *sweep, const struct open_point *poi
 /* With --kernel_pass, once for each shape and configuration: a run in which every kernel is timed by itself. */
 static int measure_kernels(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     struct pass_input input = point->input;
-    const struct shape shape = {.views = layout_of(&input) ? layout_of(&input)->views : 0, .sequence = sequence_of(&input) / 256};
+    const struct shape shape = {.views = input.cuts ? input.cuts->whole.views : 0,
+                                .sequence = sequence_of(&input) / 256};
     struct configuration *configuration = point->configuration;
     char reason[LINE_BYTES] = "";
     int is_device, code;

@@ -19,13 +19,15 @@
 extern "C" {
 #endif
 
-/* The language of a server: name for options, path below the base URL, what it is. */
-#define VP_CHAT_APIS(X) \
-    X(VP_CHAT_COMPLETIONS, "chat", "/v1/chat/completions", "OpenAI's chat completions") \
-    X(VP_CHAT_RESPONSES, "responses", "/v1/responses", "OpenAI's responses") \
-    X(VP_CHAT_OLLAMA, "ollama", "/api/chat", "Ollama's own chat")
+/* The language of a server: name for options, path below the base URL, what it is. FIRST for the first row, X for the
+ * others. A new one is a row here and two functions in vlmprof_chat.c: vp_impl_chat_put_NAME, which writes a body, and
+ * vp_impl_chat_read_NAME, which reads an object of the answer. */
+#define VP_CHAT_APIS(FIRST, X) \
+    FIRST(VP_CHAT_COMPLETIONS, chat, "/v1/chat/completions", "OpenAI's chat completions") \
+    X(VP_CHAT_RESPONSES, responses, "/v1/responses", "OpenAI's responses") \
+    X(VP_CHAT_OLLAMA, ollama, "/api/chat", "Ollama's own")
 #define VP_CHAT_API_ENUM(id, name, path, text) id,
-typedef enum vp_chat_api { VP_CHAT_APIS(VP_CHAT_API_ENUM) VP_CHAT_API_LAST_ } vp_chat_api;
+typedef enum vp_chat_api { VP_CHAT_APIS(VP_CHAT_API_ENUM, VP_CHAT_API_ENUM) VP_CHAT_API_LAST_ } vp_chat_api;
 #undef VP_CHAT_API_ENUM
 /* The name and the path of an API; NULL for a number that is none. */
 VP_API const char *vp_chat_api_name(int32_t api);
@@ -66,9 +68,9 @@ typedef struct vp_chat_request {
 /* Builds the body of a POST. Temperature is 0. Chat completions stream with stream_options.include_usage. Members that
  * hosted servers refuse (ignore_eos, min_tokens, cache_prompt, cache_salt) are in it only where they are asked for.
  * out:     body, bytes  on success only: malloc'ed UTF-8 JSON, followed by a NUL that is not counted
- * returns: VP_OK; VP_ERR_RANGE: counts below 0; VP_ERR_FORMAT: a text that is not UTF-8, places, or a knob's path (error->where
- *          names it); VP_ERR_NOT_FOUND: a list item of a path that is not there; VP_ERR_MISMATCH: a step into what is
- *          neither object nor list; VP_ERR_MEMORY
+ * returns: VP_OK; VP_ERR_RANGE: counts below 0; VP_ERR_FORMAT: a text that is not UTF-8, places, or a knob's path
+ *          (error->where names it); VP_ERR_NOT_FOUND: a list item of a path that is not there; VP_ERR_MISMATCH: a step
+ *          into what is neither object nor list; VP_ERR_MEMORY
  * threads: reentrant */
 VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, char **body, size_t *bytes,
                               vp_error *error);
