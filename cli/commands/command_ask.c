@@ -56,6 +56,7 @@ struct served_run {
     struct question question;
     struct timed_runs timed;
     struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: no one asked */
+    struct twins first; struct twin_result first_result; /* of several images: the same of the first alone */
 };
 
 /* The sum of all images' tokens by the rule. */
@@ -195,8 +196,14 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.name = "twins";
     plan.memory = &memory;
     code = twins_measure(&plan, &state->twins, reason, sizeof reason);
-    twin_forget(&memory);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
+    if (!code && state->image_count > 1) {
+        plan.image_count = 1;
+        plan.name = "twins of the first image";
+        code = twins_measure(&plan, &state->first, reason, sizeof reason);
+        state->first_result = twins_result(state->first.pairs, state->first.count, plan.method);
+    }
+    twin_forget(&memory);
     return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
 }
 
@@ -355,7 +362,21 @@ static const char *ms_text(double ms, char out[80]) {
     snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
     return out;
 }
-/* What the image costs, by its twins. */
+/* What each image behind the first one costs: what all cost less what the first one does. The interval is that of the
+ * two furthest ends. NaN: not measured. */
+static struct median_range further_image(const struct served_run *state) {
+    const struct median_range *all = &state->twin_result.difference, *first = &state->first_result.difference;
+    const double further = (double)state->image_count - 1;
+    struct median_range range = *all;
+    if (!state->first.count) range.median = range.low = range.high = (double)NAN;
+    else {
+        range.median = (all->median - first->median) / further;
+        range.low = (all->low - first->high) / further;
+        range.high = (all->high - first->low) / further;
+    }
+    return range;
+}
+/* What the images cost, by their twins. */
 static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
@@ -376,6 +397,14 @@ static void print_twins(const struct served_run *state) {
         print_plain("%-19s %s with the image, %s with the text, difference %s\n", "server's prompt",
                     ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
                     ms_text(result->prompt_difference_ms, text[2]));
+    if (state->first.count) {
+        const struct median_range *first = &state->first_result.difference, further = further_image(state);
+        print_plain("%-19s %s ms   the first image alone, of %lld tokens\n", "first image",
+                    number_measured(first->median, first->low, first->high).text,
+                    (long long)state->first.image_tokens);
+        print_plain("%-19s %s ms   of each of the %zu others\n", "further image",
+                    number_measured(further.median, further.low, further.high).text, state->image_count - 1);
+    }
     range_words((size_t)result->pairs, "pairs", result->difference.level, words);
     print_plain("%d pair%s in turns after a warm-up%s%s\n", result->pairs, result->pairs == 1 ? "" : "s",
                 words[0] ? "; " : "", words);
@@ -446,6 +475,12 @@ static void print_served_json(const struct options *options, const struct served
     if (state->twins.count)
         twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);
     else PUT(&writer, KEY_NULL("T_image_outside"));
+    if (state->first.count) {
+        const struct median_range further = further_image(state);
+        PUT(&writer, KEY("T_first_image_outside", state->first_result.difference.median),
+            KEY("T_further_image_outside", further.median));
+        put_range(&writer, "T_further_image_interval", further.low, further.high);
+    }
     runs_put_medians(&writer, timed);
     put_served_runs(&writer, timed->runs, timed->count);
     runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));
@@ -471,6 +506,7 @@ int ask_command(const struct options *options) {
     }
     runs_close(&state.timed);
     twins_free(&state.twins);
+    twins_free(&state.first);
     for (size_t i = 0; state.pictures && i < state.image_count; i++) {
         picture_free(&state.pictures[i]);
         if (state.images[i].rgb) vp_image_free(&state.images[i]);
