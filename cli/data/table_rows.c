@@ -82,25 +82,13 @@ static struct table *table_of(struct table_rows *rows, int64_t *index) {
         *index -= (int64_t)rows->tables[i++].row_count;
     return &rows->tables[i];
 }
-/* "image_places": before which bytes of the question the pictures are, where they are between texts. */
-static void put_places(vp_json_writer *writer, const struct example *example) {
-    size_t bytes = 0, places = 0;
-    for (size_t i = 0; i < example->part_count; i++) places += !example->parts[i].text;
-    if (!places || places != example->picture_count) return;
-    vp_json_key(writer, "image_places");
-    vp_json_begin_array(writer);
-    for (size_t i = 0; i < example->part_count; i++)
-        if (example->parts[i].text) bytes += strlen(example->parts[i].text);
-        else vp_json_int(writer, (int64_t)bytes);
-    vp_json_end_array(writer);
-}
 static void put_record(vp_json_writer *writer, const struct table *table, const struct example *example) {
     static const char *const origins[] = {"none", "lmms_eval", "vlmevalkit"};
     struct text_buffer joined = {NULL, 0, 0};
     example_prompt(example, &joined);
     example_put_id(writer, example);
     put_text(writer, "question", joined.data);
-    if (!example->prompt) put_places(writer, example);
+    example_put_places(writer, example);
     /* where the prompt is made already they are "choices": no one adds them to it again */
     example_put_options(writer, example, table->origin != ORIGIN_NONE ? "choices" : "options");
     if (table->origin == ORIGIN_NONE && example->hint) put_text(writer, "hint", example->hint);

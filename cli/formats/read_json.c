@@ -182,6 +182,21 @@ static void read_vqa(struct table *table, const vp_json *json, struct example *e
 }
 
 /* ---- our own lines */
+/* "content": texts and places of images, as model/prompt.c reads it in a sweep. */
+static void read_content(const vp_json *json, struct example *example) {
+    const uint32_t list = vp_json_get(json, 0, "content");
+    size_t found = 0;
+    for (uint32_t i = list + 1; node_is(json, list, VP_JSON_ARRAY) && i < json->nodes[list].end;
+         i = json->nodes[i].end) {
+        char *text = node_is(json, i, VP_JSON_OBJECT) ? member_text(json, i, "text") : NULL;
+        if (text) example_add_text(example, text, strlen(text));
+        else example_add_place(example, found++);
+        free(text);
+    }
+    if (found != example->picture_count)
+        example_fail(example, "its \"content\" has places of %zu images, and it has %zu", found,
+                     example->picture_count);
+}
 static void read_own(const vp_json *json, struct example *example) {
     uint32_t options = vp_json_get(json, 0, "options");
     char *image = member_text(json, 0, "image");
@@ -251,10 +266,12 @@ void read_json_row(struct table *table, struct row *row, size_t index, struct ex
     default:
         set_id(example, json, has_value(json, 0, "id") ? "id" : "question_id", index);
         example->question = member_text(json, 0, "question");
-        if (!example->question) example_fail(example, "its \"question\" is not a text; accepted keys: question, image, "
-                                                      "answers, options, id, dataset, style, hint");
+        if (!example->question && !has_value(json, 0, "content"))
+            example_fail(example, "its \"question\" is not a text; accepted keys: question, image, images, content, "
+                                  "answers, options, id, dataset, style, hint");
         example->hint = member_text(json, 0, "hint");
         read_own(json, example);
+        if (has_value(json, 0, "content")) read_content(json, example);
         if (example->question) example_ask(example, table_form(table));
     }
 }
