@@ -347,6 +347,10 @@ struct twin_pair {
     ROW(S, INT, actual_vision_tokens, layout ? layout->feature_tokens : -1, \
         "vision tokens, as in the sequence; of a server: as it counts them", .column = COLUMN_VISION_TOKENS, \
         .most = INT32_MAX, .null = "no image") \
+    ROW(S, INT, num_images, image_count ? image_count : -1, "images of the request, where there are several", \
+        .column = COLUMN_IMAGES, .least = 2, .most = INT32_MAX, .is_optional = 1) \
+    ROW(S, INT, num_views, image_count ? layout->views : -1, "of several images: the views of all", \
+        .column = COLUMN_VIEWS_OF_IMAGES, .least = 1, .most = INT32_MAX, .is_optional = 1) \
     SEVERAL_ROW(ROW, S, vision_tokens_of_images, each, "of several images: vision tokens of each", .unit = NULL) \
     ROW(S, INT, input_text_tokens, point->sample->text_count, \
         "tokens of the prompt's text: sequence without image tokens and BOS", \
@@ -373,6 +377,11 @@ struct twin_pair {
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "of a server: the image as sent", .of = &SENT_IMAGE, \
        .is_pointer = 1, .null = "text only, several images, or nothing could be sent") \
+    ROW(S, INT, num_sent_images, several ? (int64_t)several : -1, \
+        "of a server: images of the request, where there are several", .column = COLUMN_IMAGES, .least = 2, \
+        .most = INT32_MAX, .is_optional = 1) \
+    ROW(S, INT, sent_bytes, sum_of(bytes, several), "of a server, several images: bytes of all files", \
+        .unit = "bytes", .column = COLUMN_IMAGE_BYTES, .least = 1, .most = INT64_MAX, .is_optional = 1) \
     SEVERAL_ROW(ROW, S, sent_sizes_of_images, list_of_several(px, 2 * several), \
                 "of a server, several images: width and height of each as sent", .unit = "px") \
     SEVERAL_ROW(ROW, S, sent_bytes_of_images, list_of_several(bytes, several), \
@@ -908,6 +917,8 @@ enum {
     COLUMN_NONE, /* a row that reports do not read */
     COLUMN_ACCURACY = METRIC_STAGE,
     COLUMN_VIEWS,
+    COLUMN_IMAGES,          /* NaN: one or none */
+    COLUMN_VIEWS_OF_IMAGES, /* the same */
     COLUMN_VISION_TOKENS,
     COLUMN_TEXT_TOKENS,
     COLUMN_PROMPT,      /* prompt positions */

@@ -145,6 +145,12 @@ static struct field_ints list_of_several(const int32_t *items, size_t count) {
     const struct field_ints list = {count ? items : NULL, (int64_t)count};
     return list;
 }
+/* -1: there are none. */
+static int64_t sum_of(const int32_t *items, size_t count) {
+    int64_t sum = count ? 0 : -1;
+    for (size_t i = 0; i < count; i++) sum += items[i];
+    return sum;
+}
 static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                              const struct sample *sample) {
     const struct sent_pictures *sent = point->sent && !point->sent->reason ? point->sent : NULL;
