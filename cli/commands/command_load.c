@@ -38,8 +38,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTION_ENDPOINT_MODEL,
     OPTIONS_OF_CLIENT,
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
-     "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
-     "with -p; the images are sent unchanged",
+     "JSONL (id, image or images, question, answers, options, dataset a line), VQA v2's question file, or a folder of "
+     "images with -p; the images are sent unchanged",
      .is_required = 1, .because = "images and questions"},
     OPTION_DATA_FORMAT,
     OPTION_PROMPT_ORIGIN,
