@@ -8,7 +8,6 @@
 #include "vlmprof_file.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

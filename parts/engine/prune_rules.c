@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 int32_t vk_prune_count(double share, int32_t tokens) { return (int32_t)nearbyint((double)tokens * share); }
 
