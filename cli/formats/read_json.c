@@ -63,7 +63,8 @@ static void add_coco(const struct table *table, const char *name, struct example
 static void read_textvqa(struct table *table, const vp_json *json, struct example *example) {
     char *set_name = member_text(json, 0, "set_name");
     (void)table;
-    set_path(json, set_name && !strcmp(set_name, "test") ? "test_images/" : "train_images/", "image_id", ".jpg", example);
+    set_path(json, set_name && !strcmp(set_name, "test") ? "test_images/" : "train_images/", "image_id", ".jpg",
+             example);
     free(set_name);
 }
 static void read_chartqa(struct table *table, const vp_json *json, struct example *example) {
