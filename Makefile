@@ -6,6 +6,8 @@ make demo-prune         image tokens left out: each method at four rates, over $
 make demo-pareto        accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 16 minutes; opens the report
 make install            the program, headers, library, pkg-config and CMake files, manual pages and completions, below PREFIX=$(PREFIX) (DESTDIR: a staging folder)
 make uninstall          removes them
+make dist               portable programs for Linux (x86-64 and 64-bit ARM, glibc 2.28) and a client for macOS, in $(DIST)
+make wheel              Python wheels with them; make sdist: the source package
 make man                the manual pages in $(B)/man
 make deps               finds the compiler's packages; installs them on Debian and Ubuntu where it may
 make help               this list
@@ -23,6 +25,7 @@ make test-slow-programs builds those of make test-slow
 make check              test-all, sanitizers, compilers and language modes, nvcc when found
 make fuzz               FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer (clang)
 make full-size          checks at the real model's size; 17 GB of memory
+make test-dist          what make dist and make wheel make, in root file systems of Debian 11, 12 and 13, on ARM under qemu
 make readme-count       writes the count of tests, from the last make test, into README.md
 
 Benchmarks
@@ -203,7 +206,7 @@ $(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
 	@$(if $(GPU_OBJECT),:,rm -f $(B)/linked-with-gpu)
 
 clean:
-	rm -rf build vlmprof
+	rm -rf build vlmprof $(DIST)
 
 include mk/tests.mk mk/demo.mk mk/fuzz.mk mk/bench.mk mk/install.mk mk/dist.mk
 -include $(wildcard $(B)/*.d) $(OBJECTS_DEPEND)

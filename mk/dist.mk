@@ -19,7 +19,7 @@ dist-linux-x86_64 dist-linux-aarch64: dist-linux-%: zig
 	@$(call pack,$(B)/dist/$*/portable,linux-$*)
 # a client: everything but the engine's threads; only compiled and linked, tried on no Mac
 dist-macos-arm64: zig
-	@mkdir -p $(B)/dist/macos/include && cp -R /usr/include/stb $(B)/dist/macos/include/
+	@mkdir -p $(B)/dist/macos/include $(B)/dist/macos/client && cp -R /usr/include/stb $(B)/dist/macos/include/
 	@$(MAKE) B=$(B)/dist/macos CC="$(ZIG) cc -target aarch64-macos -isystem $(abspath $(B))/dist/macos/include" AR="$(ZIG) ar" NVCC= OPENMP= PROBED= SYSTEM=-lm \
 	    LDFLAGS=-s PROGRAM=$(B)/dist/macos/client/vlmprof $(B)/dist/macos/client/vlmprof
 	@$(call pack,$(B)/dist/macos/client,macos-arm64)
@@ -33,10 +33,10 @@ $(B)/portable/libvlmprof.so: $(B)/counts.o
 	@echo "zig $@"; $(LINK) -shared $< -lm
 $(B)/counts.o: packaging/python/counts.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) -fPIC $(DEPENDENCIES) -c $< -o $@
-# the same for this system alone: what the tests load
+	@$(CC) $(filter-out $(SANITIZE),$(HEADER_FLAGS)) -fPIC $(DEPENDENCIES) -c $< -o $@
+# the same for this system alone: what the tests load, into a Python without sanitizers
 $(B)/libvlmprof.so: $(B)/counts.o
-	@$(CC) $(SANITIZE) $(LDFLAGS) -shared $< -o $@ -lm
+	@$(CC) $(LDFLAGS) -shared $< -o $@ -lm
 
 wheel: $(DIST)/wheel-x86_64 $(DIST)/wheel-aarch64
 $(DIST)/wheel-x86_64 $(DIST)/wheel-aarch64: $(DIST)/wheel-%: dist-linux-%

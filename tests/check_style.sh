@@ -21,7 +21,8 @@ product=(vlmprof.h cli.c vlmprof_kernels.cu)
 while IFS= read -r file; do product+=("$file"); done < <(find parts cli \( -name '*.c' -o -name '*.h' \) 2>/dev/null | sort)
 sources=("${product[@]}")
 while IFS= read -r file; do sources+=("$file"); done < <(find tests samples cli/page/*.css cli/page/*.js \( -name '*.[ch]' -o -name '*.cu' -o -name '*.css' -o -name '*.js' \) | sort)
-texts=("${sources[@]}" README.md Makefile mk/*.mk packaging/* samples/README.md)
+texts=("${sources[@]}" README.md Makefile mk/*.mk samples/README.md)
+while IFS= read -r file; do texts+=("$file"); done < <(find packaging -type f -not -name THIRD-PARTY.txt -not -path '*__pycache__*' | sort)
 while IFS= read -r file; do texts+=("$file"); done < <(find tests .ci -name '*.sh' -o -path '.ci/run' | sort)
 passed=0 failed=0
 

@@ -8,8 +8,14 @@
 vlmprof.torch times the stages of transformers models. No dependency; load needs pandas, vlmprof.torch needs torch and transformers."""
 from .commands import CommandError, audit, compare, program, run, sweep
 from .counts import Count, PlatformError, count, count_tokens, families, tokens_of, version
-from .results import front, load_results, load_trace
+from .results import front, load, load_results, load_trace, load_trials
 
-__version__ = version()
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        return version()  # of the library, which is opened when it is first needed
+    raise AttributeError(f"module 'vlmprof' has no attribute {name!r}")
+
+
 __all__ = ["CommandError", "Count", "PlatformError", "audit", "compare", "count", "count_tokens", "families", "front", "load", "load_results",
            "load_trace", "load_trials", "program", "run", "sweep", "tokens_of", "version"]

@@ -16,24 +16,58 @@ import gzip
 import json
 import sys
 from pathlib import Path
+from typing import Any, Dict, Iterator, Tuple, Union
 
 try:
     import pandas as pd
 except ImportError:
     pd = None
 
+PathLike = Union[str, Path]
 KNOBS = ["dataset_name", "tier", "top_k", "num_active_blocks"]
 LATENCIES = ["T_total", "T_vision_total", "T_LLM_prefill", "T_LLM_decode", "TTFT", "T_decode_per_token"]  # ms
 OF_SAMPLE = ["sample_id", "status", "accuracy", "pred", "actual_vision_tokens", "actual_text_tokens", "output_tokens"]
 
 
-def load_results(folder):
-    """(configurations, samples): a row for each result file, a row for each sample of each file. What was not measured is NaN."""
-    configurations, samples = [], []
+def _need_pandas() -> None:
+    if pd is None:
+        raise ImportError("tables need pandas: pip install pandas (or \"vlmprof[pandas]\"); without it vlmprof.run([\"report\", folder]) returns a dict")
+
+
+def _files(folder: PathLike, schema: str) -> Iterator[Tuple[Path, Dict[str, Any]]]:
+    """The folder's files of a schema. Others, such as reports and importance scores, are passed over."""
     for path in sorted(Path(folder).glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(result, dict) or not str(result.get("schema", "")).startswith("vlmprof-sweep-"):
-            continue  # a report, importance scores
+        if isinstance(result, dict) and str(result.get("schema", "")).startswith(schema):
+            yield path, result
+
+
+def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables of a folder: load_results of a sweep, load_trials of load trials. Raises FileNotFoundError for a folder with neither."""
+    _need_pandas()
+    return load_trials(folder) if next(_files(folder, "vlmprof-load-"), None) else load_results(folder)
+
+
+def load_trials(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
+    """(trials, requests): a row for each trial of `vlmprof load`, a row for each of its requests.
+
+    Columns are the file's own keys; members of an object have its name and a dot before theirs: summary.TTFT_p50. Lists are left out."""
+    _need_pandas()
+    trials, requests = [], []
+    for path, result in _files(folder, "vlmprof-load-"):
+        row = pd.json_normalize({key: value for key, value in result.items() if key not in ("requests", "provenance")}).iloc[0]
+        trials.append({"file": path.name, **{key: value for key, value in row.items() if not isinstance(value, list)}})
+        requests += [{"file": path.name, **request} for request in result.get("requests", [])]
+    if not trials:
+        raise FileNotFoundError(f"{folder}: there is no result file of vlmprof load in it")
+    return pd.DataFrame(trials), pd.DataFrame(requests)
+
+
+def load_results(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
+    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are ms. What was not measured is NaN."""
+    _need_pandas()
+    configurations, samples = [], []
+    for path, result in _files(folder, "vlmprof-sweep-"):
         knobs = {key: result[key] for key in KNOBS}
         low, high = result["accuracy_interval"] or (None, None)
         p50 = {name + "_p50": result["latency_stats"].get(name + "_p50") for name in LATENCIES}
@@ -50,7 +84,7 @@ def load_results(folder):
     return configurations, samples
 
 
-def front(configurations, latency="T_total_p50"):
+def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.DataFrame:
     """The configurations that no other one of their data set beats, by rising latency."""
     best, kept = {}, []  # the best accuracy of a data set so far
     ordered = configurations.dropna(subset=[latency, "accuracy"]).sort_values([latency, "accuracy"], ascending=[True, False])
@@ -61,7 +95,7 @@ def front(configurations, latency="T_total_p50"):
     return configurations.loc[kept]
 
 
-def draw_front(configurations, path):
+def draw_front(configurations: pd.DataFrame, path: PathLike) -> None:
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -83,8 +117,9 @@ def draw_front(configurations, path):
     figure.savefig(path, dpi=150)
 
 
-def load_trace(path):
+def load_trace(path: PathLike) -> pd.DataFrame:
     """A row for each operation: name, where it ran, start, duration and self time [us], and its args."""
+    _need_pandas()
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     rows = [{"name": event["name"], "kind": event["cat"], "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"],
@@ -106,7 +141,7 @@ def load_trace(path):
     return table
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description="Prints and draws what vlmprof measured, from its files.")
     parser.add_argument("folder", nargs="?", help="result files of vlmprof sweep")
     parser.add_argument("--png", help="draws the front of accuracy and latency into this file")
@@ -117,6 +152,8 @@ def main():
         parser.error("nothing to load: give a folder of result files, or --trace FILE")
     if options.png and not options.folder:
         parser.error("--png draws result files: give their folder")
+    if pd is None:
+        sys.exit("load_results.py: pandas is not installed: pip install pandas matplotlib")
     pd.set_option("display.width", 160, "display.max_columns", 20, "display.max_rows", None)
     try:
         if options.folder:
