@@ -23,7 +23,7 @@ dist-macos-arm64: zig
 	@$(MAKE) B=$(B)/dist/macos CC="$(ZIG) cc -target aarch64-macos -isystem $(abspath $(B))/dist/macos/include" AR="$(ZIG) ar" NVCC= OPENMP= PROBED= SYSTEM=-lm \
 	    LDFLAGS=-s PROGRAM=$(B)/dist/macos/client/vlmprof $(B)/dist/macos/client/vlmprof
 	@$(call pack,$(B)/dist/macos/client,macos-arm64)
-pack = mkdir -p $(DIST) && tar -czf $(call named,$(2)) --owner=0 --group=0 --transform='s|.*/|vlmprof-$(VERSION)-$(2)/|' LICENSE packaging/THIRD-PARTY.txt $(1)/vlmprof
+pack = mkdir -p $(DIST) && tar -czf $(call named,$(2)) --owner=0 --group=0 --transform='s|^\(.*/\)\?|vlmprof-$(VERSION)-$(2)/|' LICENSE packaging/THIRD-PARTY.txt $(1)/vlmprof
 
 # in the build folder of one of the targets above
 LINK = mkdir -p $(@D) && $(ZIG) cc -target $(TRIPLE).$(GLIBC) -s -o $@

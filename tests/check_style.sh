@@ -90,7 +90,7 @@ rule "each script is named by a target, another script, a test, a guide or a REA
     \( -name Makefile -o -name '*.mk' -o -path '.ci/run' -o -name '*.txt' -path '*guides*' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.[ch]' -o -name '*.template' \) -print0 |
     xargs -0 grep -oE '[A-Za-z0-9_]+\.(sh|py)' | awk -F: '{ file = $1; sub(/.*\//, "", file); if (file != $2) named[$2] = 1 }
         END { while (("find tests samples packaging .ci -name \"*.sh\" -o -name \"*.py\"" | getline path) > 0) {
-            name = path; sub(/.*\//, "", name); if (!(name in named) && name !~ /^test_.*\.sh$/) print path } }')"
+            name = path; sub(/.*\//, "", name); if (!(name in named) && name !~ /^test_.*\.sh$/ && path !~ /^packaging\/python\//) print path } }')"
 rule "each function is called by the program, a test or a sample (tests/tools/functions.awk)" "$(
     awk -v unused='^(cli|parts|vlmprof|tests/support)' -f tests/tools/functions.awk "${sources[@]}" $(find tests samples -name '*.cpp') parts/*.hpp)"
 rule "each source has a row of tests/mutate_tests.txt, each row a source, each of its tests a file" "$(printf '%s\n' "${product[@]}" | awk '

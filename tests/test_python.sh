@@ -1,5 +1,5 @@
 #!/bin/bash
-# Proves that the Python package counts as the program does and calls it (tests/python/api.py), that a wheel of the ordinary program installs into an
+# Proves that the Python package counts as the program does and calls it (tests/python/api.py, checks.py), that a wheel of the ordinary program installs into an
 # empty virtual environment without an index and runs there, that the same input gives the same wheel, that the source package has what it builds
 # from, and that the GitHub action compares two programs (packaging/action).
 CDPATH= cd "$(dirname "$0")/.." || exit 1

@@ -980,10 +980,11 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
     const int count = kevent(server->poll, NULL, 0, events, VP_IMPL_SERVER_EVENTS, until_ns ? &limit : NULL);
     vp_result result = VP_OK;
     if (count < 0) return vp_impl_server_wait_failed("kevent", error);
-    for (int i = 0; i < count && result == VP_OK; i++)
-        result = vp_impl_server_act(server, (int)events[i].ident,
-                                    (events[i].filter == EVFILT_READ ? VP_IMPL_CURL_CSELECT_IN : VP_IMPL_CURL_CSELECT_OUT)
-                                    | (events[i].flags & EV_ERROR ? VP_IMPL_CURL_CSELECT_ERR : 0), error);
+    for (int i = 0; i < count && result == VP_OK; i++) {
+        const int ready = events[i].filter == EVFILT_READ ? VP_IMPL_CURL_CSELECT_IN : VP_IMPL_CURL_CSELECT_OUT;
+        const int failed = events[i].flags & EV_ERROR ? VP_IMPL_CURL_CSELECT_ERR : 0;
+        result = vp_impl_server_act(server, (int)events[i].ident, ready | failed, error);
+    }
     return result;
 }
 #endif

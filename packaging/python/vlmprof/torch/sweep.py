@@ -63,7 +63,7 @@ def _picture(row: Dict[str, Any]) -> Any:
 
 def _inputs(processor: Any, picture: Any, question: str, settings: Settings, device: Any, dtype: Any) -> Dict[str, Any]:
     more: Dict[str, Any] = {}
-    if isinstance(settings, int):  # longest edge; a smaller picture stays as it is
+    if isinstance(settings, int):  # longest edge; a smaller picture is not changed
         share = settings / max(picture.size)
         if share < 1:
             picture = picture.resize([max(1, round(side * share)) for side in picture.size])
