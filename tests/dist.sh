@@ -6,7 +6,7 @@
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 B=${B:-build} DIST=${DIST:-dist} python=${PYTHON:-python3}
 . tests/check.sh
-skipped=0
+version=$(sed -n 's/^#define VLMPROF_VERSION "\(.*\)"/\1/p' vlmprof.h) skipped=0
 skip() { echo "skipped: $1"; skipped=$((skipped + 1)); }
 export OMP_WAIT_POLICY=passive # the program does not start itself again: under qemu it could not
 for arch in x86_64 aarch64; do
@@ -16,8 +16,8 @@ for arch in x86_64 aarch64; do
         check "$arch $file needs at most glibc 2.28 ($newest)" [ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ]
         check "$arch $file needs only glibc's libraries" [ -z "$(readelf -d "$binary" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vxE 'lib(c|m|dl|pthread)\.so\.[0-9]|ld-linux.*')" ]
     done
-    check "$arch wheel is below 6 MB" [ "$(stat -c %s "$DIST"/*manylinux_2_28_$arch.whl)" -lt 6000000 ]
-    check "$arch archive has the licences" [ "$(tar -tzf "$DIST"/*-linux-$arch.tar.gz | grep -cE '/(LICENSE|THIRD-PARTY.txt|vlmprof)$')" = 3 ]
+    check "$arch wheel is below 6 MB" [ "$(stat -c %s "$DIST/vlmprof-$version-py3-none-manylinux_2_28_$arch.whl")" -lt 6000000 ]
+    check "$arch archive has the licences" [ "$(tar -tzf "$DIST/vlmprof-$version-linux-$arch.tar.gz" | grep -cE '/(LICENSE|THIRD-PARTY.txt|vlmprof)$')" = 3 ]
 done
 check "the macOS client is an ARM program of macOS" [ "$(head -c 8 "$B/dist/macos/client/vlmprof" | od -An -tx1 | tr -d ' ')" = cffaedfe0c000001 ]
 
@@ -78,10 +78,10 @@ fi
 # ---- from nothing to an audit
 if "$python" -m venv "$work/venv" >/dev/null 2>&1; then
     since=$SECONDS
-    check "the wheel installs" "$work/venv/bin/pip" install --disable-pip-version-check -q --no-index "$DIST"/*manylinux_2_28_"$(uname -m)".whl
+    check "the wheel installs" "$work/venv/bin/pip" install --disable-pip-version-check -q --no-index "$DIST/vlmprof-$version-py3-none-manylinux_2_28_$(uname -m).whl"
     check "its program audits the server" "$work/venv/bin/vlmprof" "${audit[@]}"
     check "both in less than 10 s ($((SECONDS - since)) s)" [ $((SECONDS - since)) -lt 10 ]
-    check "the source package builds and installs" "$work/venv/bin/pip" install --disable-pip-version-check -q --no-index --no-build-isolation --force-reinstall "$DIST"/vlmprof-*[0-9].tar.gz
+    check "the source package builds and installs" "$work/venv/bin/pip" install --disable-pip-version-check -q --no-index --no-build-isolation --force-reinstall "$DIST/vlmprof-$version.tar.gz"
     check "what it built runs" "$work/venv/bin/vlmprof" "${audit[@]}"
 else skip "the wheel: no $python with venv"; fi
 exec 8>&-

@@ -220,7 +220,7 @@ class stages:
         total, stamped = marks.end()
         request = Request(total, *attribute(stamped), views=self._views)
         if self._prompt is not None:
-            config = self.model.config
+            config = getattr(self.model, "config", None)
             image_id = getattr(config, "image_token_id", getattr(config, "image_token_index", None))
             request.prompt_tokens = int(self._prompt.shape[-1])
             if image_id is not None:
