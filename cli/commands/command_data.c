@@ -42,8 +42,7 @@ struct data_job {
     vp_output output;
     int has_output; /* 1: --output is open */
     vp_family *family; /* of --family; NULL: none */
-    size_t shown, usable, bad, dropped;
-    size_t rows_with_several;
+    size_t usable, bad;
 };
 /* What one file had. */
 struct file_tally {
