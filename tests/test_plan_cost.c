@@ -6,6 +6,7 @@
 #include "cli/sweep/plan_cost.c"
 #include "commands/commands.h"
 #include "model/image.h"
+#include "measure/input.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
