@@ -433,7 +433,8 @@ static void test_answers(void) {
              "{\"doc_id\": 1, \"doc\": {\"category\": \"y\", \"options\": \"['a', 'b']\"}, \"target\": \"B\", \"resps\": [[\"B\"]], \"filtered_resps\": [[\"B\"]]}\n");
     put_file("/base.jsonl", "{\"id\": 0, \"prediction\": \"B\", \"answer\": \"A\"}\n{\"id\": 1, \"prediction\": \"B\", \"answer\": \"B\"}\n");
     CHECK_INT(cli("score --json --metric mcq_lmms --by category --baseline %F/base.jsonl %F/lmms.jsonl"), 0);
-    CHECK(last.out && strstr(last.out, "\"mean\": 1.0, ") && strstr(last.out, "\"pairs\": 2, \"difference\": 0.5, ") && strstr(last.out, "\"by\": {\"x\": {\"metric\": \"mcq_lmms\", \"rows\": 1")
+    CHECK(last.out && strstr(last.out, "\"mean\": 1.0, ") && strstr(last.out, "\"pairs\": 2, \"difference\": 0.5, ")
+          && strstr(last.out, "\"by\": {\"x\": {\"metric\": \"mcq_lmms\", \"rows\": 1")
           && strstr(last.out, "\"y\": {\"metric\": \"mcq_lmms\", \"rows\": 1"));
     CHECK(last.err && strstr(last.err, "answers of lmms-eval") && strstr(last.err, "1 rows better, 0 worse"));
     put_file("/vk.tsv", "index\tquestion\tA\tB\tanswer\tprediction\n0\tq\tx\ty\tA\tA\n1\tq\tx\tNone\tA\tThe answer is B\n");
