@@ -65,6 +65,9 @@ KERNEL_FLAGS ?= -O3
 ifeq ($(origin NVCC),undefined)
 NVCC := $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 endif
+# what this nvcc does not know: no-blackwell before 12.8; all before 12.0, which cannot compile the GPU code
+NVCC_LACKS := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p' | \
+    awk '{ n = $$1 * 100 + $$2; print n < 1200 ? "all" : n < 1208 ? "no-blackwell" : "" }'))
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 TEST_TIMEOUT_S ?= 600
@@ -103,11 +106,14 @@ HOOKED_OBJECTS := $(HOOKED:%.c=$(B)/hooked/%.o)
 LIBRARY = $(B)/libvlmprof.a
 ROOMS = $(B)/librooms.a
 E := $(B)/emulated
-GPU_ARCHS ?= sm_80 sm_90 sm_90a sm_100
+GPU_ARCHS ?= sm_80 sm_90 sm_90a $(if $(NVCC_LACKS),,sm_100)
 LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
+	elif [ -n "$(GPU_DRIVER)" ]; then \
+	    echo "$(PROGRAM): CPU backend. There is an NVIDIA driver, but no nvcc: install the CUDA Toolkit 12.8 or later with cuBLAS"; \
+	    echo "  (https://developer.nvidia.com/cuda-downloads), then make again; NVCC=path where nvcc is not on the PATH"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
 
 help:

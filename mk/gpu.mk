@@ -1,14 +1,18 @@
 # The GPU's half: the program's object for it, the same code emulated on the CPU for tests, the checks that need nvcc, and what needs a device.
 .PHONY: gpu-compile gpu-report gpu-predict test-gpu bench-gpu all-gpu
 
+comma := ,
 # one fat object: machine code for A100, H100/H200 (with wgmma and TMA, which sm_90a alone has) and B200, and PTX for what comes after; no C++ runtime is needed to link it
 NVCC_FLAGS = -std=c++17 -O3 --threads 0 -DVLMPROF_SM_90A $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
-NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_100,code=[sm_100,compute_100]
+NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a $(if $(NVCC_LACKS), \
+    -gencode arch=compute_90$(comma)code=compute_90,-gencode arch=compute_100$(comma)code=[sm_100$(comma)compute_100])
+NVCC_SAYS = $(if $(filter all,$(NVCC_LACKS)),echo "$(NVCC): too old for the GPU code: CUDA Toolkit 12.0 or later" >&2; exit 1,$(if $(NVCC_LACKS), \
+    echo "$(NVCC) is older than 12.8: left out is machine code for compute capability 10.0 and later; PTX of 9.0 serves those"))
 CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
 CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
 
 $(B)/vlmprof_cuda.o: vlmprof_kernels.cu
-	@echo "nvcc $<"
+	@echo "nvcc $<"; $(NVCC_SAYS)
 	@mkdir -p $(B)
 	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.od -c $< -o $@
 # Where no GPU could run it, demo and tests go without. A program that was linked without it is linked again for those who build it to keep.

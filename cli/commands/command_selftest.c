@@ -33,6 +33,8 @@ static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_SEED,
     {"device", TEXT, "D", "auto", 0, 0, NULL, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
     OPTION_THREADS,
+    {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL,
+     "switches of run --gpu that are tested on a GPU, each alone; default: all that change a request", OF_ENGINE},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -71,8 +73,10 @@ struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; };
 /* The result of trying one backend with one arithmetic and one GEMM kernel. */
 struct verdict {
     const char *backend, *gemm;
+    const char *gpu; /* the word of --gpu; NULL: none */
     vp_weights weights;
     char device[200], reason[LINE_BYTES];
+    char note[LINE_BYTES]; /* of the engine; empty: none */
     double errors[ERRORS]; /* the worst over trials and steps */
     double limits[ERRORS];
     int has[ERRORS];       /* truths: the trials have such outputs, and the backend ran to its end */
@@ -85,7 +89,7 @@ struct selftest {
     struct model model;
     struct trial trials[TRIALS];
     int32_t max_sequence, max_views;
-    struct outcome reference, tested;
+    struct outcome reference, tested, unswitched; /* the last: of the GPU in bf16 without a switch */
     double plain[ERRORS]; /* errors of the plain kernel in bf16 */
     struct verdict verdicts[VERDICTS_MAX];
     int verdict_count;
@@ -177,6 +181,8 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
         result = request_run(&session, &input, &out->runs[i], error);
         verdict->ms += metric_of(&out->runs[i], METRIC_TOTAL) / TRIALS;
     }
+    if (result == VP_OK)
+        snprintf(verdict->note, sizeof verdict->note, "%s", vp_engine_device_note(session.engine));
     close_progress();
     session_free(&session);
     return result;
@@ -219,8 +225,20 @@ static double limit_of(const struct selftest *selftest, int error, int is_fp32, 
     return is_plain ? limit : fmin(limit, SPREAD * selftest->plain[error]);
 }
 
+/* Whether all logits and tokens are those of the GPU without a switch, bit by bit. */
+static int has_same_bits(const struct selftest *selftest) {
+    const size_t bytes = TRIAL_TOKENS * (size_t)selftest->model.config.embedding_size * sizeof(float);
+    for (int i = 0; i < TRIALS; i++)
+        if (memcmp(selftest->tested.dumps[i].logits, selftest->unswitched.dumps[i].logits, bytes)) return 0;
+    return 1;
+}
+/* One word of --gpu. */
+struct gpu_word { const char *word; uint32_t bit; int same_bits; };
+static const struct gpu_word NO_WORD = {NULL, 0, 0};
+
 /* Tries a backend and adds its verdict; adds none when the CPU has no such kernel for this arithmetic. */
-static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm) {
+static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm,
+                  const struct gpu_word *gpu) {
     vp_engine_options settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence,
                                                    selftest->max_views);
     struct verdict *verdict = &selftest->verdicts[selftest->verdict_count];
@@ -232,6 +250,8 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     verdict->backend = device;
     verdict->gemm = gemm;
     verdict->weights = weights;
+    verdict->gpu = gpu->word;
+    settings.gpu = gpu->bit;
     settings.device = device;
     settings.weights = weights;
     settings.gemm = strcmp(gemm, "cublas") ? gemm : "auto";
@@ -250,6 +270,10 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
         verdict->ok &= !verdict->has[i] || verdict->errors[i] <= verdict->limits[i];
     }
     if (!verdict->ok) snprintf(verdict->reason, sizeof verdict->reason, "differs from the reference");
+    else if (gpu->same_bits && selftest->unswitched.dumps[0].logits && !has_same_bits(selftest)) {
+        verdict->ok = 0;
+        snprintf(verdict->reason, sizeof verdict->reason, "other bits than without the switch");
+    }
 }
 
 /* Loads the model, makes the trials and runs the reference. Returns 0 or an exit code. */
@@ -259,7 +283,8 @@ static int selftest_prepare(struct selftest *selftest) {
     struct verdict scratch;
     vp_result result;
     int code, is_blind, is_dense;
-    if ((code = check_device(selftest->options)) != 0 || (code = model_load(selftest->options, &selftest->model)) != 0
+    if ((code = check_device(selftest->options)) != 0 || (code = check_gpu_switches(selftest->options)) != 0
+        || (code = model_load(selftest->options, &selftest->model)) != 0
         || (code = checkpoint_open(&selftest->model)) != 0)
         return code;
     if (is_packed(&selftest->model, NULL))
@@ -278,6 +303,7 @@ static int selftest_prepare(struct selftest *selftest) {
         return code;
     selftest->reference.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->tested.runs = runs_make(TRIALS, TRIAL_TOKENS);
+    selftest->unswitched.runs = runs_make(TRIALS, TRIAL_TOKENS);
     memset(&scratch, 0, sizeof scratch);
     scratch.backend = "reference";
     scratch.gemm = "plain";
@@ -285,6 +311,7 @@ static int selftest_prepare(struct selftest *selftest) {
     settings.device = "cpu";
     settings.weights = VP_WEIGHTS_FP32;
     settings.gemm = "plain";
+    settings.gpu = 0;
     settings.threads = 1;
     result = run_trials(selftest, &settings, &scratch, &selftest->reference, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), selftest->model.name, result, &error);
@@ -299,13 +326,14 @@ static void print_selftest(const struct selftest *selftest, int failed) {
     for (int i = 0; i < selftest->verdict_count; i++) {
         const struct verdict *verdict = &selftest->verdicts[i];
         print_plain("%-4s %s %-10s", verdict->backend, verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16",
-                    verdict->gemm);
+                    verdict->gpu ? verdict->gpu : verdict->gemm);
         for (int k = 0; k < ERRORS && verdict->has[ERROR_LOGITS]; k++)
             if (verdict->has[k]) print_plain(" %9.1e %8.1e", verdict->errors[k], verdict->limits[k]);
             else print_plain(" %9s %8s", "-", "-");
         if (verdict->has[ERROR_LOGITS])
-            print_plain(" %3d of %2d %11.2f  %s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms,
-                        verdict->ok ? "OK" : "FAILED");
+            print_plain(" %3d of %2d %11.2f  %s%s%s%s%s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms,
+                        verdict->ok ? "OK" : "FAILED", verdict->ok ? "" : ": ", verdict->reason,
+                        verdict->gpu && verdict->note[0] ? "; " : "", verdict->gpu ? verdict->note : "");
         else print_plain(" FAILED: %s\n", verdict->reason);
     }
     if (selftest->skipped[0]) print_plain("cuda: skipped: %s\n", selftest->skipped);
@@ -335,6 +363,7 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
         int compared = verdict->has[ERROR_LOGITS];
         PUT(&writer, KEY_OBJECT(NULL), KEY("backend", verdict->backend),
             KEY("weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16"), KEY("gemm", verdict->gemm),
+            KEY("gpu", verdict->gpu), KEY("note", verdict->note[0] ? verdict->note : NULL),
             KEY("device", verdict->device[0] ? verdict->device : NULL), KEY_BOOL("ok", verdict->ok),
             KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
         for (int k = 0; k < ERRORS; k++) {
@@ -356,31 +385,50 @@ static void selftest_free(struct selftest *selftest) {
     for (int i = 0; i < TRIALS; i++) {
         dump_free(&selftest->reference.dumps[i]);
         dump_free(&selftest->tested.dumps[i]);
+        dump_free(&selftest->unswitched.dumps[i]);
         sample_free(&selftest->trials[i].sample);
         free(selftest->trials[i].image.rgb);
         free(selftest->trials[i].blocks);
     }
     runs_free(selftest->reference.runs, TRIALS);
     runs_free(selftest->tested.runs, TRIALS);
+    runs_free(selftest->unswitched.runs, TRIALS);
     model_free(&selftest->model);
 }
 
+/* Tries a GPU in bf16, by each switch alone, and in fp32. Only profiles notice the switch `events`. */
+static void judge_gpu(struct selftest *selftest, const char *device) {
+#define WORD(name, bit, word, same_bits) {word, bit, same_bits},
+    static const struct gpu_word words[] = {VP_GPU_SWITCHES(WORD)};
+    const struct option_value *wanted = opt(selftest->options, "gpu");
+    struct outcome tested;
+    judge(selftest, device, VP_WEIGHTS_BF16, "cublas", &NO_WORD);
+    tested = selftest->unswitched;
+    selftest->unswitched = selftest->tested;
+    selftest->tested = tested;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        int is_wanted = !wanted->count && words[i].bit != VP_GPU_EVENTS;
+        for (size_t k = 0; k < wanted->count; k++) is_wanted |= !strcmp(wanted->items[k], words[i].word);
+        if (is_wanted) judge(selftest, device, VP_WEIGHTS_BF16, "cublas", &words[i]);
+    }
+    judge(selftest, device, VP_WEIGHTS_FP32, "cublas", &NO_WORD);
+}
 /* Tries every backend that the option asks for and that this machine has. */
 static void judge_all(struct selftest *selftest, const char *device) {
     const int wants_cpu_only = !strcmp(device, "cpu"), wants_cuda_only = !strncmp(device, "cuda", 4);
     vp_error error = {VP_OK, -1, "", ""};
     int32_t count;
-    judge(selftest, "cpu", VP_WEIGHTS_BF16, "plain"); /* always, and first: the limits of the others follow from it */
+    /* always, and first: the limits of the others follow from it */
+    judge(selftest, "cpu", VP_WEIGHTS_BF16, "plain", &NO_WORD);
     for (int32_t i = 0; vp_engine_gemm_name(i) && !wants_cuda_only; i++)
-        if (strcmp(vp_engine_gemm_name(i), "plain")) judge(selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i));
+        if (strcmp(vp_engine_gemm_name(i), "plain"))
+            judge(selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i), &NO_WORD);
     for (int32_t i = 0; vp_engine_gemm_name(i) && !wants_cuda_only; i++)
-        judge(selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i));
+        judge(selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i), &NO_WORD);
     if (wants_cpu_only) snprintf(selftest->skipped, sizeof selftest->skipped, "not asked for");
     else if (vp_device_count(&count, &error) != VP_OK)
         snprintf(selftest->skipped, sizeof selftest->skipped, "%s", error.text);
-    else
-        for (int fp32 = 0; fp32 < 2; fp32++)
-            judge(selftest, wants_cuda_only ? device : "cuda", fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, "cublas");
+    else judge_gpu(selftest, wants_cuda_only ? device : "cuda");
 }
 
 static int run_command(const struct options *options) {

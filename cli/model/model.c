@@ -237,12 +237,10 @@ int check_gemm(const struct options *options) {
     return has_word(names, gemm) ? 0 : complain_word("gemm", "kernel of this processor", gemm, names);
 }
 /* words of --gpu */
-static const struct gpu_word { const char *word; uint32_t flag; } GPU_WORDS[] = {{"events", VP_GPU_EVENTS},
-                                                                        {"dependent", VP_GPU_DEPENDENT},
-                                                                        {"wgmma", VP_GPU_WGMMA},
-                                                                        {"tuned", VP_GPU_TUNED},
-                                                                        {"persistent", VP_GPU_PERSISTENT},
-                                                                        {"clusters", VP_GPU_CLUSTERS}};
+#define GPU_WORD(name, bit, word, same_bits) {word, bit},
+static const struct gpu_word { const char *word; uint32_t flag; } GPU_WORDS[] = {VP_GPU_SWITCHES(GPU_WORD)};
+#define GPU_WORD_TEXT(name, bit, word, same_bits) word " "
+static const char GPU_WORD_LIST[] = VP_GPU_SWITCHES(GPU_WORD_TEXT);
 /* vp_gpu_switch of a word; 0: none has it */
 static uint32_t gpu_switch_of(const char *word) {
     for (size_t i = 0; i < sizeof GPU_WORDS / sizeof *GPU_WORDS; i++)
@@ -252,9 +250,7 @@ static uint32_t gpu_switch_of(const char *word) {
 int check_gpu_switches(const struct options *options) {
     const struct option_value *words = opt(options, "gpu");
     for (size_t i = 0; i < words->count; i++)
-        if (!gpu_switch_of(words->items[i]))
-            return complain_word("gpu", "value", words->items[i],
-                                 "events dependent wgmma tuned persistent clusters");
+        if (!gpu_switch_of(words->items[i])) return complain_word("gpu", "value", words->items[i], GPU_WORD_LIST);
     return 0;
 }
 static uint32_t gpu_switches_of(const struct options *options) {

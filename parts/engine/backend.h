@@ -46,6 +46,7 @@ typedef struct vk_queue {
     /* GPU: the first CUDA or cuBLAS status that was not success, and where; it sticks, and nothing more is sent */
     int error, line;
     const char *error_at, *file; /* the call or the kernel; the source file of `line` */
+    const char *last_sent, **first_sent; /* GPU: the last operation; where the next one's name goes, or NULL */
     char note[400];       /* GPU: what was done in another way than intended, and why */
     int timing;           /* vp_timing of the request that runs */
     int64_t stamps;       /* taken in it */
@@ -303,7 +304,8 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only, dependent, wgmma_linears, clusters, persistent, tuned; /* GPU: vp_gpu_switch */
+    int counts_only; /* nothing will run */
+    uint32_t gpu;    /* vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 
