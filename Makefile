@@ -32,8 +32,9 @@ make numbers            measures the figures of vlmprof help numbers and writes 
 
 GPU
 make test-gpu           the tests that need a GPU; a skip is a failure
-make bench-gpu          benchmarks on a GPU
-make all-gpu            both in 10 minutes, measurements next to predictions from counts; raw output in tests/bench/results
+make first-gpu          the first run on a GPU: ten minutes, one file, from which what is wrong can be mended without the GPU
+make first-gpu-pack     the same as a folder to carry to a machine without a compiler
+make gpu-choose         FILE=first-gpu.jsonl: which switches of --gpu pay, and which code can go
 make gpu-compile        the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc, no GPU)
 make gpu-report         registers, spills, occupancy, instructions, waits and shared memory of each kernel against gates (needs nvcc, no GPU)
 make gpu-predict        what each kernel should take on Hopper, from counts; writes tests/bench/results/gpu-predictions.md
@@ -49,7 +50,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += $(shell [[ "$$MAKEFLAGS" == *-j* ]] || \
     awk -v jobs="$$(nproc)" '/^MemAvailable:/ && $$2 < jobs * 1e6 { jobs = int($$2 / 1e6) } END { print "-j" (jobs > 1 ? jobs : 1) }' /proc/meminfo)
 endif
-ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean install uninstall check demo% test% bench% fuzz% full-size,$(MAKECMDGOALS))),)
+ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean install uninstall check demo% test% bench% first-gpu% fuzz% full-size,$(MAKECMDGOALS))),)
 .NOTPARALLEL:
 endif
 .DELETE_ON_ERROR:

@@ -2368,8 +2368,8 @@ enum {
     VK_FLIGHT_MOST = 16,        /* of the router: its rows are f32, its few blocks have nothing else to do meanwhile */
     VK_STRIP = 1024,            /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
     VK_DECODE_THREADS = 256,
-    VK_ATTENTION_THREADS = 512, /* a block for each multiprocessor: .. */
-    VK_ATTENTION_FLIGHT = 4,    /* .. 64 kB of keys and values under way */
+    VK_ATTENTION_THREADS = 512, /* a block or two on each multiprocessor: .. */
+    VK_ATTENTION_FLIGHT = 3,    /* .. 48 kB each of keys and values under way, in 64 registers a thread */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
 };
 #ifdef __CUDACC__
@@ -2758,7 +2758,7 @@ FN vk_input vk_input_merged(const float *partial, int width, int head_dim, int w
     return in;
 }
 /* x f32 [n] += W (attention merged), or = without `add` */
-KERNEL_OF(VK_DECODE_THREADS, 3, k_decode_out, float *x, const float *partial, const uint4 *weights, int n, int vectors,
+KERNEL_OF(VK_DECODE_THREADS, 2, k_decode_out, float *x, const float *partial, const uint4 *weights, int n, int vectors,
           int width, int head_dim, int add, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_merged(partial, width, head_dim, wide);

@@ -411,6 +411,11 @@ static void run_integers(char letter, vp_weights weights, const char *gemm) {
 #ifdef TEST_CUDA
 /* Each switch of --gpu: the case's logits and tokens with it against those without. Where the same bits are promised, all of them; otherwise as close
  * as bf16 is to fp32. Emulated, on a chip that has all ways and few multiprocessors, whose blocks get several tiles each. */
+#ifdef TEST_EMULATED
+#define SWITCHED "a6-text-only"
+#else
+#define SWITCHED "b1-low-k8"
+#endif
 static void run_switches(void) {
 #define SWITCH(name, bit, word, same_bits) { word, bit, same_bits },
     static const struct { const char *word; uint32_t bit; int same_bits; } switches[] = { { "none", 0, 1 }, VP_GPU_SWITCHES(SWITCH) };
@@ -423,11 +428,11 @@ static void run_switches(void) {
         size_t bytes;
         vp_engine *engine;
         output o;
-        check_case("b1-low-k8, --gpu %s", switches[i].word);
+        check_case(SWITCHED ", --gpu %s", switches[i].word);
         gpu_switches = switches[i].bit;
-        engine = open_engine("tiny-b", VP_WEIGHTS_BF16, NULL, TEST_DEVICE, &config, &checkpoint);
+        engine = open_engine(*SWITCHED == 'a' ? "tiny-a" : "tiny-b", VP_WEIGHTS_BF16, NULL, TEST_DEVICE, &config, &checkpoint);
         gpu_switches = 0;
-        if (!engine || (!i && !load_case("b1-low-k8", &config, &g))) return;
+        if (!engine || (!i && !load_case(SWITCHED, &config, &g))) return;
         bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
         run_case(engine, &config, &g, &o);
         compare_bf16(&config, &g, &o);

@@ -403,9 +403,11 @@ static void judge_gpu(struct selftest *selftest, const char *device) {
     const struct option_value *wanted = opt(selftest->options, "gpu");
     struct outcome tested;
     judge(selftest, device, VP_WEIGHTS_BF16, "cublas", &NO_WORD);
-    tested = selftest->unswitched;
-    selftest->unswitched = selftest->tested;
-    selftest->tested = tested;
+    if (selftest->verdicts[selftest->verdict_count - 1].ok) { /* a failed run has no bits to compare with */
+        tested = selftest->unswitched;
+        selftest->unswitched = selftest->tested;
+        selftest->tested = tested;
+    }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         int is_wanted = !wanted->count && words[i].bit != VP_GPU_EVENTS;
         for (size_t k = 0; k < wanted->count; k++) is_wanted |= !strcmp(wanted->items[k], words[i].word);
