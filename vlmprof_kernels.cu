@@ -1643,6 +1643,29 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
 #include "kernels/gpu/wgmma_launch.h"
 #include "kernels/gpu/quant_launch.h"
 
+/* VP_OK: the switch would change something on this device; a driver without cuTensorMapEncodeTiled, which only an engine
+ * asks for, turns the last three off there */
+static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
+    vp_device_info info;
+    const char *lacks = NULL;
+    int cooperative = 1;
+    vp_result result = vk_cuda_describe_device(index, &info, error);
+    if (result != VP_OK) return result;
+    if (bit & VP_GPU_PERSISTENT
+        && cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, index) != cudaSuccess) {
+        cudaGetLastError(); /* as in vk_cuda_check */
+        cooperative = 0;
+    }
+    if (!cooperative) lacks = "the device has no cooperative launch";
+    if (bit & VP_GPU_DEPENDENT && info.compute_major < 9) lacks = "needs compute capability 9.0";
+    if (bit & (VP_GPU_WGMMA | VP_GPU_CLUSTERS | VP_GPU_MMA)) {
+#ifndef VLMPROF_SM_90A
+        lacks = "this build has no code for sm_90a";
+#endif
+        if (info.compute_major != 9 || info.compute_minor != 0) lacks = "needs compute capability 9.0 and no other";
+    }
+    return lacks ? vp_fail(error, VP_ERR_UNSUPPORTED, -1, "--gpu", lacks) : VP_OK;
+}
 static void vk_check_experts(vk_queue *queue); /* kernels/gpu/check_experts.h */
 static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
     vp_device_info info;
@@ -2744,8 +2767,14 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
 #undef VK_FETCH_KEYS
     vk_found_leave(&found, sums, tops, partial, &shape, group, item, column, columns);
 }
-/* 128 blocks for 16 heads: chips of 108 or 114 multiprocessors need two of them on some, and all at once */
-KERNEL_OF(VK_ATTENTION_THREADS, 2, k_decode_attention, float *partial, void *key,
+/* 128 blocks for 16 heads: chips of 108 or 114 multiprocessors need two of them on some, and all at once; those of
+ * compute capability 10.0 have 148 */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define VK_ATTENTION_RESIDENT 1
+#else
+#define VK_ATTENTION_RESIDENT 2
+#endif
+KERNEL_OF(VK_ATTENTION_THREADS, VK_ATTENTION_RESIDENT, k_decode_attention, float *partial, void *key,
           void *value, const float *qkv, vk_heads shape, const int32_t *position, int group, float scale,
           const uint4 *ahead, int64_t ahead_bytes, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
@@ -3162,8 +3191,8 @@ static const vk_decode_kernels vk_cuda_decode = {
 
 static const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
-    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_tile_rows,
-    vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
+    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_switch,
+    vk_cuda_tile_rows, vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
@@ -3870,7 +3899,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 #endif /* !VK_CUDA */

@@ -141,6 +141,16 @@ static void test_emulated(void) {
     CHECK_INT(cli("selftest --device cuda --gpu events"), 1);
     CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "3 passed, 1 failed, 0 skipped"));
     unsetenv("CUDA_ON_CPU_FAIL");
+    check_case("emulated: info says which switches there are, and why others are not");
+    CHECK_INT(cli("info"), 0);
+    CHECK(last.out && strstr(last.out, "  experts   by mma.sync; wgmma needs compute capability 9.0 and no other\n"
+                                       "  --gpu     possible, off by default: events persistent tuned\n"
+                                       "            not dependent: needs compute capability 9.0\n"));
+    setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
+    CHECK_INT(cli("info"), 0);
+    CHECK(last.out && strstr(last.out, "  experts   by wgmma, if it agrees with mma.sync when an engine opens\n"
+                                       "  --gpu     possible, off by default: events dependent wgmma persistent tuned clusters mma\n"));
+    unsetenv("CUDA_ON_CPU_CAPABILITY");
     check_case("emulated: a switch that this GPU lacks is named, and its bits are those without it");
     CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
     CHECK(last.out && strstr(last.out, "OK; no dependent launches: they need compute capability 9.0"));

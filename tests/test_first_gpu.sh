@@ -20,7 +20,7 @@ check "a run that was killed keeps each line that it had" [ "${lines:-0}" -ge 5 
 check "and a report can be made of it" bash -c 'python3 tests/bench/gpu/first_report.py "$1" | grep -q "^first run: CUDA on CPU"' - "$work/killed/first-gpu.jsonl"
 
 # ---- a whole run with four faults
-FIRST_GPU_PLANT=hang:route,fault:attention,wrong:mma,unsteady:vision-fc1 FIRST_GPU_PATIENCE=4 FIRST_GPU_SECONDS=3000 run planted
+FIRST_GPU_PLANT=hang:route,fault:attention,"wrong:482 mma",unsteady:vision-fc1 FIRST_GPU_PATIENCE=4 FIRST_GPU_SECONDS=3000 run planted
 jsonl=$work/planted/first-gpu.jsonl
 check "every line is whole" python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$jsonl"
 check "one archive is left, below 2 MB" bash -c 'set -- "$1"/first-gpu-*.tar.gz; [ $# -eq 1 ] && [ "$(stat -c %s "$1")" -lt 2000000 ]' - "$work/planted"

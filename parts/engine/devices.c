@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const vk_backend *vk_gpu(void) {
 #ifdef __GNUC__
@@ -15,13 +16,19 @@ const vk_backend *vk_gpu(void) {
 
 static vp_result vk_no_gpu_code(vp_error *error) {
     return vp_fail(error, VP_ERR_DEVICE, -1, "cuda",
-                   "this build has no GPU code; build it where nvcc is found (CUDA Toolkit 12.8 or later)");
+                   access("/proc/driver/nvidia/version", F_OK)
+                       ? "this build has no GPU code; build it where nvcc is found (CUDA Toolkit 12.8 or later)"
+                       : "this build has no GPU code, but there is an NVIDIA driver: install the CUDA Toolkit 12.8 or "
+                         "later with cuBLAS, then make again");
 }
 
 VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {
     return vk_gpu() ? vk_gpu()->device_count(count, error) : vk_no_gpu_code(error);
 }
 
+VP_API vp_result vp_device_switch(int32_t index, uint32_t bit, vp_error *error) {
+    return vk_gpu() ? vk_gpu()->device_switch(index, bit, error) : vk_no_gpu_code(error);
+}
 VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error) {
     return vk_gpu() ? vk_gpu()->device_describe(index, info, error) : vk_no_gpu_code(error);
 }

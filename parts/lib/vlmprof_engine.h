@@ -86,6 +86,9 @@ VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_erro
  * returns: VP_OK; VP_ERR_STATE an engine is still open; VP_ERR_DEVICE as above, or the device cannot be reset
  * source:  CUDA Runtime API, cudaDeviceReset */
 VP_API vp_result vp_device_reset(int32_t cuda_device, vp_error *error);
+/* Whether one vp_gpu_switch changes anything on CUDA device `index`. It makes no CUDA context.
+ * returns: VP_OK it does; VP_ERR_UNSUPPORTED with the reason; VP_ERR_DEVICE as above */
+VP_API vp_result vp_device_switch(int32_t index, uint32_t bit, vp_error *error);
 /* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
 VP_API int32_t vp_device_toolkit(void);
 /* Reads the telemetry of CUDA device `cuda_device` through NVML (opened with dlopen; the device is found by its PCI

@@ -6,6 +6,7 @@ Predicted is what predict.py says of the launches that were timed, by its consta
 wrong, where both do, the kernel is worse than its model. Replays of a graph have a gap after each launch, CUPTI's times of single kernels none."""
 import json
 import os
+import re
 import sys
 
 import predict
@@ -51,7 +52,10 @@ def measured_ns(row):
 
 
 def kernel_of(row):
-    """the launch that computes most"""
+    """the launch that computes most; of a fault, what its error names"""
+    named = re.search(r"\b(k_[a-z0-9_]+): ", row.get("text", ""))
+    if named:
+        return named.group(1)
     if row.get("launches"):
         return max(row["launches"], key=lambda l: (l[3], l[4]))[0]
     return row.get("kernel") or row["case"]
@@ -80,11 +84,21 @@ def defects(rows, compared):
             error = row.get("text") or ("error %s of its tolerance" % row.get("error"))
             seed = "--seed %s " % row["seed"] if "seed" in row else ""
             lines.append("%s %s %s %s %s | first_gpu %s%s" % (row["status"], kernel_of(row), row.get("shape", "-"), row.get("way", "-"), error, seed, row["case"]))
-    for row, measured, first, again in compared:
+    for row, measured, first, again in once_each(sorted(compared, key=lambda c: -c[1] / max(c[2:]))):
         if measured > SLOW * again and measured > SLOW * first:
             lines.append("SLOW %s %s %s %.2f x predicted | first_gpu --seed %s %s" % (kernel_of(row), row.get("shape", "-"), row.get("way", "-"), measured / again,
                                                                                    row.get("seed"), row["case"]))
     return lines
+
+
+def once_each(compared):
+    """the first row of each kernel and way"""
+    seen = set()
+    for c in compared:
+        key = (kernel_of(c[0]).split(":")[0], c[0].get("way"))
+        if key not in seen:
+            seen.add(key)
+            yield c
 
 
 def flag(measured, first, again):
@@ -112,7 +126,7 @@ def main():
     room = max(3, LINES - 4 - min(len(found), 15) - len(values) - bool(skipped))
     print("%-28s %-22s %-9s %9s %9s %6s %6s %7s %s" % ("kernel", "shape", "way", "us", "predicted", "ratio", "again", "ceiling", "yardstick"))
     rate, memory = values.get("rate", predict.CONSTANTS["rate"][0]), values.get("memory_h100", predict.CHIPS[chip])
-    worst = sorted(compared, key=lambda c: (not flag(*c[1:]), -c[1]))
+    worst = list(once_each(sorted(compared, key=lambda c: (not flag(*c[1:]), -c[1]))))
     for row, measured, first, again in worst[:room]:
         flops, size = sum(l[3] for l in row["launches"]), sum(l[4] for l in row["launches"])
         share = max(flops / rate, size / memory) / (measured * 1e-9)

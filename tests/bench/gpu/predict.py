@@ -85,7 +85,7 @@ Where a ratio is over 1.5, the reason:
   counts: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s, and rounds of tiles cost more
   (13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3 rounds that cost 2): the column
   "before", 12.83 ms. Two blocks that bring B for each other stop at 755: `--gpu clusters`, below, for those that may measure it. What
-  would turn this around is a measured L2 rate over 7 TB/s; `make all-gpu` shows cuBLAS's products, and with `--gpu wgmma` a profile shows ours.
+  would turn this around is a measured L2 rate over 7 TB/s; `make first-gpu` times both, and with `--gpu wgmma` a profile shows ours.
 - vision and prefill, attention: 1016 and 826 instructions a loop for 128 HMMA are issue-bound, 1.3 and 0.6 ms where 0.5 and 0.3 ms of products would do.
 - prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); k_route, in f32 without tensor cores,
   is 0.37 ms (0.55 as norms, a product of cuBLAS and a choice of their own).
