@@ -1611,8 +1611,8 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
 #include "kernels/gpu/wgmma_launch.h"
 #include "kernels/gpu/quant_launch.h"
 
-/* VP_OK: the switch would change something on this device; a driver without cuTensorMapEncodeTiled, which only an engine
- * asks for, turns the last three off there */
+/* VP_OK: the switch would change something on this device. Only an engine asks the driver for cuTensorMapEncodeTiled,
+ * without which wgmma, clusters and mma change nothing. */
 static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
     vp_device_info info;
     const char *lacks = NULL;
@@ -2967,7 +2967,7 @@ KERNEL(k_decode_pick, int32_t *token, int32_t *position, int32_t *tokens, int pl
 
 /* ---- launchers. FLOPs and bytes are counted as everywhere: what the arithmetic needs, and every operand once,
  * however often blocks read it again. */
-/* Blocks that a multiprocessor runs at once. One that the driver cannot tell is counted as 1, and noted. */
+/* Blocks that a multiprocessor runs at once. If the driver does not report it, it is 1, and a note says so. */
 static int vk_resident(vk_queue *queue, const void *kernel, int threads, size_t shared_bytes) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_residence *row = cuda->residences, *end = row + VK_FACTS;
@@ -2977,7 +2977,7 @@ static int vk_resident(vk_queue *queue, const void *kernel, int threads, size_t 
         int blocks = 0;
         if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes) != cudaSuccess)
             cudaGetLastError(); /* as in vk_cuda_check */
-        if (blocks < 1) vk_note(queue, "decode kernels have one block a multiprocessor: the driver tells no occupancy");
+        if (blocks < 1) vk_note(queue, "decode grids have one block a multiprocessor: no occupancy was reported");
         if (blocks < 1) blocks = 1;
         if (row < end) {
             row->kernel = kernel;
@@ -3012,7 +3012,8 @@ static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     vk_plan_block(queue, job);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_qkv(queue, job, flops, bytes); return; }
-    LAUNCH_ROWS(k_decode_qkv, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes, job->qkv, job->x, norm, (const uint4 *)linear->weights,
+    LAUNCH_ROWS(k_decode_qkv, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes,
+                job->qkv, job->x, norm, (const uint4 *)linear->weights,
                   linear->bias, linear->n, vk_vectors(linear), job->d, job->eps, linear->wide);
 }
 /* heads whose rows are whole vectors, no more than a warp has lanes */
@@ -3069,7 +3070,8 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     if (!vk_heads_fit(job)) vk_cuda_decode_plain(queue, linear, to, job->attended, add);
     else if (linear->bits) vk_quant_send_out(queue, job, to, add, flops, bytes);
     else
-        LAUNCH_ROWS(k_decode_out, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes, to, job->scratch, (const uint4 *)linear->weights,
+        LAUNCH_ROWS(k_decode_out, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes,
+                    to, job->scratch, (const uint4 *)linear->weights,
                       linear->n, vk_vectors(linear), linear->k, job->heads.head_dim, add, linear->wide);
     vk_decode_add(queue, job, job->attn_after);
 }
@@ -3081,7 +3083,8 @@ static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *j
             bytes = vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_dense(queue, job, flops, bytes); return; }
-    LAUNCH_ROWS(k_decode_dense, dim, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes, job->hidden, job->x, norm, (const uint4 *)linear->weights,
+    LAUNCH_ROWS(k_decode_dense, dim, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes,
+                job->hidden, job->x, norm, (const uint4 *)linear->weights,
                   job->expert_dim, vk_vectors(linear), job->d, job->eps, job->gelu, linear->wide);
 }
 static void vk_cuda_decode_dense_down(vk_queue *queue, const vk_decode_job *job) {
@@ -3093,7 +3096,8 @@ static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_ROWS(k_decode_router, linear->n, VK_ROUTER_THREADS, vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
+    LAUNCH_ROWS(k_decode_router, linear->n, VK_ROUTER_THREADS, vk_strip_bytes(linear),
+                  4 * d + 2 * (int64_t)linear->n * linear->k,
                   vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
                   job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
                   vk_vectors(linear), job->d, job->eps, job->gate_up->wide);
@@ -3107,7 +3111,8 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
                     + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
     if (linear->bits) { vk_quant_send_gate_up(queue, job, flops, bytes); return; }
-    LAUNCH_ROWS(k_decode_gate_up, top_k * expert_dim, VK_DECODE_THREADS, top_k * (int)sizeof(int32_t), flops, bytes, job->hidden, job->index, job->weight,
+    LAUNCH_ROWS(k_decode_gate_up, top_k * expert_dim, VK_DECODE_THREADS, top_k * (int)sizeof(int32_t), flops, bytes,
+                job->hidden, job->index, job->weight,
                   job->logits, (const uint4 *)job->normed, (const char *)linear->weights, job->gate_up_stride,
                   (int)experts, job->top_k, job->norm_topk,
                   job->expert_dim, vk_vectors(linear), job->down->k_padded, linear->wide);

@@ -143,17 +143,16 @@ static void test_emulated(void) {
     unsetenv("CUDA_ON_CPU_FAIL");
     check_case("emulated: info says which switches there are, and why others are not");
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, "  experts   by mma.sync; wgmma needs compute capability 9.0 and no other\n"
-                                       "  --gpu     possible, off by default: events persistent tuned\n"
-                                       "            not dependent: needs compute capability 9.0\n"));
+    CHECK(last.out && strstr(last.out, "  ways      experts by mma.sync; --gpu (all off by default): events persistent tuned; not dependent: needs compute "
+                                       "capability 9.0; not wgmma: needs compute capability 9.0 and no other; "));
     setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, "  experts   by wgmma, if it agrees with mma.sync when an engine opens\n"
-                                       "  --gpu     possible, off by default: events dependent wgmma persistent tuned clusters mma\n"));
+    CHECK(last.out && strstr(last.out, "  ways      experts by wgmma, if it agrees with mma.sync when an engine opens; "
+                                       "--gpu (all off by default): events dependent wgmma persistent tuned clusters mma\n"));
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     check_case("emulated: a switch that this GPU lacks is named, and its bits are those without it");
     CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
-    CHECK(last.out && strstr(last.out, "OK; no dependent launches: they need compute capability 9.0"));
+    CHECK(last.out && strstr(last.out, "OK: no dependent launches: they need compute capability 9.0"));
     check_case("emulated: one kernel a step that passes on stale values has other bits");
     setenv("CUDA_ON_CPU_PLANT", "phase:3", 1);
     CHECK_INT(cli("selftest --device cuda --gpu persistent"), 1);

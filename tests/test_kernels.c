@@ -71,21 +71,18 @@ static void settle(void) {
     check_note(backend->wait(queue, 0, &error) == VP_OK, __FILE__, __LINE__, "%s: %s", error.where, error.text);
 }
 
-/* Kernels of wgmma.h whose blocks went through several tiles and used each stage of their ring again; of dry runs, which have a record of each launch. */
+/* Kernels of wgmma.h whose blocks went through several tiles and used each stage of their ring again; of dry runs, which have records. */
 enum { STAGES = 5, RECORDS = 64 };
-static const char *const WIDE[] = { "k_linear_wgmma64", "k_linear_wgmma128", "k_gate_up_wgmma128", "k_down_wgmma128", "k_linear_wgmma_pair",
-    "k_gate_up_wgmma_pair", "k_down_wgmma_pair" };
-static int went_round[sizeof WIDE / sizeof WIDE[0]];
+static const char *const WIDE[7] = { "k_linear_wgmma64", "k_linear_wgmma128", "k_gate_up_wgmma128", "k_down_wgmma128", "k_linear_wgmma_pair", "k_gate_up_wgmma_pair",
+    "k_down_wgmma_pair" };
 static vp_launch records[RECORDS];
-static int is_recording;
+static int is_recording, went_round[7];
 static void note_records(void) {
-    for (int64_t i = 0; i < queue->log_count && i < RECORDS; i++) {
-        const vp_launch *l = &records[i];
-        int64_t rows = strstr(l->name, "wgmma64") ? 64 : 128, tiles = (l->shape[0] + rows - 1) / rows * ((l->shape[1] + 255) / 256),
-                a_block = l->grid ? tiles / l->grid : 0;
-        for (size_t w = 0; w < sizeof WIDE / sizeof WIDE[0]; w++)
-            went_round[w] |= !strcmp(WIDE[w], l->name) && a_block >= 2 && a_block * ((l->shape[2] + 63) / 64) > 2 * STAGES;
+    for (const vp_launch *l = records; is_recording && l < records + RECORDS && l < records + queue->log_count; l++) {
+        int64_t rows = strstr(l->name, "wgmma64") ? 64 : 128, tiles = (l->shape[0] + rows - 1) / rows * ((l->shape[1] + 255) / 256), each = l->grid ? tiles / l->grid : 0;
+        for (int w = 0; w < 7; w++) went_round[w] |= !strcmp(WIDE[w], l->name) && each >= 2 && each * ((l->shape[2] + 63) / 64) > 2 * STAGES;
     }
+    queue->log = NULL;
 }
 static struct { vk_work work; uint64_t buffers; } before;
 static void begin(int dry) {
@@ -108,9 +105,7 @@ static void check_work(vk_work want, int line) {
 static void end(vk_work want, int line) {
     int dry = queue->dry;
     queue->dry = 0;
-    if (is_recording) note_records();
-    queue->log = NULL;
-    queue->log_count = 0;
+    note_records();
     check_work(want, line);
     settle();
     check_note((sum_of_buffers() == before.buffers) == dry, __FILE__, line, dry ? "a dry run touched a buffer" : "nothing was done");
@@ -1474,7 +1469,7 @@ static void test_wgmma(int way) {
     test_linear(300, 330, 300, 0, 0);
     test_linear(1100, 330, 60, 0, 0);
     test_experts(330, 330, 2, 4, skewed);
-    for (size_t i = 0; emulated && i < sizeof WIDE / sizeof WIDE[0]; i++) {
+    for (int i = 0; emulated && i < 7; i++) {
         if ((way == 2) != (strstr(WIDE[i], "pair") != NULL)) continue;
         check_case("a block of %s has several tiles, and its ring wraps", WIDE[i]);
         CHECK_INT(went_round[i], 1);

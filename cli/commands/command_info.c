@@ -253,28 +253,13 @@ static void put_gpus(vp_json_writer *writer, int32_t count) {
 static int64_t steady_clock_mhz(const vp_telemetry *telemetry) {
     return isfinite(telemetry->sm_clock_max_mhz) ? (int64_t)(telemetry->sm_clock_max_mhz * 0.71 / 15) * 15 : 0;
 }
-#define GPU_WORD(name, bit, word, same_bits) {word, bit},
-static const struct gpu_word { const char *word; uint32_t bit; } GPU_WORDS[] = {VP_GPU_SWITCHES(GPU_WORD)};
-enum { GPU_WORD_COUNT = sizeof GPU_WORDS / sizeof *GPU_WORDS };
-/* Which ways of --gpu a GPU has, and why it lacks the others. */
-static void print_gpu_switches(int32_t index) {
-    vp_error error = {VP_OK, -1, "", ""};
-    print_plain("  experts   %s%s\n", vp_device_switch(index, VP_GPU_MMA, &error) == VP_OK
-                                         ? "by wgmma, if it agrees with mma.sync when an engine opens"
-                                         : "by mma.sync; wgmma ", error.text);
-    print_plain("  --gpu     possible, off by default:");
-    for (int i = 0; i < GPU_WORD_COUNT; i++)
-        if (vp_device_switch(index, GPU_WORDS[i].bit, &error) == VP_OK) print_plain(" %s", GPU_WORDS[i].word);
-    putchar('\n');
-    for (int i = 0; i < GPU_WORD_COUNT; i++)
-        if (vp_device_switch(index, GPU_WORDS[i].bit, &error) != VP_OK)
-            print_plain("            not %s: %s\n", GPU_WORDS[i].word, error.text);
-}
 /* What can be read of a GPU next to its times, and what makes times repeatable. */
 static void print_gpu_tools(int32_t index) {
     vp_telemetry telemetry;
     vp_error error = {VP_OK, -1, "", ""};
+    char ways[600];
     double joules;
+    if (vp_device_ways(index, ways, sizeof ways, &error) == VP_OK) print_plain("  ways      %s\n", ways);
     if (vp_device_energy(index, &joules, &error) == VP_OK)
         print_plain("  energy    counted by NVML: results have energy_j\n");
     else print_plain("  energy    not counted: %s: %s\n", error.where, error.text);
@@ -310,7 +295,6 @@ static void print_gpus(int32_t count) {
             i, gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count, (double)gpu.memory_bytes / 1e9,
             free_text, version_text(gpu.driver_version, driver),
             version_text(gpu.runtime_version, runtime));
-        print_gpu_switches(i);
         print_gpu_tools(i);
     }
 }
@@ -345,21 +329,16 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
 static void put_gpu_tools(vp_json_writer *writer, int32_t index) {
     vp_telemetry telemetry;
     vp_error energy = {VP_OK, -1, "", ""}, clocks = {VP_OK, -1, "", ""};
+    char ways[600];
     double joules;
     const int counts = vp_device_energy(index, &joules, &energy) == VP_OK,
-              reads = vp_device_telemetry(index, &telemetry, &clocks) == VP_OK;
+              reads = vp_device_telemetry(index, &telemetry, &clocks) == VP_OK,
+              has_ways = vp_device_ways(index, ways, sizeof ways, NULL) == VP_OK;
     const int64_t steady_mhz = reads ? steady_clock_mhz(&telemetry) : 0; /* 0: not known */
     PUT(writer, KEY_OBJECT(NULL), KEY("index", index), KEY_BOOL("energy", counts),
         KEY("energy_reason", counts ? NULL : energy.text), KEY_BOOL("telemetry", reads),
-        KEY("telemetry_reason", reads ? NULL : clocks.text),
-        KEY_KNOWN("steady_clock_mhz", steady_mhz, steady_mhz), KEY_ARRAY("switches"));
-    for (int i = 0; i < GPU_WORD_COUNT; i++) {
-        vp_error lacks = {VP_OK, -1, "", ""};
-        const int is_possible = vp_device_switch(index, GPU_WORDS[i].bit, &lacks) == VP_OK;
-        PUT(writer, KEY_OBJECT(NULL), KEY("switch", GPU_WORDS[i].word), KEY_BOOL("possible", is_possible),
-            KEY("reason", is_possible ? NULL : lacks.text), END_OBJECT);
-    }
-    PUT(writer, END_ARRAY, END_OBJECT);
+        KEY("telemetry_reason", reads ? NULL : clocks.text), KEY("ways", has_ways ? ways : NULL),
+        KEY_KNOWN("steady_clock_mhz", steady_mhz, steady_mhz), END_OBJECT);
 }
 
 static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const char *no_gpu,

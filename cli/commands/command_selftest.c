@@ -11,7 +11,6 @@
 #include "measure/dump.h"
 #include "measure/input.h"
 #include "model/model.h"
-#include "model/prompt.h"
 #include "measure/provenance.h"
 #include "measure/record.h"
 #include "measure/engine.h"
@@ -72,11 +71,10 @@ struct trial {
 struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; };
 /* The result of trying one backend with one arithmetic and one GEMM kernel. */
 struct verdict {
-    const char *backend, *gemm;
-    const char *gpu; /* the word of --gpu; NULL: none */
+    const char *backend, *gemm, *gpu; /* the word of --gpu; NULL: none */
+    int has_other_bits;               /* than the GPU without a switch */
     vp_weights weights;
     char device[200], reason[LINE_BYTES];
-    char note[LINE_BYTES]; /* of the engine; empty: none */
     double errors[ERRORS]; /* the worst over trials and steps */
     double limits[ERRORS];
     int has[ERRORS];       /* truths: the trials have such outputs, and the backend ran to its end */
@@ -181,8 +179,8 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
         result = request_run(&session, &input, &out->runs[i], error);
         verdict->ms += metric_of(&out->runs[i], METRIC_TOTAL) / TRIALS;
     }
-    if (result == VP_OK)
-        snprintf(verdict->note, sizeof verdict->note, "%s", vp_engine_device_note(session.engine));
+    if (result == VP_OK && verdict->gpu)
+        snprintf(verdict->reason, sizeof verdict->reason, "%s", vp_engine_device_note(session.engine));
     close_progress();
     session_free(&session);
     return result;
@@ -203,6 +201,9 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
         int same = 1;
         double *logits = &verdict->errors[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED];
         double *features = &verdict->errors[ERROR_FEATURES];
+        verdict->has_other_bits |= selftest->unswitched.dumps[i].logits
+                                   && memcmp(tested->logits, selftest->unswitched.dumps[i].logits,
+                                             TRIAL_TOKENS * row * sizeof(float)) != 0;
         verdict->has[ERROR_FEATURES] |= layout != NULL;
         verdict->has[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED] = 1;
         if (layout)
@@ -225,20 +226,9 @@ static double limit_of(const struct selftest *selftest, int error, int is_fp32, 
     return is_plain ? limit : fmin(limit, SPREAD * selftest->plain[error]);
 }
 
-/* Whether all logits and tokens are those of the GPU without a switch, bit by bit. */
-static int has_same_bits(const struct selftest *selftest) {
-    const size_t bytes = TRIAL_TOKENS * (size_t)selftest->model.config.embedding_size * sizeof(float);
-    for (int i = 0; i < TRIALS; i++)
-        if (memcmp(selftest->tested.dumps[i].logits, selftest->unswitched.dumps[i].logits, bytes)) return 0;
-    return 1;
-}
-/* One word of --gpu. */
-struct gpu_word { const char *word; uint32_t bit; int same_bits; };
-static const struct gpu_word NO_WORD = {NULL, 0, 0};
-
 /* Tries a backend and adds its verdict; adds none when the CPU has no such kernel for this arithmetic. */
 static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm,
-                  const struct gpu_word *gpu) {
+                  const vp_gpu_word *gpu) {
     vp_engine_options settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence,
                                                    selftest->max_views);
     struct verdict *verdict = &selftest->verdicts[selftest->verdict_count];
@@ -250,8 +240,8 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     verdict->backend = device;
     verdict->gemm = gemm;
     verdict->weights = weights;
-    verdict->gpu = gpu->word;
-    settings.gpu = gpu->bit;
+    verdict->gpu = gpu ? gpu->word : NULL;
+    settings.gpu = gpu ? gpu->bit : 0;
     settings.device = device;
     settings.weights = weights;
     settings.gemm = strcmp(gemm, "cublas") ? gemm : "auto";
@@ -270,10 +260,9 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
         verdict->ok &= !verdict->has[i] || verdict->errors[i] <= verdict->limits[i];
     }
     if (!verdict->ok) snprintf(verdict->reason, sizeof verdict->reason, "differs from the reference");
-    else if (gpu->same_bits && selftest->unswitched.dumps[0].logits && !has_same_bits(selftest)) {
-        verdict->ok = 0;
-        snprintf(verdict->reason, sizeof verdict->reason, "other bits than without the switch");
-    }
+    if (!verdict->ok || !gpu || !gpu->same_bits || !verdict->has_other_bits) return;
+    verdict->ok = 0;
+    snprintf(verdict->reason, sizeof verdict->reason, "other bits than without the switch");
 }
 
 /* Loads the model, makes the trials and runs the reference. Returns 0 or an exit code. */
@@ -331,9 +320,8 @@ static void print_selftest(const struct selftest *selftest, int failed) {
             if (verdict->has[k]) print_plain(" %9.1e %8.1e", verdict->errors[k], verdict->limits[k]);
             else print_plain(" %9s %8s", "-", "-");
         if (verdict->has[ERROR_LOGITS])
-            print_plain(" %3d of %2d %11.2f  %s%s%s%s%s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms,
-                        verdict->ok ? "OK" : "FAILED", verdict->ok ? "" : ": ", verdict->reason,
-                        verdict->gpu && verdict->note[0] ? "; " : "", verdict->gpu ? verdict->note : "");
+            print_plain(" %3d of %2d %11.2f  %s%s%s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms,
+                        verdict->ok ? "OK" : "FAILED", verdict->reason[0] ? ": " : "", verdict->reason);
         else print_plain(" FAILED: %s\n", verdict->reason);
     }
     if (selftest->skipped[0]) print_plain("cuda: skipped: %s\n", selftest->skipped);
@@ -363,8 +351,7 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
         int compared = verdict->has[ERROR_LOGITS];
         PUT(&writer, KEY_OBJECT(NULL), KEY("backend", verdict->backend),
             KEY("weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16"), KEY("gemm", verdict->gemm),
-            KEY("gpu", verdict->gpu), KEY("note", verdict->note[0] ? verdict->note : NULL),
-            KEY("device", verdict->device[0] ? verdict->device : NULL), KEY_BOOL("ok", verdict->ok),
+            KEY("gpu", verdict->gpu), KEY("device", verdict->device[0] ? verdict->device : NULL), KEY_BOOL("ok", verdict->ok),
             KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
         for (int k = 0; k < ERRORS; k++) {
             char key[40];
@@ -398,22 +385,17 @@ static void selftest_free(struct selftest *selftest) {
 
 /* Tries a GPU in bf16, by each switch alone, and in fp32. Only profiles notice the switch `events`. */
 static void judge_gpu(struct selftest *selftest, const char *device) {
-#define WORD(name, bit, word, same_bits) {word, bit, same_bits},
-    static const struct gpu_word words[] = {VP_GPU_SWITCHES(WORD)};
-    const struct option_value *wanted = opt(selftest->options, "gpu");
-    struct outcome tested;
-    judge(selftest, device, VP_WEIGHTS_BF16, "cublas", &NO_WORD);
+    const uint32_t wanted = gpu_switches_of(selftest->options);
+    judge(selftest, device, VP_WEIGHTS_BF16, "cublas", NULL);
     if (selftest->verdicts[selftest->verdict_count - 1].ok) { /* a failed run has no bits to compare with */
-        tested = selftest->unswitched;
-        selftest->unswitched = selftest->tested;
-        selftest->tested = tested;
+        struct outcome first = selftest->tested;
+        selftest->tested = selftest->unswitched;
+        selftest->unswitched = first;
     }
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        int is_wanted = !wanted->count && words[i].bit != VP_GPU_EVENTS;
-        for (size_t k = 0; k < wanted->count; k++) is_wanted |= !strcmp(wanted->items[k], words[i].word);
-        if (is_wanted) judge(selftest, device, VP_WEIGHTS_BF16, "cublas", &words[i]);
-    }
-    judge(selftest, device, VP_WEIGHTS_FP32, "cublas", &NO_WORD);
+    for (int32_t i = 0; vp_gpu_word_at(i); i++)
+        if (wanted ? wanted & vp_gpu_word_at(i)->bit : vp_gpu_word_at(i)->bit != VP_GPU_EVENTS)
+            judge(selftest, device, VP_WEIGHTS_BF16, "cublas", vp_gpu_word_at(i));
+    judge(selftest, device, VP_WEIGHTS_FP32, "cublas", NULL);
 }
 /* Tries every backend that the option asks for and that this machine has. */
 static void judge_all(struct selftest *selftest, const char *device) {
@@ -421,12 +403,12 @@ static void judge_all(struct selftest *selftest, const char *device) {
     vp_error error = {VP_OK, -1, "", ""};
     int32_t count;
     /* always, and first: the limits of the others follow from it */
-    judge(selftest, "cpu", VP_WEIGHTS_BF16, "plain", &NO_WORD);
+    judge(selftest, "cpu", VP_WEIGHTS_BF16, "plain", NULL);
     for (int32_t i = 0; vp_engine_gemm_name(i) && !wants_cuda_only; i++)
         if (strcmp(vp_engine_gemm_name(i), "plain"))
-            judge(selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i), &NO_WORD);
+            judge(selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i), NULL);
     for (int32_t i = 0; vp_engine_gemm_name(i) && !wants_cuda_only; i++)
-        judge(selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i), &NO_WORD);
+        judge(selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i), NULL);
     if (wants_cpu_only) snprintf(selftest->skipped, sizeof selftest->skipped, "not asked for");
     else if (vp_device_count(&count, &error) != VP_OK)
         snprintf(selftest->skipped, sizeof selftest->skipped, "%s", error.text);

@@ -353,7 +353,7 @@ typedef struct vk_backend {
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
     vp_result (*energy)(int32_t index, double *joules, vp_error *error);
     vp_result (*device_reset)(int32_t index, vp_error *error);
-    vp_result (*device_switch)(int32_t index, uint32_t bit, vp_error *error); /* vp_device_switch */
+    vp_result (*device_switch)(int32_t index, uint32_t bit, vp_error *error); /* vp_device_ways */
     /* of moe_lists' tiles, for what is in `job` but lists and tiles; .. */
     int (*tile_rows)(vk_queue *queue, const vk_experts_job *job);
     void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. many tokens in bf16; lists stay on the device */

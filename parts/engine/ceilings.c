@@ -17,8 +17,8 @@ enum {
     VK_CEILING_MOST_NS = 2000000000 /* .. for all products */
 };
 
-/* Values of both signs from 2^-3 to 1, by a hash, in what was borrowed: products of equal numbers draw less power, and run
- * faster, than any model's. A word is two bf16 values, or one f32. */
+/* Values of both signs from 2^-3 to 1, by a hash, in what was borrowed: products of equal numbers draw less power, and
+ * run faster, than any model's. A word is two bf16 values, or one f32. */
 static void vk_fill_ceiling(vp_engine *engine, char *memory) {
     const vk_backend *backend = engine->backend;
     size_t piece = backend->stage_bytes < (size_t)VK_CEILING_FILL ? backend->stage_bytes : (size_t)VK_CEILING_FILL;
@@ -31,7 +31,8 @@ static void vk_fill_ceiling(vp_engine *engine, char *memory) {
         words[i] = 0x3e003e00u + (hash & 0x817f817fu);
     }
     backend->commit(engine->queue, memory, piece);
-    for (size_t at = piece; at < VK_CEILING_BYTES; at += piece) backend->copy(engine->queue, memory + at, memory, piece);
+    for (size_t at = piece; at < VK_CEILING_BYTES; at += piece)
+        backend->copy(engine->queue, memory + at, memory, piece);
 }
 /* ns on the device of what was sent since mark 0 */
 static int64_t vk_ceiling_end(vp_engine *engine) {

@@ -26,8 +26,30 @@ VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {
     return vk_gpu() ? vk_gpu()->device_count(count, error) : vk_no_gpu_code(error);
 }
 
-VP_API vp_result vp_device_switch(int32_t index, uint32_t bit, vp_error *error) {
-    return vk_gpu() ? vk_gpu()->device_switch(index, bit, error) : vk_no_gpu_code(error);
+VP_API const vp_gpu_word *vp_gpu_word_at(int32_t index) {
+#define VK_GPU_WORD(name, bit, word, same_bits) { word, bit, same_bits },
+    static const vp_gpu_word words[] = { VP_GPU_SWITCHES(VK_GPU_WORD) };
+    return index >= 0 && index < (int32_t)(sizeof words / sizeof *words) ? &words[index] : NULL;
+}
+VP_API vp_result vp_device_ways(int32_t index, char *text, size_t capacity, vp_error *error) {
+    vp_device_info info;
+    const vp_gpu_word *word;
+    vp_result result = vp_device_describe(index, &info, error);
+    size_t used;
+    if (result != VP_OK) return result;
+    snprintf(text, capacity, "experts by %s; --gpu (all off by default):",
+             vk_gpu()->device_switch(index, VP_GPU_MMA, NULL) == VP_OK
+                 ? "wgmma, if it agrees with mma.sync when an engine opens"
+                 : "mma.sync");
+    for (int is_possible = 1; is_possible >= 0; is_possible--)
+        for (int32_t i = 0; (word = vp_gpu_word_at(i)) != NULL; i++) {
+            vp_error lacks = { VP_OK, -1, "", "" };
+            used = strlen(text);
+            if ((vk_gpu()->device_switch(index, word->bit, &lacks) == VP_OK) != is_possible) continue;
+            snprintf(text + used, capacity - used, "%s %s%s%s", is_possible ? "" : "; not", word->word,
+                     is_possible ? "" : ": ", lacks.text);
+        }
+    return VP_OK;
 }
 VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error) {
     return vk_gpu() ? vk_gpu()->device_describe(index, info, error) : vk_no_gpu_code(error);

@@ -315,7 +315,8 @@ static void vk_quant_send_dense(vk_queue *queue, const vk_decode_job *job, int64
 static void vk_quant_send_gate_up(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->gate_up;
     LAUNCH_QUANT(k_quant_gate_up, job->top_k * job->expert_dim,
-                 vk_quant_room(linear, 1) + (size_t)job->top_k * sizeof(int32_t), flops, bytes, (uint16_t *)job->hidden, job->index, job->weight, job->logits, (const uint4 *)job->normed,
+                 vk_quant_room(linear, 1) + (size_t)job->top_k * sizeof(int32_t), flops, bytes,
+                 (uint16_t *)job->hidden, job->index, job->weight, job->logits, (const uint4 *)job->normed,
                   VK_QUANT_WEIGHTS(linear), job->gate_up_stride, job->router->n, job->top_k, job->norm_topk,
                   job->expert_dim, vk_quant_vectors(linear), job->down->k_padded, linear->bits);
 }

@@ -119,7 +119,9 @@ KERNEL(k_first_draw, void *to, unsigned seed, int rows, int k, int ld, float siz
         EACH(i, ld) vk_put(to, (size_t)row * (size_t)ld + (size_t)i,
                            i < k ? size * ((float)(first_hash((unsigned)(row * ld + i), seed) >> 8) / 8388608.0f - 1.0f) : 0.0f, wide);
 }
-KERNEL(k_first_bytes, unsigned *to, unsigned seed, int words) { EACH(i, words) to[BLK * (size_t)words + (size_t)i] = first_hash((unsigned)(BLK * (size_t)words + (size_t)i), seed); }
+KERNEL(k_first_bytes, unsigned *to, unsigned seed, int words) {
+    EACH(i, words) to[BLK * (size_t)words + (size_t)i] = first_hash((unsigned)(BLK * (size_t)words + (size_t)i), seed);
+}
 static unsigned draws;
 static void *drawn(int rows, int k, int ld, float size, int wide) {
     void *to = room((size_t)rows * (size_t)ld * (wide ? 4 : 2));
@@ -174,7 +176,8 @@ KERNEL(k_first_hidden, float *worst, first_experts job) {
             g += a; u += b; gs += fabsf(a); us += fabsf(b);
         }
         s = vk_silu(g);
-        wrong = first_wrong(vk_b2f(job.hidden[BLK * (size_t)job.ldh + (size_t)c]), (double)s * (double)u, 1.1 * fabs((double)u) * (double)gs + fabs((double)s) * (double)us, job.d, 1, 0.0);
+        wrong = first_wrong(vk_b2f(job.hidden[BLK * (size_t)job.ldh + (size_t)c]), (double)s * (double)u,
+                            1.1 * fabs((double)u) * (double)gs + fabs((double)s) * (double)us, job.d, 1, 0.0);
         most = wrong > most ? wrong : most;
     }
     most = block_max(most);
@@ -287,7 +290,7 @@ typedef struct op {
     const char *stage, *way;
     char shape[64];
     void (*send)(int set);   /* what is measured, on one set of operands */
-    void (*reset)(int set);  /* outputs as they are before it; NULL: NaN */
+    void (*reset)(int set);  /* what outputs contain before it; NULL: NaN */
     void (*judge)(float *worst); /* the same of set 0 */
     int judged;              /* blocks of the judge */
     double sampled;          /* the largest error of SAMPLES outputs against fp64, in tolerances */
@@ -542,8 +545,9 @@ static void reset_experts(int i) {
 }
 static void judge_experts(float *worst) {
     const vk_experts_job *job = &ex.job;
-    first_experts e = { (const uint16_t *)job->x, ex.up_values, ex.down_values, (const uint16_t *)job->hidden, (const uint16_t *)job->y, job->weight, job->stream, job->list,
-                        ex.index, job->slot_row, ex.up_stride, ex.down_stride, job->ldx, ex.down.k_padded, job->ldy, ex.d, ex.dim, ex.up.k_padded, ex.down.k_padded, job->top_k };
+    first_experts e = { (const uint16_t *)job->x, ex.up_values, ex.down_values, (const uint16_t *)job->hidden, (const uint16_t *)job->y, job->weight, job->stream,
+                        job->list, ex.index, job->slot_row, ex.up_stride, ex.down_stride, job->ldx, ex.down.k_padded, job->ldy, ex.d, ex.dim, ex.up.k_padded,
+                        ex.down.k_padded, job->top_k };
     CUDA_LAUNCH(k_first_hidden, (unsigned)job->pairs, 256u, (size_t)0, f.cuda->stream, worst, e);
     CUDA_LAUNCH(k_first_down, (unsigned)job->pairs, 256u, (size_t)0, f.cuda->stream, worst + job->pairs, e);
     CUDA_LAUNCH(k_first_sum, (unsigned)ex.tokens, 256u, (size_t)0, f.cuda->stream, worst + 2 * job->pairs, e);
@@ -672,7 +676,8 @@ static void send_route(int i) {
     if (!f.backend->route(f.queue, &rt.job) && !f.queue->error) die("route", "not these sizes");
 }
 static void judge_route(float *worst) {
-    first_route job = { rt.job.x, rt.job.norm, (const float *)rt.router.weights, rt.job.weight, rt.job.index, rt.router.k, rt.router.k_padded, EXPERTS, TOP_K, rt.job.eps };
+    first_route job = { rt.job.x, rt.job.norm, (const float *)rt.router.weights, rt.job.weight, rt.job.index, rt.router.k, rt.router.k_padded, EXPERTS,
+                        TOP_K, rt.job.eps };
     CUDA_LAUNCH(k_first_route, (unsigned)rt.job.rows, 256u, (size_t)0, f.cuda->stream, worst, job);
 }
 static void case_route(int shape) {
@@ -754,7 +759,8 @@ static void send_read(int i) { (void)i; f.backend->kernels.read(f.queue, (float 
 static void send_copy(int i) { (void)i; f.backend->copy(f.queue, scratch_b, scratch_a, f.tiny ? 1 << 20 : (size_t)1 << 30); }
 static void send_cached(int i) {
     (void)i;
-    CUDA_LAUNCH(k_first_cached, (unsigned)(2 * f.cuda->multiprocessors), 512u, (size_t)0, f.cuda->stream, (float *)scratch_b, (const uint4 *)scratch_a, f.tiny ? 1024 : 1 << 20, 4);
+    CUDA_LAUNCH(k_first_cached, (unsigned)(2 * f.cuda->multiprocessors), 512u, (size_t)0, f.cuda->stream, (float *)scratch_b, (const uint4 *)scratch_a,
+                f.tiny ? 1024 : 1 << 20, 4);
 }
 static void send_product(int i) {
     vk_linear w;
@@ -1020,7 +1026,7 @@ static void case_stages(const gpu_way *way, int all_blocks) {
         stage_line(way, "decode", SHAPES[shape].name, ns, at, reply.times.launches[VP_STAGE_DECODE] / steps);
     }
 }
-/* one request launch by launch: kernels of a stage, by the names that CUPTI reports, and what lies between them */
+/* one request launch by launch: kernels of a stage, by the names that CUPTI reports, and the gaps between them */
 static void case_profile(void) {
     static vp_launch log[LAUNCHES];
     static struct { const char *name; int stage, first; int64_t calls, ns; } row[128];
@@ -1133,7 +1139,8 @@ static void case_identity(void) {
     end_line();
 }
 static void list_kernels(void) {
-    static const char *const linear_ways[] = { "default", "tuned", "wgmma", "clusters", "int8", "int4" }, *const expert_ways[] = { "default", "mma", "clusters", "int8", "int4" };
+    static const char *const linear_ways[] = { "default", "tuned", "wgmma", "clusters", "int8", "int4" },
+                      *const expert_ways[] = { "default", "mma", "clusters", "int8", "int4" };
     const int shapes = f.tiny ? 1 : 3;
     for (int s = 0; s < shapes; s++)
         for (size_t i = 0; i < sizeof LINEARS / sizeof *LINEARS; i++)

@@ -131,7 +131,8 @@ def main():
         flops, size = sum(l[3] for l in row["launches"]), sum(l[4] for l in row["launches"])
         share = max(flops / rate, size / memory) / (measured * 1e-9)
         reference = yard.get((row["stage"], row.get("shape")))
-        print("%-28s %-22s %-9s %9.1f %9.1f %6.2f %6.2f %6.0f%% %s %s" % (kernel_of(row)[:28], row.get("shape", "")[:22], row.get("way", "")[:9], measured * 1e-3, first * 1e-3,
+        print("%-28s %-22s %-9s %9.1f %9.1f %6.2f %6.2f %6.0f%% %s %s" % (kernel_of(row)[:28], row.get("shape", "")[:22], row.get("way", "")[:9], measured * 1e-3,
+                                                                        first * 1e-3,
                                                                         measured / first, measured / again, 100 * share,
                                                                         "%.2f x" % (measured / reference) if reference else "-", flag(measured, first, again)))
     print("%-16s %12s %12s %6s   range" % ("constant", "assumed", "measured", "ratio"))

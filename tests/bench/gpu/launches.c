@@ -1,6 +1,6 @@
 /* launches.c - what a GPU would be sent for the real model in bf16, without a GPU: kernel, threads a block, dynamic shared memory, blocks and launches,
- * one line for each kernel and block size, on stdout; also for the kernels of integer weights (blocks' and head's). `launches stages [int8|int4|clusters|wgmma|mma]`: one line
- * for each kind of launch of a stage, for the shapes of first_gpu.cu:
+ * one line for each kernel and block size, on stdout; also for the kernels of integer weights (blocks' and head's). `launches stages
+ * [int8|int4|clusters|wgmma|mma]`: one line for each kind of launch of a stage, for the shapes of first_gpu.cu:
  *
  * clusters, wgmma, mma: with that switch. Without `stages` linears go by wgmma where there is one, and again by clusters, so that their kernels have launches.
  *
