@@ -30,7 +30,7 @@ check "the fault is named by its kernel when launches are waited for" grep -q '"
 check "the selftest ran, with the switch" grep -q '"case": "selftest", "step": 3, "status": "OK"' "$jsonl"
 check "at most 40 lines are printed" [ "$(wc -l <"$work/planted/report.txt")" -le 40 ]
 
-# ---- times that are made up: what was measured is what is predicted, and of one kernel twice that
+# ---- times that are made up: those that are predicted, and for one kernel twice that
 made_up() { # made_up OUT FACTOR: planted's lines so; FACTOR 1: without the faults
     python3 - "$jsonl" "$1" "$2" <<'PYTHON'
 import json, sys

@@ -351,7 +351,8 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
         int compared = verdict->has[ERROR_LOGITS];
         PUT(&writer, KEY_OBJECT(NULL), KEY("backend", verdict->backend),
             KEY("weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16"), KEY("gemm", verdict->gemm),
-            KEY("gpu", verdict->gpu), KEY("device", verdict->device[0] ? verdict->device : NULL), KEY_BOOL("ok", verdict->ok),
+            KEY("gpu", verdict->gpu), KEY("device", verdict->device[0] ? verdict->device : NULL),
+            KEY_BOOL("ok", verdict->ok),
             KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
         for (int k = 0; k < ERRORS; k++) {
             char key[40];

@@ -290,7 +290,8 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device, mapped; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { bool blocking; uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative, clusters; unsigned long long throttle;
+struct Settings { bool blocking;
+                  uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative, clusters; unsigned long long throttle;
                   unsigned planted_at; std::string no_cublas, nvml, cupti, report, planted; };
 
 struct Work { /* what an operation does when it runs */
@@ -436,8 +437,7 @@ inline bool set(const char *name, const char *value) {
         const char *colon = value ? strchr(value, ':') : nullptr;
         s.planted_at = colon ? (unsigned)atoi(colon + 1) : 0;
         s.planted = colon ? std::string(value, colon) : std::string();
-        return !value || (s.planted_at && (s.planted == "release" || s.planted == "acquire" || s.planted == "wait" || s.planted == "phase" ||
-                                           s.planted == "wgmma"));
+        return !value || (s.planted_at && (s.planted == "release" || s.planted == "acquire" || s.planted == "wait" || s.planted == "phase" || s.planted == "wgmma"));
     } else if (n == "COOPERATIVE") {
         s.cooperative = value ? atoi(value) : 1;
     } else if (n == "CLUSTERS") {

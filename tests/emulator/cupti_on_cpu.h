@@ -5,7 +5,7 @@
  *   NAME        libcupti lacks that function; NAME=STATUS: it returns that
  *   drop=N      every N-th record of the device's work is dropped, and counted as dropped
  *   lose=N      the same, without being counted
- *   empty       the first buffer that comes back holds no record
+ *   empty       the first buffer that comes back has no record
  *   late        the last records come when a flush is forced
  *   stretch     each kernel ends 1 ms later than it did
  *   swap        the records of a graph's nodes 1 and 2 are exchanged

@@ -24,7 +24,7 @@ export LD_LIBRARY_PATH
 left() { echo $((limit - SECONDS)); }
 quoted() { tr -d '\\"' <<<"$1" | tr -c '[:print:]' ' ' | sed 's/ *$//'; } # as the inside of a JSON string
 line() { printf '{"case": "%s", "step": %s, "status": "%s", "text": "%s", "seconds": %s}\n' "$(quoted "$1")" "$2" "$3" "$(quoted "${4:0:400}")" "$5" >>first-gpu.jsonl; }
-# one case: within SECONDS, and within what is left of all
+# one case: within SECONDS, and within the time that remains
 attempt() { # attempt SECONDS COMMAND..: its output in log/out and log/err
     local seconds=$1 most
     shift
