@@ -1042,6 +1042,7 @@ static void case_profile(void) {
     for (int i = 0; i < 2; i++) run_model(&r, &reply);
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         int64_t sum = 0, first = -1, last = 0;
+        double by_events;
         for (int64_t i = 0; i < reply.launch_count && i < LAUNCHES; i++) {
             if ((int)log[i].stage != stage) continue;
             if (first < 0) first = log[i].begin_ns;
@@ -1049,7 +1050,11 @@ static void case_profile(void) {
             sum += log[i].ns;
         }
         if (first < 0) continue;
-        begin_line("OK");
+        /* by CUPTI's clock a stage is its kernels and the gaps between them, and events at its borders must agree within 3 % */
+        by_events = fabs((double)(last - first) - (double)reply.times.device_ns[stage]);
+        begin_line(by_events <= 0.03 * (double)reply.times.device_ns[stage] + 2e4 || strncmp(vp_engine_launch_timer(md.engine), "activity", 8) ? "OK" : "WRONG");
+        put_text("kernel", "clocks of a stage");
+        put("error", by_events / (0.03 * (double)reply.times.device_ns[stage] + 2e4));
         put_text("profiled_stage", vp_stage_name((vp_stage)stage));
         put_text("timer", vp_engine_launch_timer(md.engine));
         put("kernels_ns", (double)sum);
