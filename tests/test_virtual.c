@@ -50,6 +50,18 @@ static void test_rates(void) {
     run(LOAD "s --duration_s 1 --request_rate 100 --ramp_s 0.01 --cool_down_s 0.01");
     kept("stall", 0);
 }
+static void test_places(void) {
+    char *text;
+    check_case("a rate with --concurrency: at most so many in flight; the wait in the client is in the file, and said");
+    server("places=8");
+    run(LOAD "p --duration_s 1 --request_rate 400 --concurrency 2");
+    kept("places", 0);
+    text = text_of_file(in_folder("p/questions_load_rate400_concurrency2.json"));
+    CHECK(text && strstr(text, "\"max_concurrency\": 2") && strstr(text, "\"queued_ms\": ") && strstr(text, "\"queued\": {"));
+    free(text);
+    run("report %%F/p");
+    CHECK(last.code == 0 && strstr(last.out, "rate 400, at most 2"));
+}
 /* The machine as files say it: a thread's schedstat. The trial's clock is made up; the file stays unchanged, so the shares are 0. */
 static void test_client(void) {
     char *text;
@@ -175,6 +187,7 @@ int main(void) {
     program = built("tests/vlmprof-virtual");
     test_trials();
     test_rates();
+    test_places();
     test_no_rate();
     test_image_keys();
     test_client();

@@ -58,13 +58,13 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTION_LINE_MAX,
     OPTION_GROUP("load"),
     {"concurrency", COUNTS, "N...", NULL, 1, 65536, NULL,
-     "always N requests at once: the next is sent when one has ended; several: one trial each"},
+     "always N requests at once: the next is sent when one has ended; several: one trial each. With --request_rate: at "
+     "most N at once; a request that finds no place waits in the client, and that counts"},
     {"request_rate", TEXTS, "R...", NULL, 0, 0, NULL,
      "R requests per second, whether the server keeps up or not; several: one trial each"},
     {"arrivals", TEXT, "HOW", "poisson", 0, 0, NULL,
      "gaps between requests: constant, poisson, gamma:SHAPE (below 1: bursts), or trace=FILE: a time in s on each "
-     "line, instead of --request_rate",
-     .excludes = "concurrency", .because = "with --concurrency a request is due when another has ended"},
+     "line, instead of --request_rate"},
     {"duration_s", REAL, "S", "60", 0, 86400, NULL, "requests are sent for S seconds; then the last answers come"},
     {"ramp_s", REAL, "S", NULL, 0, 86400, NULL,
      "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
@@ -97,7 +97,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-enum { WARNED_LATE, WARNED_CLIENT, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY,
+enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY,
        WARNED_COUNT };
 struct load {
     const struct options *options;
@@ -129,11 +129,16 @@ static double rate_of(const char *text) {
 }
 static int check_levels(const struct options *options) {
     const struct option_value *rates = opt(options, "request_rate");
-    const int ways = is_given(options, "concurrency")
-                     + (rates->given || is_given(options, "find_rate") || is_trace(options));
-    if (ways != 1)
-        return complain(EXIT_USAGE, "load needs either --concurrency N or --request_rate R (or --find_rate, or "
+    const int is_open = rates->given || is_given(options, "find_rate") || is_trace(options);
+    const struct option_value *many = opt(options, "concurrency");
+    if (!is_open && !many->given)
+        return complain(EXIT_USAGE, "load needs --concurrency N or --request_rate R (or --find_rate, or "
                                     "--arrivals trace=FILE)");
+    if (!is_open && is_given(options, "arrivals"))
+        return complain(EXIT_USAGE, "--arrivals goes with --request_rate: with --concurrency alone a request is due when "
+                                    "another has ended");
+    if (is_open && many->count > 1)
+        return complain(EXIT_USAGE, "--concurrency with a rate is the most requests at once: give one number");
     if (is_trace(options) && (rates->given || is_given(options, "find_rate")))
         return complain(EXIT_USAGE, "--arrivals trace=FILE says when requests are due: leave --request_rate and "
                                     "--find_rate out");
@@ -378,6 +383,12 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
                  100 * level->client_cpu, 100 * level->client_delay);
         warn_once(load, WARNED_CLIENT, text);
     }
+    if (summary->most[LOAD_QUEUED] > 0) {
+        snprintf(text, sizeof text, "%s: requests waited in this client for one of %d places, %.4g ms on average, %.4g "
+                 "ms at most: TTFT and E2E from when they were due count that, \"from send\" does not", name,
+                 level->places, summary->mean[LOAD_QUEUED], summary->most[LOAD_QUEUED]);
+        warn_once(load, WARNED_PLACES, text);
+    }
     if (load_level_saturates(level)) {
         snprintf(text, sizeof text, "%s: %.3g requests per second were due and %.3g ended: the queue grew, so "
                  "latencies depend on --duration_s", name, summary->offered, summary->ended);
@@ -459,7 +470,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.due_s = due_times(load, level, &plan.due_count);
     plan.more = is_given(load->options, "find_rate") ? extend_trial : NULL;
     plan.user = load;
-    plan.concurrency = level->concurrency;
+    plan.concurrency = level->concurrency ? level->concurrency : level->places;
     plan.duration_s = level->duration_s;
     plan.ramp_s = load->ramp_s;
     print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
@@ -494,6 +505,8 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
     memset(level, 0, sizeof *level);
     level->rate = rate;
     level->concurrency = concurrency;
+    if (!concurrency && opt(load->options, "concurrency")->count)
+        level->places = (int32_t)opt(load->options, "concurrency")->numbers[0];
     level->duration_s = load->duration_s;
     return level;
 }
@@ -524,7 +537,7 @@ static int judge_again(struct load *load, const struct load_level *level) {
     for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
     load->verdict = load_search_judge(&load->search, &records, level->duration_s - load->cool_down_s);
     free(records.items);
-    free(requests);
+    load_requests_free(requests, count);
     return 0;
 }
 static int write_search(const struct load *load) {
@@ -609,7 +622,7 @@ static int measure_levels(struct load *load) {
         return measure_level(load, add_level(load, (double)load->trace_count / load->duration_s, 0));
     for (size_t i = 0; i < rates->count && !code; i++)
         code = measure_level(load, add_level(load, rate_of(rates->items[i]), 0));
-    for (size_t i = 0; i < many->count && !code; i++)
+    for (size_t i = 0; i < many->count && !rates->count && !code; i++)
         code = measure_level(load, add_level(load, 0, (int32_t)many->numbers[i]));
     return code;
 }
@@ -698,7 +711,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_load = {
     "load",
-    "--endpoint URL --endpoint_model NAME --data FILE --output_dir DIR (--concurrency N... | --request_rate R...)",
+    "--endpoint URL --endpoint_model NAME --data FILE --output_dir DIR (--concurrency N... | --request_rate R... [--concurrency N])",
     "put a server under load: latency from when requests were due, goodput, accuracy",
     "vlmprof load --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "
     "--output_dir load --request_rate 1 2 4 --duration_s 60\n"

@@ -15,11 +15,13 @@
 
 const char *load_level_text(const struct load_level *level, char out[48]) {
     if (level->concurrency) snprintf(out, 48, "concurrency %d", level->concurrency);
+    else if (level->places) snprintf(out, 48, "rate %.6g, at most %d", level->rate, level->places);
     else snprintf(out, 48, "rate %.6g", level->rate);
     return out;
 }
 const char *load_level_name(const struct load_level *level, char out[48]) {
     if (level->concurrency) snprintf(out, 48, "concurrency%d", level->concurrency);
+    else if (level->places) snprintf(out, 48, "rate%.6g_concurrency%d", level->rate, level->places);
     else snprintf(out, 48, "rate%.6g", level->rate);
     return out;
 }
@@ -71,11 +73,11 @@ FIELD_TABLE(LOAD_SUMMARY, struct load_summary, LOAD_SUMMARY_ROWS(FIELD_AT, struc
 static void put_load_members(vp_json_writer *writer, const struct load_summary *summary) {
     vp_json_begin_object(writer);
     fields_put(writer, &LOAD_SUMMARY, summary);
-    for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
-        vp_json_key(writer, LOAD_KEYS[which]);
-        vp_json_begin_object(writer);
-        put_int(writer, "count", summary->latency_count[which]);
-        put_double(writer, "mean", summary->mean[which]);
+    for (int which = 0; which < LOAD_SPREADS; which++) {
+        if (which >= LOAD_LATENCY_COUNT && !summary->latency_count[which]) continue;
+        PUT(writer, KEY_OBJECT(LOAD_KEYS[which]), KEY("count", summary->latency_count[which]),
+            KEY("mean", summary->mean[which]), KEY("std", summary->std[which]), KEY("min", summary->least[which]),
+            KEY("max", summary->most[which]));
         for (int p = 0; p < LOAD_PERCENTILES; p++) {
             char key[16];
             snprintf(key, sizeof key, "p%g", LOAD_PERCENTILE[p]);
@@ -93,7 +95,7 @@ void put_load_summary(vp_json_writer *writer, const struct load_summary *summary
 /* ---- reading */
 static void read_summary(const vp_json *json, uint32_t object, struct load_summary *summary) {
     fields_read(json, object, &LOAD_SUMMARY, summary);
-    for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
+    for (int which = 0; which < LOAD_SPREADS; which++) {
         const uint32_t latency = vp_json_get(json, object, LOAD_KEYS[which]);
         summary->latency_count[which] = node_int(json, latency, "count", 0);
         summary->mean[which] = node_number(json, vp_json_get(json, latency, "mean"));
@@ -109,6 +111,13 @@ static int is_level(const struct load_level *level) {
     const struct load_summary *summary = &level->summary;
     if ((level->rate > 0) == (level->concurrency > 0) || !(level->rate < 1e9)) return 0;
     return summary->due >= 0 && summary->from_s >= 0 && summary->to_s > summary->from_s && summary->to_s < 1e9;
+}
+void load_requests_free(struct load_request *requests, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        requests[i].record.reason = NULL; /* a word that is not of malloc */
+        load_record_free(&requests[i].record);
+    }
+    free(requests);
 }
 /* Returns 1 if every request was due and its counts are possible; then the array is filled. */
 static int can_read_requests(const vp_json *json, uint32_t list, struct load_request **requests, size_t *count) {
@@ -174,7 +183,7 @@ static int check_level(struct load_level *level, const vp_json *json) {
         code = check_summary(level, json, &again);
         level->summary = again;
     }
-    free(requests);
+    load_requests_free(requests, count);
     return code;
 }
 int load_level_read(const char *path, struct load_level *level) {
@@ -194,6 +203,7 @@ int load_level_read(const char *path, struct load_level *level) {
         fields_read(json, 0, &LOAD_LEVEL, level);
         if (!isfinite(level->rate)) level->rate = 0;
         if (level->concurrency < 0) level->concurrency = 0;
+        if (level->places < 0) level->places = 0;
         level->is_complete = level->status && !strcmp(level->status, "complete");
         level->path = copy_text(path, strlen(path));
         level->date = node_text(json, vp_json_get(json, vp_json_get(json, 0, "provenance"), "date"));
@@ -214,11 +224,12 @@ int load_level_requests(const struct load_level *level, struct load_request **re
     int code = 0;
     vp_result result = vp_file_read(level->path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
     *requests = NULL;
+    *count = 0;
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), level->path, result, &error);
     else if (!can_read_requests(&parsed.json, vp_json_get(&parsed.json, 0, "requests"), requests, count)) {
         code = complain(EXIT_INPUT, "%s: requests is not a list of requests that were due", level->path);
-        free(*requests);
+        load_requests_free(*requests, *count);
     }
     free(parsed.nodes);
     free(text);
@@ -236,12 +247,13 @@ int load_level_judge(struct load_level *level, const vp_slo *slo) {
     level->summary.goodput = summary.goodput;
     level->summary.goodput_low = summary.goodput_low;
     level->summary.goodput_high = summary.goodput_high;
-    free(requests);
+    load_requests_free(requests, count);
     return 0;
 }
 static int by_load(const void *left_item, const void *right_item) {
     const struct load_level *left = left_item, *right = right_item;
     if (left->concurrency != right->concurrency) return left->concurrency < right->concurrency ? -1 : 1;
+    if (left->places != right->places) return left->places < right->places ? -1 : 1;
     if (left->rate < right->rate || left->rate > right->rate) return left->rate < right->rate ? -1 : 1;
     return strcmp(left->path, right->path);
 }

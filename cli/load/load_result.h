@@ -15,6 +15,7 @@
 struct load_level {
     double rate;         /* requests/s; 0: by concurrency */
     int32_t concurrency; /* 0: by rate */
+    int32_t places;      /* at a rate: no more at once; 0: no limit */
     double duration_s;   /* while requests were sent; NaN: not known */
     int is_complete;     /* 1 if no signal ended it */
     struct load_summary summary;
@@ -29,7 +30,8 @@ struct load_level {
 };
 void load_level_free(struct load_level *level);
 
-/* "rate 4", "concurrency 8"; and the same as a part of a file name: "rate4", "concurrency8". Return out. */
+/* "rate 4", "concurrency 8", "rate 4, at most 8"; and the same as a part of a file name: "rate4", "concurrency8",
+ * "rate4_concurrency8". Return out. */
 const char *load_level_text(const struct load_level *level, char out[48]);
 const char *load_level_name(const struct load_level *level, char out[48]);
 
@@ -44,8 +46,9 @@ void put_load_requests(vp_json_writer *writer, const struct load_records *record
 /* The requests of a file, as far as their latencies and tokens go. */
 extern const struct fields LOAD_LEVEL, LOAD_SUMMARY, LOAD_SERIES, LOAD_REQUEST;
 struct load_request { int64_t sample_id; struct load_record record; double latency[LOAD_LATENCY_COUNT]; };
-/* *requests is malloc'ed on success; its texts belong to no one. Returns 0 or an exit code after a message. */
+/* On success load_requests_free frees them; they have no answers. Returns 0 or an exit code after a message. */
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
+void load_requests_free(struct load_request *requests, size_t count);
 
 /* Returns 1 if clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
 int load_level_saturates(const struct load_level *level);

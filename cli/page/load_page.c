@@ -73,6 +73,7 @@ static int is_shown(const struct load_level *level, int by_concurrency) {
 static void line_draw(struct plot *plot, const struct load_levels *levels, const struct load_line *line,
                       int by_concurrency) {
     double before_x = (double)NAN, before_y = (double)NAN;
+    int32_t places = 0;
     colour_open(plot->out, COLOUR_SERIES, line->series, 0);
     for (size_t i = 0; i < levels->count; i++) {
         const vp_estimate value = line->value(&levels->items[i].summary, line->which);
@@ -83,13 +84,14 @@ static void line_draw(struct plot *plot, const struct load_levels *levels, const
             continue;
         x = scale_place(&plot->x, load_of(&levels->items[i]));
         y = scale_place(&plot->y, value.value);
-        if (isfinite(before_x)) plot_segment(plot, "l", before_x, before_y, x, y);
+        if (isfinite(before_x) && places == levels->items[i].places) plot_segment(plot, "l", before_x, before_y, x, y);
         snprintf(title, sizeof title, "%s\n%s %s", load_level_text(&levels->items[i], text), line->name,
                  number_estimate(1, value.value, value.low, value.high).text);
         plot_whiskers(plot, x, y, estimate_none(), value);
         plot_mark(plot, line->series, x, y, 3.6, 1, title);
         before_x = x;
         before_y = y;
+        places = levels->items[i].places;
     }
     text_add_string(plot->out, "</g>\n");
 }

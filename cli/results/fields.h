@@ -798,7 +798,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_NUMBER(S, AT, "latest_send_ms", latest_ms, "how late the latest send was") \
     LOAD_NUMBER(S, AT, "offered_per_s", offered, "requests due per second") \
     LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests ended per second") \
+    LOAD_NUMBER(S, AT, "input_tokens_per_s", input_rate, "prompt tokens of requests that ended, per second") \
     LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
+    LOAD_NUMBER(S, AT, "total_tokens_per_s", token_rate, "both per second") \
     LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
     LOAD_NUMBER(S, AT, "E2E_growth", growth, "P50 of E2E in the last third of the window by that in the first") \
     LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
@@ -820,7 +822,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define LOAD_SIZE_ROWS(AT, S) \
     AT(S, TEXT, "status", status, "partial: a signal ended the trial", .choices = "complete|partial") \
     AT(S, NUMBER, "request_rate", rate, "requests per second", .null = "by concurrency") \
-    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "by rate")
+    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "by rate") \
+    AT(S, INT, "max_concurrency", places, "at a rate: no more requests at once; the others wait in the client", \
+       .least = 1, .most = INT32_MAX, .null = "not limited", .is_optional = 1)
 #define LOAD_WAY_ROWS(AT, S) \
     AT(S, TEXT, "arrivals", arrivals, "process of the arrivals", .null = "by concurrency") \
     AT(S, NUMBER, "duration_s", duration_s, "while requests were sent", .unit = "s") \
@@ -850,6 +854,10 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, AT, "TTFT_from_send", LOAD_TTFT_SENT, "from start to first") \
     ROW(S, AT, "T_total_from_send", LOAD_E2E_SENT, "from start to last") \
     ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "from first to last, for each token behind the first")
+/* What only a summary has. */
+#define LOAD_SPREAD_ROWS(ROW, AT, S) \
+    ROW(S, AT, "ITL", LOAD_ITL, "gaps between the pieces of all answers") \
+    ROW(S, AT, "queued", LOAD_QUEUED, "from due until one of max_concurrency places was free")
 #define LOAD_TOKENS(S, AT, key, member, words) AT(S, INT, key, member, words, .least = -1, .most = INT64_MAX)
 #define LOAD_REQUEST_ROWS(AT, S) \
     AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .least = -1, .most = INT64_MAX) \
@@ -863,6 +871,10 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_LATENCY_ROWS(LOAD_LATENCY, AT, S) \
     AT(S, INT, "pieces", record.piece_count, "of the answer", .most = INT64_MAX) \
     AT(S, MS, "longest_gap_ms", record.longest_gap_ns, "between two pieces", .unit = "ms", .null = "fewer than two") \
+    AT(S, INTS, "gaps_us", record.gaps_us, "from piece to piece; older files have none", \
+       FIELD_COUNT_AT(S, record.gap_count), FIELD_ITEMS(S, record.gaps_us), .most = INT32_MAX, .is_optional = 1) \
+    AT(S, MS, "queued_ms", record.queued_ns, "from due until one of max_concurrency places was free", .unit = "ms", \
+       .null = "not limited", .is_optional = 1) \
     LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them; -1: not known") \
     LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer; -1: not known") \
     LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache; -1: not known") \
