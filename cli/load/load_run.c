@@ -151,8 +151,8 @@ static int has_more(struct trial *trial, int64_t now_ns) {
             before_ns = trial->flights[i]->due_ns;
     return trial->plan->more(trial->plan, trial->records, (double)before_ns / 1e9);
 }
-/* Hands over the next request, unless all places are taken; a place that is free is kept for it before it is due, for no
- * other request comes first. Returns 0 or an exit code. */
+/* Hands over the next request, unless all places are taken; a free place is kept for it before it is due, for no other
+ * request comes first. Returns 0 or an exit code. */
 static int begin_planned(struct trial *trial, int64_t due_ns, int64_t now_ns) {
     const int32_t places = trial->plan->concurrency;
     const int64_t queued_ns = now_ns - trial->begin_ns - due_ns;

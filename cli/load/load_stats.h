@@ -9,7 +9,7 @@
 /* Latencies of a request, in ms. From the time at which it was due: what a user waits; from the send: what the server
  * takes once it is asked. */
 enum { LOAD_TTFT, LOAD_E2E, LOAD_TTFT_SENT, LOAD_E2E_SENT, LOAD_TPOT, LOAD_LATENCY_COUNT };
-/* What a summary has besides: gaps between the pieces of all requests; the wait for one of --concurrency places. */
+/* What a summary also has: gaps between the pieces of all requests; the wait for one of --concurrency places. */
 enum { LOAD_ITL = LOAD_LATENCY_COUNT, LOAD_QUEUED, LOAD_SPREADS };
 extern const char *const LOAD_KEYS[LOAD_SPREADS];
 /* NaN: the request does not have it. LOAD_ITL: no single request has it. */
