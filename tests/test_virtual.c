@@ -62,6 +62,41 @@ static void test_places(void) {
     run("report %%F/p");
     CHECK(last.code == 0 && strstr(last.out, "rate 400, at most 2"));
 }
+/* What a file contains, with its times of day masked. */
+static void kept_file(const char *name, const char *golden) {
+    char *text = text_of_file(in_folder(name));
+    for (char *at = text; at && (at = strstr(at, "_time\": \"20")) != NULL; at += 30) memcpy(at + 9, "0000-00-00T00:00:00Z", 20);
+    if (CHECK(text != NULL)) check_kept(golden, text);
+    free(text);
+}
+static void test_exports(void) {
+    char *text;
+    check_case("--export: a trial in the forms of AIPerf, vLLM's bench and OpenMetrics; --requests_csv");
+    server("");
+    CHECK_INT(run(LOAD "x2 --duration_s 0.4 --request_rate 40 --slo e2e:60 --export aiperf %%F/a.json vllm %%F/v.json --export openmetrics %%F/o.txt "
+                  "--requests_csv %%F/r.csv"), 0);
+    kept_file("a.json", "virtual-export-aiperf.json");
+    kept_file("v.json", "virtual-export-vllm.json");
+    kept_file("o.txt", "virtual-export-openmetrics.txt");
+    kept_file("r.csv", "virtual-requests.csv");
+    check_case("... of several trials, read from their files: a file each, one text of metrics, a column for the trial");
+    CHECK_INT(run(LOAD "x2 --duration_s 0.4 --request_rate 40 80 --concurrency 1 --slo e2e:60 --export aiperf %%F/b.json --export openmetrics %%F/o.txt "
+                  "--requests_csv %%F/r.csv"), 0);
+    text = text_of_file(in_folder("b_rate80_concurrency1.json"));
+    CHECK(text && strstr(text, "\"request_latency\": {") && strstr(text, "\"unit\": \"requests/sec\""));
+    free(text);
+    text = text_of_file(in_folder("o.txt"));
+    CHECK(text && strstr(text, "trial=\"rate 80, at most 1\",quantile=\"0.99\"") && !strcmp(text + strlen(text) - 6, "# EOF\n"));
+    free(text);
+    text = text_of_file(in_folder("r.csv"));
+    CHECK(text && strstr(text, "\n\"rate 80, at most 1\",") && strstr(text, "\n\"rate 40, at most 1\","));
+    free(text);
+    check_case("... what is not a format, or has no file, is refused before anything is measured");
+    CHECK_INT(run(LOAD "x3 --duration_s 0.4 --request_rate 40 --export csv %%F/a.json"), 2);
+    CHECK(strstr(last.err, "unknown format \"csv\"") != NULL);
+    CHECK_INT(run(LOAD "x3 --duration_s 0.4 --request_rate 40 --export vllm"), 2);
+    CHECK(strstr(last.err, "--export takes a format and a file") != NULL);
+}
 /* The machine as files say it: a thread's schedstat. The trial's clock is made up; the file stays unchanged, so the shares are 0. */
 static void test_client(void) {
     char *text;
@@ -188,6 +223,7 @@ int main(void) {
     test_trials();
     test_rates();
     test_places();
+    test_exports();
     test_no_rate();
     test_image_keys();
     test_client();

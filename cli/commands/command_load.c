@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "load/load_bodies.h"
 #include "load/load_client.h"
+#include "load/load_export.h"
 #include "load/load_result.h"
 #include "load/load_run.h"
 #include "load/load_search.h"
@@ -93,6 +94,10 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files, one for each trial", .is_required = 1},
+    {"export", WHOLES, "FORMAT FILE", NULL, 0, 0, NULL,
+     "the trials in another tool's form: aiperf (profile_export_aiperf.json), vllm (vllm bench serve), a file each; "
+     "openmetrics, one text; may be given again"},
+    {"requests_csv", TEXT, "FILE", NULL, 0, 0, NULL, "every request of the trials, a line each"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -156,7 +161,9 @@ static int check_load_options(struct load *load) {
     vp_arrivals arrivals;
     vp_result result;
     int code;
-    if ((code = check_levels(options)) != 0) return code;
+    if ((code = check_levels(options)) != 0
+        || (code = load_export_check(opt(options, "export")->items, opt(options, "export")->count)) != 0)
+        return code;
     if (!is_trace(options)
         && vp_arrivals_parse(text_of(options, "arrivals"), 1, 0, &arrivals) != VP_OK)
         return complain(EXIT_USAGE, "--arrivals %s: it is constant, poisson, gamma:SHAPE (0.01 to 1e6) or trace=FILE",
@@ -673,6 +680,19 @@ static void load_free(struct load *load) {
     free(load->words);
     if (load->lock >= 0) close(load->lock);
 }
+/* The files of --export and --requests_csv. Returns 0 or an exit code. */
+static int load_exports(const struct load *load) {
+    const struct option_value *exports = opt(load->options, "export");
+    const char *requests = text_of(load->options, "requests_csv");
+    struct load_level *lines = zeroed(load->level_count, sizeof *lines);
+    int code = 0;
+    for (size_t i = 0; i < load->level_count; i++) lines[i] = line_of(load, &load->levels[i]);
+    for (size_t i = 0; i < exports->count && !code; i += 2)
+        code = load_export(exports->items[i], exports->items[i + 1], lines, load->level_count);
+    if (!code && requests) code = load_export_requests(requests, lines, load->level_count);
+    free(lines);
+    return code;
+}
 /* EXIT_WORK: requests that count have failed; with --find_rate: no rate was found. */
 static int exit_of(const struct load *load) {
     int64_t failed = 0;
@@ -702,6 +722,7 @@ static int run_command(const struct options *options) {
     if (!code) {
         code = measure_levels(&load);
         reported = !code || (code == EXIT_INTERRUPTED && load.level_count) ? load_report(&load) : 0;
+        if (!code && !reported) reported = load_exports(&load);
         if (!code) code = reported ? reported : exit_of(&load);
     }
     if (code == EXIT_INTERRUPTED) print_interrupted(&load);

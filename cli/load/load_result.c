@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
+#include "base/table.h"
 #include "load/load_check.h"
 #include "vlmprof_file.h"
 
@@ -113,15 +114,11 @@ static int is_level(const struct load_level *level) {
     return summary->due >= 0 && summary->from_s >= 0 && summary->to_s > summary->from_s && summary->to_s < 1e9;
 }
 void load_requests_free(struct load_request *requests, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        requests[i].record.reason = NULL; /* a word that is not of malloc */
-        load_record_free(&requests[i].record);
-    }
+    for (size_t i = 0; i < count; i++) load_record_free(&requests[i].record);
     free(requests);
 }
 /* Returns 1 if every request was due and its counts are possible; then the array is filled. */
 static int can_read_requests(const vp_json *json, uint32_t list, struct load_request **requests, size_t *count) {
-    static char failed[] = "failed";
     uint32_t item = list + 1;
     if (!node_is(json, list, VP_JSON_ARRAY)) return 0;
     *requests = zeroed((size_t)json->nodes[list].count + 1, sizeof **requests);
@@ -129,9 +126,6 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
         struct load_request *request = &(*requests)[(*count)++];
         struct load_record *record = &request->record;
         fields_read(json, item, &LOAD_REQUEST, request);
-        free(record->answer);
-        record->answer = NULL;
-        if (record->reason) free(record->reason), record->reason = failed;
         if (!record->attempts) record->attempts = 1; /* older files do not say it */
         if (record->due_ns < 0 || record->usage.prompt_tokens > INT32_MAX || record->usage.completion_tokens > INT32_MAX
             || record->usage.cached_tokens > INT32_MAX) return 0;
@@ -296,6 +290,51 @@ void load_levels_free(struct load_levels *levels) {
 }
 
 /* ---- tables */
+/* A row of the table that AIPerf and vLLM's benchmark print too. */
+struct spread_row { char trial[48]; const char *of; double mean, std, least, p50, p90, p95, p99, most; };
+#define SPREAD(member, heading) \
+    {CELL(struct spread_row, member), NULL, heading, .is_measured = 1}
+static const struct table_column SPREAD_COLUMNS[] = {
+    {CELL(struct spread_row, trial), NULL, "trial"}, {CELL(struct spread_row, of), NULL, "ms, or per second"},
+    SPREAD(mean, "mean"), SPREAD(std, "std"), SPREAD(least, "min"), SPREAD(p50, "P50"), SPREAD(p90, "P90"),
+    SPREAD(p95, "P95"), SPREAD(p99, "P99"), SPREAD(most, "max")};
+static void add_spreads(struct document *document, const struct load_level *levels, size_t count) {
+    static const struct { int which; const char *name; } spreads[] = {
+        {LOAD_TTFT, "TTFT"}, {LOAD_TPOT, "TPOT"}, {LOAD_ITL, "ITL"}, {LOAD_E2E, "E2E"},
+        {LOAD_QUEUED, "wait for a place"}};
+    static const struct column rates[] = {
+        {"requests", offsetof(struct load_summary, ended)}, {"input tokens", offsetof(struct load_summary, input_rate)},
+        {"output tokens", offsetof(struct load_summary, output_rate)},
+        {"total tokens", offsetof(struct load_summary, token_rate)}};
+    const size_t spread_count = sizeof spreads / sizeof *spreads, rate_count = sizeof rates / sizeof *rates;
+    struct spread_row *rows = zeroed(count * (spread_count + rate_count), sizeof *rows);
+    struct table table = TABLE(SPREAD_COLUMNS, rows, 0, NULL, 0);
+    for (size_t i = 0; i < count; i++) {
+        const struct load_summary *summary = &levels[i].summary;
+        for (size_t k = 0; k < spread_count; k++) {
+            struct spread_row *row = &rows[table.row_count];
+            const int which = spreads[k].which;
+            if (which == LOAD_QUEUED && !summary->latency_count[which]) continue;
+            table.row_count++;
+            *row = (struct spread_row){"", spreads[k].name, summary->mean[which],
+                                       summary->std[which] < 1e-6 ? 0 : summary->std[which], /* ms: rounding */
+                                       summary->least[which], summary->latency[which][LOAD_P50].value,
+                                       summary->latency[which][LOAD_P90].value, summary->latency[which][LOAD_P95].value,
+                                       summary->latency[which][LOAD_P99].value, summary->most[which]};
+            load_level_text(&levels[i], row->trial);
+        }
+        for (size_t k = 0; k < rate_count; k++) {
+            const double unknown = (double)NAN;
+            struct spread_row *row = &rows[table.row_count++];
+            *row = (struct spread_row){"", rates[k].name, unknown, unknown, unknown, unknown, unknown, unknown, unknown,
+                                       unknown};
+            memcpy(&row->mean, (const char *)summary + rates[k].offset, sizeof row->mean);
+            load_level_text(&levels[i], row->trial);
+        }
+    }
+    document_add_table(document, &table);
+    free(rows);
+}
 static void add_series_value(struct text_list *cells, const vp_series_value *value, double scale) {
     text_list_add(cells, "%s", number_measured(scale * value->value, scale * value->low, scale * value->high).text);
 }
@@ -337,6 +376,10 @@ static void add_flow(struct document *document, const struct load_level *levels,
 void load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
     add_latencies(document, levels, count);
     add_flow(document, levels, count);
+    add_spreads(document, levels, count);
+    document_text(document, BLOCK_LINE, "ITL: the gaps between the pieces of all answers; TPOT: of one request, by "
+                                        "its tokens; requests and tokens per second: of requests that ended in the "
+                                        "window");
     document_text(document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for requests that wait for one "
                                         "another; - where a trial is too short for the number");
     document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "

@@ -46,7 +46,7 @@ void put_load_requests(vp_json_writer *writer, const struct load_records *record
 /* The requests of a file, as far as their latencies and tokens go. */
 extern const struct fields LOAD_LEVEL, LOAD_SUMMARY, LOAD_SERIES, LOAD_REQUEST;
 struct load_request { int64_t sample_id; struct load_record record; double latency[LOAD_LATENCY_COUNT]; };
-/* On success load_requests_free frees them; they have no answers. Returns 0 or an exit code after a message. */
+/* On success load_requests_free frees them. Returns 0 or an exit code after a message. */
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
 void load_requests_free(struct load_request *requests, size_t count);
 

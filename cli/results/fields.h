@@ -58,6 +58,9 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* Writes the members into the open object; all of them as a member or as a value. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
+/* Appends a comma and a CSV field for each value that is not a list or an object, then a line end; or their keys. */
+void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from);
+void fields_csv_heads(struct text_buffer *out, const struct fields *fields);
 /* Returns 1 if the object has the members as written, and `others` more; others -1: any. */
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
 /* Reads an object into the struct, which is overwritten. What is missing, or does not fit, is null. */
