@@ -140,8 +140,8 @@ static int check_levels(const struct options *options) {
         return complain(EXIT_USAGE, "load needs --concurrency N or --request_rate R (or --find_rate, or "
                                     "--arrivals trace=FILE)");
     if (!is_open && is_given(options, "arrivals"))
-        return complain(EXIT_USAGE, "--arrivals goes with --request_rate: with --concurrency alone a request is due when "
-                                    "another has ended");
+        return complain(EXIT_USAGE, "--arrivals goes with --request_rate: with --concurrency alone a request is due "
+                                    "when another has ended");
     if (is_open && many->count > 1)
         return complain(EXIT_USAGE, "--concurrency with a rate is the most requests at once: give one number");
     if (is_trace(options) && (rates->given || is_given(options, "find_rate")))
@@ -732,7 +732,8 @@ static int run_command(const struct options *options) {
 
 const struct command command_load = {
     "load",
-    "--endpoint URL --endpoint_model NAME --data FILE --output_dir DIR (--concurrency N... | --request_rate R... [--concurrency N])",
+    "--endpoint URL --endpoint_model NAME --data FILE --output_dir DIR (--concurrency N... | --request_rate R... "
+    "[--concurrency N])",
     "put a server under load: latency from when requests were due, goodput, accuracy",
     "vlmprof load --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "
     "--output_dir load --request_rate 1 2 4 --duration_s 60\n"

@@ -68,7 +68,8 @@ static const struct one_row ONE[] = {
     {request_rate_of, "request_throughput", "requests/sec", "request_throughput", "vlmprof_request_throughput", 0},
     {goodput_of, "goodput", "requests/sec", "request_goodput", "vlmprof_goodput", 0},
     {prompt_rate_of, "input_token_throughput", "tokens/sec", NULL, "vlmprof_input_token_throughput", 0},
-    {answer_rate_of, "output_token_throughput", "tokens/sec", "output_throughput", "vlmprof_output_token_throughput", 0},
+    {answer_rate_of, "output_token_throughput", "tokens/sec", "output_throughput",
+     "vlmprof_output_token_throughput", 0},
     {token_rate_of, "total_token_throughput", "tokens/sec", "total_token_throughput", "vlmprof_total_token_throughput",
      0}};
 enum { ONE_COUNT = sizeof ONE / sizeof *ONE };

@@ -173,7 +173,8 @@ int load_laws_fit(const struct load_levels *levels, const struct results *result
         loads->count += load->count > 0;
     }
     if (!code && used < levels->count)
-        text_list_add(&loads->warnings, "%zu trials are by concurrency, with or without a rate, or of another server or model: left out",
+        text_list_add(&loads->warnings,
+                      "%zu trials are by concurrency, or of another server or model: left out",
                       levels->count - used);
     return code;
 }
