@@ -62,6 +62,31 @@ static void test_places(void) {
     run("report %%F/p");
     CHECK(last.code == 0 && strstr(last.out, "rate 400, at most 2"));
 }
+static void test_metrics(void) {
+    static const struct { const char *metrics, *file; } servers[] = {{"metrics=1 ", "vllm"}, {"metrics=2 ", "sglang"}, {"metrics=3 ", "llamacpp"}};
+    char setting[80], name[40], *page;
+    for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
+        check_case("/metrics of a server like %s: queue and caches during the trial, from its names", servers[i].file);
+        snprintf(setting, sizeof setting, "%splaces=2 service_us=30000", servers[i].metrics);
+        server(setting);
+        run("load " SERVER "--data samples/questions.jsonl --num_samples 4 --arrivals constant --output_dir %%F/m%zu --duration_s 6 --request_rate 80", i);
+        snprintf(name, sizeof name, "metrics-%s", servers[i].file);
+        kept(name, 0);
+    }
+    check_case("... and the page shows them next to the latencies, over the time of the trial");
+    CHECK_INT(run("report %%F/m0 --html=%%F/m.html"), 0);
+    page = text_of_file(in_folder("m.html"));
+    CHECK(page && strstr(page, "id=\"time\"") && strstr(page, "rate 80: latency over the trial") && strstr(page, "rate 80: requests in the server")
+          && strstr(page, "rate 80: caches and speculation") && strstr(page, "prefix cache hits 0.25") && !strstr(page, "accepted tokens 0"));
+    free(page);
+    check_case("no metrics there, or none that are known: one line, and the trial goes on");
+    server("metrics=4");
+    CHECK_INT(run(LOAD "m3 --duration_s 1 --request_rate 40 --metrics_url http://127.0.0.1:9/x"), 0);
+    CHECK(strstr(last.err, "no metrics at http://127.0.0.1:9/x that are known") != NULL && !strstr(last.out, "server's metrics"));
+    server("");
+    CHECK_INT(run(LOAD "m4 --duration_s 1 --request_rate 40 --quiet"), 0);
+    CHECK(!strstr(last.err, "no metrics"));
+}
 /* What a file contains, with its times of day masked. */
 static void kept_file(const char *name, const char *golden) {
     char *text = text_of_file(in_folder(name));
@@ -224,6 +249,7 @@ int main(void) {
     test_rates();
     test_places();
     test_exports();
+    test_metrics();
     test_no_rate();
     test_image_keys();
     test_client();

@@ -83,6 +83,9 @@ static const struct option_spec LOAD_OPTIONS[] = {
      .needs = "find_rate"},
     {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well",
      .needs = "find_rate"},
+    {"metrics_url", TEXT, "URL", NULL, 0, 0, NULL,
+     "the server's Prometheus metrics, asked each second during a trial: queue, KV cache, cache hits of vLLM, SGLang "
+     "and llama.cpp (default: /metrics of --endpoint)"},
     OPTION_GROUP("requests"),
     OPTION_REQUEST_KNOB,
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
@@ -111,6 +114,7 @@ struct load {
     struct request_knobs knobs;
     struct dataset dataset;
     struct load_bodies bodies;
+    struct load_metrics metrics;
     uint32_t *order; size_t order_count;
     vp_slo slo; int has_slo;
     double duration_s, ramp_s, cool_down_s;
@@ -354,6 +358,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     put_load_level(&writer, level);
     put_load_way(&writer, &line);
     put_load_summary(&writer, &level->summary);
+    put_load_metrics(&writer, level);
     put_load_requests(&writer, records, load->bodies.ids);
     put_noise(&writer, noise);
     vp_json_key(&writer, "provenance");
@@ -444,6 +449,17 @@ static double window_end(const struct load *load, const struct load_level *level
     for (size_t i = 0; i < records->count; i++) last_s = fmax(last_s, (double)records->items[i].end_ns / 1e9);
     return is_interrupted && last_s > load->ramp_s ? fmin(planned_s, last_s) : planned_s;
 }
+static void keep_metrics(const struct load *load, struct load_level *level) {
+    const char *path = load->metrics.url;
+    struct text_buffer url = {NULL, 0, 0};
+    if (*path == '/') text_add_string(&url, load->endpoint.url);
+    text_add_string(&url, path);
+    level->metrics_url = url.data;
+    level->metric_count = load->metrics.count;
+    if (!level->metric_count) return;
+    level->metrics = zeroed(level->metric_count, sizeof *level->metrics);
+    memcpy(level->metrics, load->metrics.items, level->metric_count * sizeof *level->metrics);
+}
 /* Measures a level, unless its file is there. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
     struct load_level known;
@@ -480,6 +496,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.concurrency = level->concurrency ? level->concurrency : level->places;
     plan.duration_s = level->duration_s;
     plan.ramp_s = load->ramp_s;
+    plan.metrics = &load->metrics;
     print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
     noise_begin(&noise, &reading);
     client_read(noise_root(), &began);
@@ -490,6 +507,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     level->client_busy = client_was_busy(level);
     level->begin_unix_s = records.begin_unix_s;
     free((void *)plan.due_s);
+    if (load->metrics.url) keep_metrics(load, level);
     if (!code || code == EXIT_INTERRUPTED) {
         int written;
         load_score(&load->bodies, load->dataset.metric, &records);
@@ -624,6 +642,7 @@ static int measure_levels(struct load *load) {
     const struct option_value *rates = opt(options, "request_rate"), *many = opt(options, "concurrency");
     int code = warm_up(load);
     load->words = code ? NULL : endpoint_words(&load->endpoint);
+    if (!code) load_metrics_open(&load->metrics, &load->endpoint, text_of(options, "metrics_url"));
     if (!code && is_given(options, "find_rate")) return find_rate(load);
     if (!code && load->trace_s)
         return measure_level(load, add_level(load, (double)load->trace_count / load->duration_s, 0));
@@ -667,6 +686,7 @@ static int load_report(struct load *load) {
 }
 static void load_free(struct load *load) {
     endpoint_close(&load->endpoint);
+    load_metrics_free(&load->metrics); /* its question was in flight until now */
     load_bodies_free(&load->bodies);
     if (load->dataset.options) dataset_free(&load->dataset);
     for (size_t i = 0; i < load->level_count; i++) load_level_free(&load->levels[i]);

@@ -96,11 +96,11 @@ static int write_report_files(const struct report *report, const char *folder) {
 static int report_load(const struct options *options, const struct load_levels *levels, report_form form) {
     struct text_buffer out = {NULL, 0, 0};
     const char *file = form == FORM_HTML ? text_of(options, "html") : NULL;
-    int code;
+    int code = 0;
     if (form == FORM_CSV || form == FORM_JSON || text_of(options, "output_dir"))
         return complain(EXIT_USAGE, "these are results of load: they have the forms text, --markdown and --html; their "
                                     "files are JSON already");
-    if (form == FORM_HTML) load_page_write(levels, &out);
+    if (form == FORM_HTML) code = load_page_write(levels, &out);
     else {
         struct document document = {NULL, 0, NULL};
         struct text_list findings = {NULL, 0};
@@ -112,7 +112,7 @@ static int report_load(const struct options *options, const struct load_levels *
         text_list_free(&findings);
         document_free(&document);
     }
-    code = file ? file_write_text(file, &out) : print_whole(&out);
+    if (!code) code = file ? file_write_text(file, &out) : print_whole(&out);
     free(out.data);
     return code;
 }

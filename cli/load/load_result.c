@@ -32,8 +32,10 @@ const char *load_level_name(const struct load_level *level, char out[48]) {
 FIELD_TABLE(LOAD_SERVER, LEVEL, LOAD_SERVER_ROWS(FIELD_AT, LEVEL))
 FIELD_TABLE(LOAD_SIZE, LEVEL, LOAD_SIZE_ROWS(FIELD_AT, LEVEL))
 FIELD_TABLE(LOAD_WAY, LEVEL, LOAD_WAY_ROWS(FIELD_AT, LEVEL))
+FIELD_TABLE(LOAD_SAMPLES, LEVEL, LOAD_SAMPLES_ROWS(FIELD_AT, LEVEL))
 FIELD_TABLE(LOAD_LEVEL, LEVEL,
-            LOAD_SERVER_ROWS(FIELD_AT, LEVEL) LOAD_SIZE_ROWS(FIELD_AT, LEVEL) LOAD_WAY_ROWS(FIELD_AT, LEVEL))
+            LOAD_SERVER_ROWS(FIELD_AT, LEVEL) LOAD_SIZE_ROWS(FIELD_AT, LEVEL) LOAD_WAY_ROWS(FIELD_AT, LEVEL)
+                LOAD_SAMPLES_ROWS(FIELD_AT, LEVEL))
 FIELD_TABLE(LOAD_REQUEST, struct load_request, LOAD_REQUEST_ROWS(FIELD_AT, struct load_request))
 
 void load_level_free(struct load_level *level) {
@@ -45,6 +47,9 @@ void put_load_server(vp_json_writer *writer, const struct load_level *level) {
     fields_put(writer, &LOAD_SERVER, level);
 }
 void put_load_way(vp_json_writer *writer, const struct load_level *level) { fields_put(writer, &LOAD_WAY, level); }
+void put_load_metrics(vp_json_writer *writer, const struct load_level *level) {
+    fields_put(writer, &LOAD_SAMPLES, level);
+}
 void put_load_level(vp_json_writer *writer, const struct load_level *level) {
     struct load_level line = *level;
     line.status = level->is_complete ? "complete" : "partial";
@@ -373,10 +378,45 @@ static void add_flow(struct document *document, const struct load_level *levels,
             number_whole(summary->late).text);
     }
 }
+vp_estimate load_metric_of(const struct load_level *level, int metric) {
+    vp_estimate found = {0, (double)NAN, (double)NAN};
+    size_t count = 0;
+    for (size_t i = 0; i < level->metric_count; i++) {
+        const double value = level->metrics[i].values[metric], at_s = (double)level->metrics[i].at_ns / 1e9;
+        if (!isfinite(value) || at_s < level->summary.from_s || at_s >= level->summary.to_s) continue;
+        found.value += value;
+        found.low = fmin(found.low, value);
+        found.high = fmax(found.high, value);
+        count++;
+    }
+    found.value = count ? found.value / (double)count : (double)NAN;
+    return found;
+}
+struct metric_cells { char trial[48]; const char *of; vp_estimate mean; };
+static const struct table_column METRIC_COLUMNS[] = {
+    {CELL(struct metric_cells, trial), NULL, "trial"}, {CELL(struct metric_cells, of), NULL, "the server's metrics"},
+    {CELL(struct metric_cells, mean.value), NULL, "mean"}, {CELL(struct metric_cells, mean.low), NULL, "min"},
+    {CELL(struct metric_cells, mean.high), NULL, "max"}};
+static void add_metrics(struct document *document, const struct load_level *levels, size_t count) {
+    struct metric_cells *rows = zeroed(count * PROM_COUNT, sizeof *rows);
+    struct table table = TABLE(METRIC_COLUMNS, rows, 0, NULL, 0);
+    for (size_t i = 0; i < count; i++)
+        for (int metric = 0; metric < PROM_COUNT; metric++) {
+            const vp_estimate found = load_metric_of(&levels[i], metric);
+            struct metric_cells *row = &rows[table.row_count];
+            if (!isfinite(found.value)) continue;
+            *row = (struct metric_cells){"", PROM_KEYS[metric], found};
+            load_level_text(&levels[i], row->trial);
+            table.row_count++;
+        }
+    if (table.row_count) document_add_table(document, &table);
+    free(rows);
+}
 void load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
     add_latencies(document, levels, count);
     add_flow(document, levels, count);
     add_spreads(document, levels, count);
+    add_metrics(document, levels, count);
     document_text(document, BLOCK_LINE, "ITL: the gaps between the pieces of all answers; TPOT: of one request, by "
                                         "its tokens; requests and tokens per second: of requests that ended in the "
                                         "window");

@@ -5,6 +5,7 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "load/load_metrics.h"
 #include "load/load_run.h"
 #include "load/load_stats.h"
 #include "results/fields.h"
@@ -26,6 +27,8 @@ struct load_level {
     double client_cpu, client_delay; /* load/load_client.h */
     int client_busy;
     double slo_share;    /* share of good requests that --find_rate asks for; NaN: none */
+    const char *metrics_url;
+    struct load_sample *metrics; size_t metric_count; /* NULL: none */
     char *path, *date;   /* of a file that was read */
 };
 void load_level_free(struct load_level *level);
@@ -40,6 +43,7 @@ const char *load_level_name(const struct load_level *level, char out[48]);
 void put_load_server(vp_json_writer *writer, const struct load_level *level);
 void put_load_level(vp_json_writer *writer, const struct load_level *level);
 void put_load_way(vp_json_writer *writer, const struct load_level *level);
+void put_load_metrics(vp_json_writer *writer, const struct load_level *level);
 void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
 
@@ -70,6 +74,9 @@ void load_levels_free(struct load_levels *levels);
 /* What the trials say, a sentence each: the highest load at which the objective is met, where the queue begins to grow,
  * what else a reader must know. */
 void load_findings(const struct load_levels *levels, struct text_list *texts);
+
+/* The mean of a metric within the window and its ends; NaN: the server does not say. */
+vp_estimate load_metric_of(const struct load_level *level, int metric);
 
 /* The trials as tables, with what their columns are; and the same on stdout, which returns 0 or an exit code. */
 void load_levels_add(struct document *document, const struct load_level *levels, size_t count);

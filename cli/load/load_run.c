@@ -205,11 +205,12 @@ static int trial_loop(struct trial *trial) {
         vp_result result;
         if ((code = begin_due(trial, now_ns, &until_ns)) != 0) break;
         if (!trial->in_flight && !until_ns) break;
+        if (trial->plan->metrics) load_metrics_poll(trial->plan->metrics, trial->endpoint, now_ns, &until_ns);
         if (!until_ns || until_ns > now_ns + PROGRESS_NS) until_ns = now_ns + PROGRESS_NS;
         result = vp_server_step(trial->endpoint->server, until_ns, &finished, &error);
         if (result == VP_ERR_INTERRUPTED) continue;
         if (result != VP_OK) return complain_result(EXIT_DEVICE, trial->endpoint->url, result, &error);
-        if (finished) {
+        if (finished && !(trial->plan->metrics && load_metrics_ended(trial->plan->metrics, finished))) {
             request_end(trial, finished);
             if (trial->failed == FAILURES_FROM_THE_START && trial->records->count == FAILURES_FROM_THE_START) {
                 close_progress();
@@ -237,6 +238,7 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     trial.records = records;
     trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are handed over before they are due as well */
     records->begin_unix_s = (int64_t)time(NULL);
+    if (plan->metrics) load_metrics_begin(plan->metrics, trial.begin_ns);
     code = trial_loop(&trial);
     close_progress();
     records->unfinished = (int64_t)trial.in_flight;

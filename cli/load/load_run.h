@@ -3,6 +3,7 @@
  * flight. */
 #ifndef VLMPROF_CLI_LOAD_RUN_H
 #define VLMPROF_CLI_LOAD_RUN_H
+#include "load/load_metrics.h"
 #include "server/endpoint.h"
 #include "vlmprof_chat.h"
 #include <stddef.h>
@@ -23,6 +24,7 @@ struct load_plan {
      * were due before before_s have ended. Returns 1 if it made due_s, due_count and duration_s longer. */
     int (*more)(struct load_plan *plan, const struct load_records *records, double before_s);
     void *user;
+    struct load_metrics *metrics; /* asked during the trial; NULL: none */
     double ramp_s;     /* the first requests of `concurrency` are due one after the other over this time */
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/document.h"
+#include "page/load_time.h"
 #include "page/page.h"
 #include "page/plot.h"
 
@@ -213,13 +214,14 @@ static void page_provenance(struct text_buffer *out, const struct load_levels *l
     }
     page_list_close(out);
 }
-void load_page_write(const struct load_levels *levels, struct text_buffer *out) {
+int load_page_write(const struct load_levels *levels, struct text_buffer *out) {
     static const struct page_link links[] = {{"short", "In short"}, {"rate", "By rate"},
-        {"concurrency", "By requests at once"}, {"numbers", "Numbers"}, {"words", "Words"}, {"source", "Provenance"},
-        {NULL, NULL}};
+        {"concurrency", "By requests at once"}, {"time", "Over the time"}, {"numbers", "Numbers"}, {"words", "Words"},
+        {"source", "Provenance"}, {NULL, NULL}};
     const struct load_level *first = &levels->items[0];
     struct page page = {0};
     char title[300];
+    int code;
     snprintf(title, sizeof title, "%.100s at %.120s under load", first->model ? first->model : "a server",
              first->endpoint ? first->endpoint : "?");
     page_text(&page.heading, title);
@@ -228,8 +230,10 @@ void load_page_write(const struct load_levels *levels, struct text_buffer *out) 
     page_day(&page.subtitle, first->date);
     page_findings(&page.body, levels);
     page_figures(&page.body, levels);
+    code = load_time_add(&page.body, levels);
     page_table(&page.body, levels);
     page_words(&page.body, WORDS, sizeof WORDS / sizeof *WORDS);
     page_provenance(&page.body, levels);
     page_write(&page, links, out);
+    return code;
 }

@@ -887,6 +887,24 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
     AT(S, TRUTH, "empty", record.is_empty, "it was answered without a text") \
     AT(S, TEXT, "failed", record.reason, "why it failed", .null = "it did not")
+/* What the server's metrics said, each time that it was asked. */
+#define LOAD_PROM(S, AT, key, index, words) \
+    AT(S, NUMBER, key, values[index], words, .null = "the server does not say", .is_optional = 1)
+#define LOAD_PROM_ROWS(ROW, AT, S) \
+    ROW(S, AT, "requests_waiting", PROM_WAITING, "requests in the server's queue") \
+    ROW(S, AT, "requests_running", PROM_RUNNING, "requests that it works on") \
+    ROW(S, AT, "kv_cache_share", PROM_KV, "share of its KV cache that is in use") \
+    ROW(S, AT, "prefix_hit_share", PROM_PREFIX, "prompt tokens found in its prefix cache, since the sample before") \
+    ROW(S, AT, "encoder_hit_share", PROM_ENCODER, "images found in its cache, since the sample before") \
+    ROW(S, AT, "accepted_share", PROM_SPECULATIVE, "speculative tokens that were accepted, likewise") \
+    ROW(S, AT, "preempted", PROM_PREEMPTED, "requests that it interrupted for others, likewise")
+#define LOAD_SAMPLE_ROWS(AT, S) \
+    LOAD_STAMP(S, AT, "at_ms", at_ns, "when it was asked, since the trial began") \
+    LOAD_PROM_ROWS(LOAD_PROM, AT, S)
+#define LOAD_SAMPLES_ROWS(AT, S) \
+    AT(S, TEXT, "metrics_url", metrics_url, "where the server has metrics", .null = "nowhere", .is_optional = 1) \
+    AT(S, OBJECTS, "metrics", metrics, "what they said during the trial", FIELD_COUNT_AT(S, metric_count), \
+       .of = &LOAD_SAMPLE, .is_optional = 1)
 #define LOAD_SERIES_ROWS(AT, S) \
     LOAD_NUMBER(S, AT, "value", value, "of the requests") \
     AT(S, RANGE, "interval", low, "95 % interval that allows for requests that wait for one another", \
