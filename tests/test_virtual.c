@@ -87,6 +87,40 @@ static void test_metrics(void) {
     CHECK_INT(run(LOAD "m4 --duration_s 1 --request_rate 40 --quiet"), 0);
     CHECK(!strstr(last.err, "no metrics"));
 }
+static void test_random(void) {
+    static const char *const made = "load " SERVER "--arrivals constant --output_dir %%F/r1 --duration_s 1 --request_rate 40 --random_image 64x48 "
+                                    "--random_prompt 30 --num_samples 6 ";
+    const char *at;
+    char *text;
+    int counts = 0;
+    long first = 0;
+    check_case("made-up pictures and prompts without a data set; the server's usage says how many tokens they are");
+    server("");
+    run("load " SERVER "--arrivals constant --output_dir %%F/r1 --duration_s 1 --request_rate 40 --random_image 64x48 --random_prompt 30 --num_samples 6 "
+        "--output_tokens 3");
+    kept("random", 0);
+    text = text_of_file(in_folder("r1/random_64x48_30_load_rate40.json"));
+    CHECK(text && strstr(text, "\"dataset_name\": \"random_64x48_30\"") && strstr(text, "\"metric\": null") && strstr(text, "\"accuracy\": null"));
+    for (at = text ? strstr(text, "\"requests\"") : NULL; at && (at = strstr(at, "\"prompt_tokens\": ")) != NULL; at += 17) {
+        const long tokens = atol(at + 17);
+        CHECK(tokens > 7 + 30 && tokens < 7 + 30 * 5 + 64); /* two bytes of text are a token of this server */
+        if (!first) first = tokens;
+        counts += tokens != first;
+    }
+    CHECK(counts > 0); /* no two prompts are alike */
+    free(text);
+    CHECK_INT(run("report %%F/r1"), 0);
+    check_case("... answers of another length than --output_tokens are named; the same made-up requests are not measured again");
+    CHECK_INT(run("load " SERVER "--arrivals constant --output_dir %%F/r2 --duration_s 1 --request_rate 40 --random_prompt 9 --num_samples 6 "
+                  "--output_tokens 8"), 0);
+    CHECK(strstr(last.err, "39 of 39 answers do not have --output_tokens 8, the mean is 3") != NULL);
+    CHECK_INT(run(made), 2);
+    CHECK(strstr(last.err, "of another plan") != NULL); /* other answers: 16 tokens */
+    check_case("... and exclude --data");
+    CHECK_INT(run(LOAD "r3 --request_rate 40 --random_prompt 9"), 2);
+    CHECK(strstr(last.err, "--random_prompt and --data exclude each other") != NULL);
+    CHECK_INT(run("load " SERVER "--output_dir %%F/r3 --request_rate 40 --random_image 0x5"), 2);
+}
 /* What a file contains, with its times of day masked. */
 static void kept_file(const char *name, const char *golden) {
     char *text = text_of_file(in_folder(name));
@@ -250,6 +284,7 @@ int main(void) {
     test_places();
     test_exports();
     test_metrics();
+    test_random();
     test_no_rate();
     test_image_keys();
     test_client();

@@ -23,6 +23,7 @@
 #include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
+#include "tile/tile_options.h"
 #include "vlmprof_file.h"
 #include "vlmprof_load.h"
 
@@ -41,7 +42,12 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
      "with -p; the images are sent unchanged",
-     .is_required = 1, .because = "images and questions"},
+     .is_required = 1, .unless = "random_image random_prompt", .because = "images and questions"},
+    {"random_image", TEXT, "WxH", NULL, 0, 0, NULL,
+     "instead of --data: made-up pictures of this size, all different", .excludes = "data"},
+    {"random_prompt", COUNT, "N", NULL, 1, 1000000, NULL,
+     "instead of --data: made-up prompts of N common words, about a token each (default with --random_image: 16); the "
+     "server's usage says how many tokens they are", .excludes = "data"},
     OPTION_DATA_FORMAT,
     OPTION_PROMPT_ORIGIN,
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
@@ -54,7 +60,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
      "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL, "text after each question (default: the data set's)"},
-    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, "samples drawn from the data; requests take them in turn"},
+    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, "samples drawn from the data, or made up (then by default 200); requests take them in turn"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
     OPTION_LINE_MAX,
     OPTION_GROUP("load"),
@@ -91,6 +97,9 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "most tokens of an answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
+    {"output_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
+     "answers of exactly N tokens: --max_new_tokens N --ignore_eos; a server that makes others is named",
+     .excludes = "max_new_tokens ignore_eos"},
     {"max_retries", COUNT, "N", "0", 0, 100, NULL,
      "requests that are refused are tried again so often; 0: a refused request has failed"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
@@ -105,7 +114,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY,
+enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY, WARNED_LENGTH,
        WARNED_COUNT };
 struct load {
     const struct options *options;
@@ -266,8 +275,38 @@ static int warm_up(struct load *load) {
         text_list_add(&load->warnings, "the server answers in one body: TTFT and TPOT cannot be seen");
     else if (!code && exchange.reply.usage.completion_tokens < 0)
         text_list_add(&load->warnings, "the server does not say how many tokens it made: there is no TPOT");
+    if (!code && load->bodies.is_random && exchange.reply.usage.prompt_tokens > 0)
+        print_note("vlmprof: the server counts %lld prompt tokens for the first made-up request, of %zu kB\n",
+                   (long long)exchange.reply.usage.prompt_tokens, (exchange.body_bytes + 500) / 1000);
     vp_exchange_free(&exchange);
     return code;
+}
+/* The bodies of a data set, or made-up ones. Returns 0 or an exit code. */
+static int make_bodies(struct load *load) {
+    const struct options *options = load->options;
+    struct random_request request = {0, 0, is_given(options, "random_prompt") ? number_of(options, "random_prompt") : 16,
+                                     16, 200, (uint32_t)number_of(options, "seed")};
+    const char *size = text_of(options, "random_image");
+    char task[80];
+    int code;
+    load->dataset.path = text_of(options, "data");
+    if (load->dataset.path) {
+        code = dataset_load(options, NULL, &load->dataset);
+        if (!code && is_given(options, "output_tokens"))
+            load->dataset.new_tokens = (int32_t)number_of(options, "output_tokens");
+        return code ? code
+                    : load_bodies_make(options, &load->dataset, &load->endpoint, &load->knobs, &load->bodies);
+    }
+    if (size && (code = read_size("--random_image: ", size, &request.width_px, &request.height_px)) != 0) return code;
+    if (is_given(options, "num_samples")) request.count = (size_t)number_of(options, "num_samples");
+    if (is_given(options, "max_new_tokens")) request.new_tokens = number_of(options, "max_new_tokens");
+    if (is_given(options, "output_tokens")) request.new_tokens = number_of(options, "output_tokens");
+    if (size)
+        snprintf(task, sizeof task, "random_%dx%d_%lld", request.width_px, request.height_px, (long long)request.words);
+    else snprintf(task, sizeof task, "random_%lld", (long long)request.words);
+    load->dataset.task = copy_text(task, strlen(task));
+    load->dataset.new_tokens = (int32_t)request.new_tokens;
+    return load_bodies_random(options, &request, &load->endpoint, &load->knobs, &load->bodies);
 }
 static int load_prepare(struct load *load) {
     const struct options *options = load->options;
@@ -283,10 +322,7 @@ static int load_prepare(struct load *load) {
         return code;
     for (size_t i = 0; i < load->endpoint.warnings.count; i++) complain(0, "%s", load->endpoint.warnings.items[i]);
     if ((code = endpoint_choose_model(&load->endpoint)) != 0) return code;
-    load->dataset.path = text_of(options, "data");
-    if ((code = dataset_load(options, NULL, &load->dataset)) != 0
-        || (code = load_bodies_make(options, &load->dataset, &load->endpoint, &load->knobs, &load->bodies)) != 0)
-        return code;
+    if ((code = make_bodies(load)) != 0) return code;
     make_order(load);
     plan_fingerprint(load);
     code = make_folder(text_of(options, "output_dir"));
@@ -328,7 +364,7 @@ static struct load_level line_of(const struct load *load, const struct load_leve
     line.schema = LOAD_SCHEMA;
     line.plan = load->plan;
     line.task = load->dataset.task;
-    line.metric = vp_score_metric_of(load->dataset.metric)->name;
+    line.metric = load->bodies.is_random ? NULL : vp_score_metric_of(load->dataset.metric)->name;
     line.endpoint = load->endpoint.url;
     line.model = load->endpoint.model;
     line.api = text_of(load->options, "endpoint_api");
@@ -428,6 +464,25 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
         warn_once(load, WARNED_EMPTY, text);
     }
 }
+/* Answers of another length than --output_tokens. */
+static void warn_of_length(struct load *load, const struct load_level *level, const struct load_records *records) {
+    const int64_t wanted = is_given(load->options, "output_tokens") ? number_of(load->options, "output_tokens") : 0;
+    size_t known = 0, others = 0;
+    double tokens = 0;
+    char name[48], text[LINE_BYTES];
+    for (size_t i = 0; i < records->count && wanted; i++) {
+        const int64_t got = records->items[i].usage.completion_tokens;
+        if (records->items[i].reason || got < 0) continue;
+        known++;
+        others += got != wanted;
+        tokens += (double)got;
+    }
+    if (!others) return;
+    snprintf(text, sizeof text, "%s: %zu of %zu answers do not have --output_tokens %lld, the mean is %.4g: the server "
+             "does not take ignore_eos, or its context ends before", load_level_text(level, name), others, known,
+             (long long)wanted, tokens / (double)known);
+    warn_once(load, WARNED_LENGTH, text);
+}
 static void add_trial_warnings(struct load *load) {
     for (int which = 0; which < WARNED_COUNT; which++) {
         const int more = load->warned[which] - 1;
@@ -518,6 +573,7 @@ static int measure_level(struct load *load, struct load_level *level) {
             level->slo = copy_text(text_of(load->options, "slo"), strlen(text_of(load->options, "slo")));
         written = records.count ? write_level(load, level, &records, &noise) : 0;
         if (!code) warn_of_trial(load, level, &records);
+        if (!code) warn_of_length(load, level, &records);
         if (written) code = written;
     }
     load_records_free(&records);
@@ -688,7 +744,7 @@ static void load_free(struct load *load) {
     endpoint_close(&load->endpoint);
     load_metrics_free(&load->metrics); /* its question was in flight until now */
     load_bodies_free(&load->bodies);
-    if (load->dataset.options) dataset_free(&load->dataset);
+    if (load->dataset.options) dataset_free(&load->dataset); else free(load->dataset.task);
     for (size_t i = 0; i < load->level_count; i++) load_level_free(&load->levels[i]);
     free(load->levels);
     knobs_free(&load->knobs);
