@@ -60,7 +60,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
      "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL, "text after each question (default: the data set's)"},
-    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, "samples drawn from the data, or made up (then by default 200); requests take them in turn"},
+    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
+     "samples drawn from the data, or made up (then by default 200); requests take them in turn"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
     OPTION_LINE_MAX,
     OPTION_GROUP("load"),
@@ -114,8 +115,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY, WARNED_LENGTH,
-       WARNED_COUNT };
+enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED,
+       WARNED_EMPTY, WARNED_LENGTH, WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
@@ -284,8 +285,7 @@ static int warm_up(struct load *load) {
 /* The bodies of a data set, or made-up ones. Returns 0 or an exit code. */
 static int make_bodies(struct load *load) {
     const struct options *options = load->options;
-    struct random_request request = {0, 0, is_given(options, "random_prompt") ? number_of(options, "random_prompt") : 16,
-                                     16, 200, (uint32_t)number_of(options, "seed")};
+    struct random_request request = {0, 0, 16, 16, 200, (uint32_t)number_of(options, "seed")};
     const char *size = text_of(options, "random_image");
     char task[80];
     int code;
@@ -298,6 +298,7 @@ static int make_bodies(struct load *load) {
                     : load_bodies_make(options, &load->dataset, &load->endpoint, &load->knobs, &load->bodies);
     }
     if (size && (code = read_size("--random_image: ", size, &request.width_px, &request.height_px)) != 0) return code;
+    if (is_given(options, "random_prompt")) request.words = number_of(options, "random_prompt");
     if (is_given(options, "num_samples")) request.count = (size_t)number_of(options, "num_samples");
     if (is_given(options, "max_new_tokens")) request.new_tokens = number_of(options, "max_new_tokens");
     if (is_given(options, "output_tokens")) request.new_tokens = number_of(options, "output_tokens");
