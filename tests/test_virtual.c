@@ -11,6 +11,11 @@
 #define SERVER "--endpoint http://127.0.0.1:8 --endpoint_model m "
 #define LOAD "load " SERVER "--data samples/questions.jsonl --num_samples 4 --arrivals constant --output_dir %%F/"
 static void server(const char *settings) { setenv("VLMPROF_VIRTUAL", settings, 1); }
+static int there(const char *name) {
+    char *text = text_of_file(in_folder(name));
+    free(text);
+    return text != NULL;
+}
 static void kept(const char *name, int code) {
     char file[80];
     snprintf(file, sizeof file, "virtual-%s.txt", name);
@@ -120,6 +125,38 @@ static void test_random(void) {
     CHECK_INT(run(LOAD "r3 --request_rate 40 --random_prompt 9"), 2);
     CHECK(strstr(last.err, "--random_prompt and --data exclude each other") != NULL);
     CHECK_INT(run("load " SERVER "--output_dir %%F/r3 --request_rate 40 --random_image 0x5"), 2);
+}
+/* Answers that are right without load, and wrong where a request waited for 5 ms in the server's queue. */
+static void test_correct(void) {
+    static const char *const rate = "load " SERVER "--data %%F/right.jsonl --metric anls --output_dir %%F/g%d --duration_s 4 ";
+    char line[300], *text;
+    FILE *file = fopen(in_folder("right.jsonl"), "w");
+    for (int i = 0; file && i < 40; i++) fprintf(file, "{\"question\": \"What is %d?\", \"answers\": [\"a a a\"]}\n", i);
+    if (file) fclose(file);
+    check_case("correct goodput: in time and right; how much accuracy the load costs, against one request at a time");
+    server("wrong_wait_us=5000");
+    snprintf(line, sizeof line, "%s--request_rate 40 80 --arrivals poisson --unloaded --slo e2e:60", rate);
+    run(line, 1);
+    kept("correct", 0);
+    text = text_of_file(in_folder("g1/right_load_rate80.json"));
+    CHECK(text && strstr(text, "\"correct_goodput_per_s\": ") && strstr(text, "\"correct_goodput_interval\": ["));
+    free(text);
+    CHECK(there("g1/right_load_concurrency1.json"));
+    check_case("--find_rate with an accuracy: it is below the rate that the latencies alone allow");
+    snprintf(line, sizeof line, "%s--find_rate --request_rate 40 --slo e2e:1000,accuracy:0.8 --rate_precision 20", rate);
+    run(line, 2);
+    kept("find-accuracy", 0);
+    run("best %%F/g2 --slo e2e:1000,accuracy:0.8");
+    CHECK(last.code == 0 && strstr(last.out, "fails") != NULL);
+    check_case("... and no rate is searched for where the answers are wrong without load");
+    server("wrong_every=2");
+    run(line, 3);
+    CHECK(last.code == 1 && strstr(last.out, "no rate can meet the objective: one request at a time has an accuracy of 0.50"));
+    text = text_of_file(in_folder("g3/right_find_rate.json"));
+    CHECK(text && strstr(text, "\"ended_by\": \"wrong without load\""));
+    free(text);
+    CHECK_INT(run("load " SERVER "--random_prompt 5 --output_dir %%F/g4 --request_rate 4 --slo accuracy:0.8"), 2);
+    CHECK(strstr(last.err, "needs --data with answers") != NULL);
 }
 /* What a file contains, with its times of day masked. */
 static void kept_file(const char *name, const char *golden) {
@@ -285,6 +322,7 @@ int main(void) {
     test_exports();
     test_metrics();
     test_random();
+    test_correct();
     test_no_rate();
     test_image_keys();
     test_client();

@@ -79,7 +79,11 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"cool_down_s", REAL, "S", NULL, 0, 86400, NULL,
      "nor those of the last S seconds (default: a tenth of the duration)"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
-     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them; all must be met"},
+     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them; all must be met. accuracy:SHARE: what the "
+     "answers of a trial must reach"},
+    {"unloaded", FLAG, NULL, NULL, 0, 0, NULL,
+     "first a trial with one request at a time: how much accuracy the load costs (with an accuracy in --slo, "
+     "--find_rate does so itself)", .needs = "request_rate find_rate arrivals"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
      "find the highest rate at which --slo_share of the requests are good; starts at --request_rate or 1; a trial goes "
      "on after --duration_s until it is decided",
@@ -133,6 +137,7 @@ struct load {
     struct load_level *levels; size_t level_count;
     struct load_search search;
     vp_trial verdict; /* of the trial that runs */
+    struct load_records *records; /* of the trial that runs */
     struct text_list warnings;
     int warned[WARNED_COUNT]; char *warning_of[WARNED_COUNT]; /* trials that it is true of; of the first of them */
     int lock; /* on --output_dir; -1: none */
@@ -188,6 +193,8 @@ static int check_load_options(struct load *load) {
     load->duration_s = opt(options, "duration_s")->real;
     load->ramp_s = is_given(options, "ramp_s") ? opt(options, "ramp_s")->real : load->duration_s / 10;
     load->cool_down_s = is_given(options, "cool_down_s") ? opt(options, "cool_down_s")->real : load->duration_s / 10;
+    if (load->has_slo && isfinite(load->slo.accuracy) && !text_of(options, "data"))
+        return complain(EXIT_USAGE, "an accuracy in --slo needs --data with answers: made-up requests have none");
     if (load->ramp_s + load->cool_down_s >= load->duration_s)
         return complain(EXIT_USAGE, "--ramp_s and --cool_down_s leave nothing of --duration_s %g", load->duration_s);
     return 0;
@@ -547,7 +554,8 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.order = load->order;
     plan.order_count = load->order_count;
     plan.due_s = due_times(load, level, &plan.due_count);
-    plan.more = is_given(load->options, "find_rate") ? extend_trial : NULL;
+    plan.more = is_given(load->options, "find_rate") && !level->concurrency ? extend_trial : NULL;
+    load->records = &records;
     plan.user = load;
     plan.concurrency = level->concurrency ? level->concurrency : level->places;
     plan.duration_s = level->duration_s;
@@ -599,6 +607,7 @@ static int extend_trial(struct load_plan *plan, const struct load_records *recor
     struct load *load = plan->user;
     struct load_level *level = &load->levels[load->level_count - 1];
     const double longer_s = load_search_longer(&load->search, level->duration_s);
+    load_score(&load->bodies, load->dataset.metric, load->records);
     load->verdict = load_search_judge(&load->search, records, before_s);
     if (load->verdict != VP_TRIAL_UNDECIDED || load->search.end != LOAD_SEARCHES || !(longer_s > level->duration_s))
         return 0;
@@ -607,7 +616,7 @@ static int extend_trial(struct load_plan *plan, const struct load_records *recor
     plan->due_s = due_times(load, level, &plan->due_count);
     return 1;
 }
-/* The verdict of a trial whose file is there. */
+/* The verdict of a trial whose file is there; of one without load, whether the search can find anything. */
 static int judge_again(struct load *load, const struct load_level *level) {
     struct load_request *requests;
     struct load_records records;
@@ -617,7 +626,9 @@ static int judge_again(struct load *load, const struct load_level *level) {
     memset(&records, 0, sizeof records);
     records.items = zeroed(count + 1, sizeof *records.items);
     for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
-    load->verdict = load_search_judge(&load->search, &records, level->duration_s - load->cool_down_s);
+    if (level->concurrency)
+        load_search_judge_unloaded(&load->search, &records, level->duration_s - load->cool_down_s);
+    else load->verdict = load_search_judge(&load->search, &records, level->duration_s - load->cool_down_s);
     free(records.items);
     load_requests_free(requests, count);
     return 0;
@@ -671,6 +682,7 @@ static int find_rate(struct load *load) {
     struct load_search *search = &load->search;
     int code = 0, written;
     begin_search(load);
+    if (isfinite(load->slo.accuracy)) code = judge_again(load, &load->levels[0]);
     while (!isnan(search->rates.next) && !code) {
         struct load_level *level = add_level(load, search->rates.next, 0);
         const int64_t begin_ns = vp_clock_ns();
@@ -684,14 +696,17 @@ static int find_rate(struct load *load) {
         if (load->verdict == VP_TRIAL_UNDECIDED && search->end == LOAD_SEARCHES
             && (code = judge_again(load, level)) != 0) break;
         trial = (struct load_trial){level->rate, level->summary.offered, level->duration_s, level->summary.good_share,
-                                    load->verdict};
+                                    load->verdict, search->accuracy};
         load_search_take(search, &trial, (double)(vp_clock_ns() - begin_ns) / 1e9);
         print_note("vlmprof: rate %.6g (%.4g were due): %.1f %% good [%.1f, %.1f] in %.0f s: the objective %s\n",
                    level->rate, trial.realised, 100 * trial.good.value, 100 * trial.good.low, 100 * trial.good.high,
                    trial.duration_s, trial.verdict == VP_TRIAL_HOLDS ? "holds"
                                      : trial.verdict == VP_TRIAL_FAILS ? "fails" : "is undecided");
+        if (isfinite(load->slo.accuracy))
+            print_note("vlmprof: rate %.6g: accuracy %s\n", level->rate,
+                       number_measured(trial.accuracy.value, trial.accuracy.low, trial.accuracy.high).text);
     }
-    written = search->trial_count ? write_search(load) : 0;
+    written = search->trial_count || search->end == LOAD_WRONG ? write_search(load) : 0;
     return code ? code : written;
 }
 static int measure_levels(struct load *load) {
@@ -700,6 +715,8 @@ static int measure_levels(struct load *load) {
     int code = warm_up(load);
     load->words = code ? NULL : endpoint_words(&load->endpoint);
     if (!code) load_metrics_open(&load->metrics, &load->endpoint, text_of(options, "metrics_url"));
+    if (!code && (is_given(options, "unloaded") || (is_given(options, "find_rate") && isfinite(load->slo.accuracy))))
+        code = measure_level(load, add_level(load, 0, 1));
     if (!code && is_given(options, "find_rate")) return find_rate(load);
     if (!code && load->trace_s)
         return measure_level(load, add_level(load, (double)load->trace_count / load->duration_s, 0));
@@ -722,7 +739,7 @@ static int print_json(const struct load *load) {
         vp_json_end_object(&writer);
     }
     vp_json_end_array(&writer);
-    if (load->search.trial_count) {
+    if (load->search.trial_count || load->search.end == LOAD_WRONG) {
         PUT(&writer, KEY_OBJECT("find_rate"));
         load_search_put(&writer, &load->search);
         PUT(&writer, END_OBJECT);
@@ -734,7 +751,7 @@ static int load_report(struct load *load) {
     struct text_buffer found = {NULL, 0, 0};
     int code;
     add_trial_warnings(load);
-    if (load->search.trial_count) load_search_words(&load->search, &found);
+    if (load->search.trial_count || load->search.end == LOAD_WRONG) load_search_words(&load->search, &found);
     if (found.bytes && !is_given(load->options, "json")) print_plain("%s\n\n", found.data);
     code = is_given(load->options, "json") ? print_json(load) : load_levels_print(load->levels, load->level_count);
     free(found.data);

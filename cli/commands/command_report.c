@@ -107,7 +107,7 @@ static int report_load(const struct options *options, const struct load_levels *
         load_findings(levels, &findings);
         document_list(&document, "Findings", &findings);
         document_text(&document, BLOCK_HEADING, "Trials");
-        load_levels_add(&document, levels->items, levels->count);
+        code = load_levels_add(&document, levels->items, levels->count);
         document_print(&document, form == FORM_MARKDOWN, &out);
         text_list_free(&findings);
         document_free(&document);

@@ -161,7 +161,7 @@ void load_score(const struct load_bodies *bodies, vp_score_metric metric, struct
         struct point point;
         struct scoring scoring;
         vp_score_outcome outcome;
-        if (record->reason || bodies->is_random) continue;
+        if (record->reason || bodies->is_random || isfinite(record->accuracy)) continue;
         memset(&run, 0, sizeof run);
         memset(&point, 0, sizeof point);
         run.answer = record->answer;

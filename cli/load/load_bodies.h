@@ -27,7 +27,7 @@ int load_bodies_random(const struct options *options, const struct random_reques
                        struct load_bodies *bodies);
 void load_bodies_free(struct load_bodies *bodies);
 
-/* Scores each answer against its sample; a record that failed has no score. */
+/* Scores each answer that has no score yet against its sample; a record that failed has none. */
 void load_score(const struct load_bodies *bodies, vp_score_metric metric, struct load_records *records);
 
 #endif

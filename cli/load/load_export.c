@@ -107,7 +107,7 @@ static void exported_free(struct exported *trial) {
     free((void *)trial->chosen);
 }
 static int exported_read(struct exported *trial, const struct load_level *level) {
-    const vp_slo none = {(double)NAN, (double)NAN, (double)NAN};
+    const vp_slo none = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     vp_slo slo = none;
     int code;
     memset(trial, 0, sizeof *trial);

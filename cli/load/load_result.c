@@ -5,6 +5,7 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/table.h"
+#include "load/load_accuracy.h"
 #include "load/load_check.h"
 #include "vlmprof_file.h"
 
@@ -249,6 +250,15 @@ int load_level_judge(struct load_level *level, const vp_slo *slo) {
     load_requests_free(requests, count);
     return 0;
 }
+vp_trial load_level_trial(const struct load_level *level, const vp_slo *slo, double share) {
+    const struct load_summary *summary = &level->summary;
+    const vp_series_value accuracy = {summary->accuracy.value, summary->accuracy.low, summary->accuracy.high,
+                                      (double)NAN};
+    vp_slo own = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    if (!slo && level->slo) vp_slo_parse(level->slo, &own, NULL);
+    return load_both(vp_trial_of(&summary->good_share, share),
+                     load_trial_of_accuracy(&accuracy, slo ? slo->accuracy : own.accuracy));
+}
 static int by_load(const void *left_item, const void *right_item) {
     const struct load_level *left = left_item, *right = right_item;
     if (left->concurrency != right->concurrency) return left->concurrency < right->concurrency ? -1 : 1;
@@ -412,11 +422,13 @@ static void add_metrics(struct document *document, const struct load_level *leve
     if (table.row_count) document_add_table(document, &table);
     free(rows);
 }
-void load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
+int load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
+    int code;
     add_latencies(document, levels, count);
     add_flow(document, levels, count);
     add_spreads(document, levels, count);
     add_metrics(document, levels, count);
+    code = load_accuracy_add(document, levels, count);
     document_text(document, BLOCK_LINE, "ITL: the gaps between the pieces of all answers; TPOT: of one request, by "
                                         "its tokens; requests and tokens per second: of requests that ended in the "
                                         "window");
@@ -429,13 +441,14 @@ void load_levels_add(struct document *document, const struct load_level *levels,
         document_text(document, BLOCK_LINE, "good: a request that met all of %s (ms), from the time it was due; "
                                             "goodput: good requests per second", levels[0].slo);
     else document_text(document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
+    return code;
 }
 int load_levels_print(const struct load_level *levels, size_t count) {
     struct document document = {NULL, 0, NULL};
     int code;
     if (!count) return 0;
-    load_levels_add(&document, levels, count);
-    code = print_document(&document);
+    code = load_levels_add(&document, levels, count);
+    if (!code) code = print_document(&document);
     document_free(&document);
     return code;
 }
@@ -450,7 +463,7 @@ static void find_objective(const struct load_levels *levels, struct text_list *t
     char high[48], low[48];
     if (!levels->items[0].slo) return;
     for (size_t i = 0; i < levels->count; i++) {
-        const vp_trial trial = vp_trial_of(&levels->items[i].summary.good_share, share);
+        const vp_trial trial = load_level_trial(&levels->items[i], NULL, share);
         if (trial == VP_TRIAL_HOLDS && !fails) holds = &levels->items[i];
         if (trial == VP_TRIAL_FAILS && !fails) fails = &levels->items[i];
     }

@@ -57,6 +57,9 @@ void load_requests_free(struct load_request *requests, size_t count);
 /* Returns 1 if clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
 int load_level_saturates(const struct load_level *level);
 
+/* Does the trial meet an objective: so large a share of good requests, and its accuracy? slo NULL: that of its file. */
+vp_trial load_level_trial(const struct load_level *level, const vp_slo *slo, double share);
+
 /* Judges the requests of a file again, by another objective: good_share and goodput of the summary are of that one.
  * Returns 0 or an exit code after a message. */
 int load_level_judge(struct load_level *level, const vp_slo *slo);
@@ -78,8 +81,9 @@ void load_findings(const struct load_levels *levels, struct text_list *texts);
 /* The mean of a metric within the window and its ends; NaN: the server does not say. */
 vp_estimate load_metric_of(const struct load_level *level, int metric);
 
-/* The trials as tables, with what their columns are; and the same on stdout, which returns 0 or an exit code. */
-void load_levels_add(struct document *document, const struct load_level *levels, size_t count);
+/* The trials as tables, with what their columns are; and the same on stdout. Return 0 or an exit code after a message.
+ */
+int load_levels_add(struct document *document, const struct load_level *levels, size_t count);
 int load_levels_print(const struct load_level *levels, size_t count);
 
 #endif

@@ -173,6 +173,7 @@ static void add_goodput(struct load_summary *summary, const struct load_record *
                         const vp_slo *slo, double *scratch) {
     uint8_t *flags = zeroed(count, 1);
     size_t judged = 0;
+    vp_series_value right;
     for (size_t i = 0; i < count; i++)
         if (!chosen[i]->is_empty) flags[judged++] = (uint8_t)load_is_good(chosen[i], slo);
     if (vp_series_share(flags, judged, 0.95, scratch, &summary->good_share) == VP_OK) {
@@ -180,6 +181,16 @@ static void add_goodput(struct load_summary *summary, const struct load_record *
         summary->goodput = summary->good_share.value * rate;
         summary->goodput_low = summary->good_share.low * rate;
         summary->goodput_high = summary->good_share.high * rate;
+    }
+    judged = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!chosen[i]->is_empty)
+            flags[judged++] = load_is_good(chosen[i], slo) && chosen[i]->accuracy >= LOAD_RIGHT_SCORE;
+    if (summary->accuracy_count && vp_series_share(flags, judged, 0.95, scratch, &right) == VP_OK) {
+        const double rate = summary->offered * (double)judged / (double)count;
+        summary->correct = right.value * rate;
+        summary->correct_low = right.low * rate;
+        summary->correct_high = right.high * rate;
     }
     free(flags);
 }
@@ -194,6 +205,7 @@ struct load_summary load_summarize(const struct load_records *records, double fr
     summary.from_s = from_s;
     summary.to_s = to_s;
     summary.goodput = summary.goodput_low = summary.goodput_high = (double)NAN;
+    summary.correct = summary.correct_low = summary.correct_high = (double)NAN;
     summary.good_share.value = summary.good_share.low = summary.good_share.high = (double)NAN;
     for (size_t i = 0; i < records->count; i++) {
         const double due_s = (double)records->items[i].due_ns / 1e9;
@@ -216,4 +228,11 @@ struct load_summary load_summarize(const struct load_records *records, double fr
 int load_is_queue_growing(const struct load_summary *summary) {
     const double failed = (double)summary->failed / (summary->to_s - summary->from_s);
     return summary->due >= 20 && summary->ended + failed < 0.9 * summary->offered && summary->growth > 1.2;
+}
+vp_trial load_trial_of_accuracy(const vp_series_value *accuracy, double limit) {
+    return isnan(limit) ? VP_TRIAL_HOLDS : vp_trial_of(accuracy, limit);
+}
+vp_trial load_both(vp_trial one, vp_trial other) {
+    if (one == VP_TRIAL_FAILS || other == VP_TRIAL_FAILS) return VP_TRIAL_FAILS;
+    return one == VP_TRIAL_UNDECIDED ? one : other;
 }

@@ -43,14 +43,20 @@ struct load_summary {
     double growth;                      /* P50 of E2E in the last third of the window by that in the first */
     vp_series_value good_share;         /* of the requests without empty ones; failed ones are not good */
     double goodput, goodput_low, goodput_high; /* good requests per second of the window */
+    double correct, correct_low, correct_high; /* those of them that are right as well; NaN: none has a score */
     vp_estimate accuracy; int64_t accuracy_count;
     int64_t prompt_tokens, output_tokens, cached_tokens; /* sums */
     int64_t cached_known;                                /* requests whose cached tokens are known */
 };
 #define LOAD_LATE_MS 1.0
+#define LOAD_RIGHT_SCORE 0.5 /* an answer with this score or more is right */
 
 /* slo NULL: none; the share of good requests is that of those that were answered then. */
 struct load_summary load_summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo);
+
+/* Does an accuracy with an interval reach a limit, NaN: none? And a trial that must meet both of two objectives. */
+vp_trial load_trial_of_accuracy(const vp_series_value *accuracy, double limit);
+vp_trial load_both(vp_trial one, vp_trial other);
 
 /* Returns 1 if fewer requests of a trial at a rate ended or failed than were due, and the later ones took longer. */
 int load_is_queue_growing(const struct load_summary *summary);

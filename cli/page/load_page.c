@@ -165,9 +165,9 @@ static void page_findings(struct text_buffer *out, const struct load_levels *lev
     page_section_close(out);
     text_list_free(&texts);
 }
-static void page_table(struct text_buffer *out, const struct load_levels *levels) {
+static int page_table(struct text_buffer *out, const struct load_levels *levels) {
     struct document document = {NULL, 0, NULL};
-    load_levels_add(&document, levels->items, levels->count);
+    const int code = load_levels_add(&document, levels->items, levels->count);
     page_section_open(out, "numbers", "Numbers");
     for (size_t i = 0; i < document.count; i++) {
         const struct text_block *block = &document.blocks[i];
@@ -187,6 +187,7 @@ static void page_table(struct text_buffer *out, const struct load_levels *levels
     }
     page_section_close(out);
     document_free(&document);
+    return code;
 }
 static const char *const WORDS[][2] = {
     {"due", "when a request should have been sent: by the arrivals, or when another request had ended"},
@@ -231,7 +232,7 @@ int load_page_write(const struct load_levels *levels, struct text_buffer *out) {
     page_findings(&page.body, levels);
     page_figures(&page.body, levels);
     code = load_time_add(&page.body, levels);
-    page_table(&page.body, levels);
+    if (!code) code = page_table(&page.body, levels);
     page_words(&page.body, WORDS, sizeof WORDS / sizeof *WORDS);
     page_provenance(&page.body, levels);
     page_write(&page, links, out);

@@ -810,8 +810,11 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
     LOAD_NUMBER(S, AT, "E2E_growth", growth, "P50 of E2E in the last third of the window by that in the first") \
     LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
+    LOAD_NUMBER(S, AT, "correct_goodput_per_s", correct, "good requests with a right answer, per second") \
     LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
     AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
+    AT(S, RANGE, "correct_goodput_interval", correct_low, "95 % interval of correct_goodput_per_s", \
+       .null = "no score") \
     AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
     AT(S, OBJECT, "good_share", good_share, "share of the requests without empty answers that met the objective", \
        .of = &LOAD_SERIES)

@@ -30,10 +30,12 @@ static struct {
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
     int metrics;                   /* what /metrics is like: 1 vLLM, 2 SGLang, 3 llama.cpp, 4 none of them; 0: there are none */
+    int wrong_every;               /* each Nth answer is "b", not "a"; 0: none */
+    int64_t wrong_wait_ns;         /* and so are those that waited longer; 0: none */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server refuses with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -49,10 +51,13 @@ static void virtual_setting(const char *name, int64_t *to, int64_t unit) {
     if (at && at[strlen(name)] == '=') *to = (int64_t)(atof(at + strlen(name) + 1) * (double)unit);
 }
 static void virtual_read(void) {
-    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, metrics = virtual_server.metrics;
+    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, metrics = virtual_server.metrics, wrong = 0;
     virtual_setting("places", &places, 1);
     virtual_setting("pieces", &pieces, 1);
     virtual_setting("fail_from", &fail, 1);
+    virtual_setting("wrong_every", &wrong, 1);
+    virtual_setting("wrong_wait_us", &virtual_server.wrong_wait_ns, 1000);
+    virtual_server.wrong_every = (int)wrong;
     virtual_setting("metrics", &metrics, 1);
     virtual_server.metrics = (int)metrics;
     virtual_setting("empty_every", &empty, 1);
@@ -189,8 +194,12 @@ static void virtual_send(vp_exchange *exchange) {
 }
 static void virtual_end(vp_exchange *exchange, const vp_server_options *options) {
     static int ended;
-    const int is_empty = virtual_server.empty_every && ++ended % virtual_server.empty_every == 0;
+    const int is_empty = virtual_server.empty_every && (ended + 1) % virtual_server.empty_every == 0;
+    const int64_t waited_ns = exchange->headers_ns - exchange->start_ns - virtual_server.service_ns - virtual_image_ns(exchange->body) - VIRTUAL_NETWORK_NS;
+    const int is_wrong = (virtual_server.wrong_every && (ended + 1) % virtual_server.wrong_every == 0)
+                         || (virtual_server.wrong_wait_ns && waited_ns > virtual_server.wrong_wait_ns);
     char text[400];
+    ended++;
     if (exchange->http_status == 503) {
         exchange->state = VP_EXCHANGE_FAILED;
         exchange->result = vp_fail(&exchange->error, VP_ERR_DEVICE, -1, "server", "HTTP 503: busy");
@@ -199,7 +208,7 @@ static void virtual_end(vp_exchange *exchange, const vp_server_options *options)
     exchange->http_status = 200;
     vp_chat_reply_begin(&exchange->reply, options->api, "text/event-stream", 1 << 20);
     for (int i = 0; i < virtual_server.pieces && !is_empty; i++) {
-        snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\n");
+        snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":{\"content\":\"%s \"}}]}\n\n", is_wrong ? "b" : "a");
         vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->headers_ns + virtual_server.gap_ns * i, NULL);
     }
     snprintf(text, sizeof text, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":0}}}\n\n"
