@@ -18,6 +18,7 @@
 #include "load/load_run.h"
 #include "load/load_search.h"
 #include "load/load_stats.h"
+#include "load/load_tables.h"
 #include "measure/noise.h"
 #include "measure/provenance.h"
 #include "server/ask.h"

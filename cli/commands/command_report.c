@@ -9,7 +9,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "load/load_result.h"
+#include "load/load_tables.h"
 #include "page/load_page.h"
 #include "report/report.h"
 #include "report/report_data.h"

@@ -119,8 +119,8 @@ int load_accuracy_add(struct document *document, const struct load_level *levels
     if (!code && table.row_count) {
         document_add_table(document, &table);
         document_text(document, BLOCK_LINE,
-                      "right: a score of at least %g; accuracy: of these samples, its interval allows for other answers "
-                      "to them; change: to concurrency 1, a sample counts once%s",
+                      "right: a score of at least %g; accuracy: of these samples, its interval allows for other "
+                      "answers to them; change: to concurrency 1, a sample counts once%s",
                       LOAD_RIGHT_SCORE, has_unloaded ? "" : " (--unloaded measures it)");
     }
     free(rows);

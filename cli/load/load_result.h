@@ -78,12 +78,4 @@ void load_levels_free(struct load_levels *levels);
  * what else a reader must know. */
 void load_findings(const struct load_levels *levels, struct text_list *texts);
 
-/* The mean of a metric within the window and its ends; NaN: the server does not say. */
-vp_estimate load_metric_of(const struct load_level *level, int metric);
-
-/* The trials as tables, with what their columns are; and the same on stdout. Return 0 or an exit code after a message.
- */
-int load_levels_add(struct document *document, const struct load_level *levels, size_t count);
-int load_levels_print(const struct load_level *levels, size_t count);
-
 #endif

@@ -204,8 +204,8 @@ void load_search_words(const struct load_search *search, struct text_buffer *out
                                     "no other request were good, so a lower rate does not help; use a looser --slo",
                  percent, search->alone);
     else if (search->end == LOAD_WRONG)
-        snprintf(text, sizeof text, "no rate can meet the objective: one request at a time has an accuracy of %s, --slo "
-                                    "asks for %g, and a lower rate does not help",
+        snprintf(text, sizeof text, "no rate can meet the objective: one request at a time has an accuracy of %s, "
+                                    "--slo asks for %g, and a lower rate does not help",
                  number_measured(search->accuracy.value, search->accuracy.low, search->accuracy.high).text,
                  search->slo.accuracy);
     else if (rates->low > 0 && rates->high < HUGE_VAL)
@@ -214,7 +214,8 @@ void load_search_words(const struct load_search *search, struct text_buffer *out
                  realised_of(search, rates->low), rates->high, realised_of(search, rates->high));
     else if (rates->low > 0)
         snprintf(text, sizeof text, "%g %% of the requests are good%s at every rate that was tried, up to %.4g per "
-                                    "second (%.4g were due)", percent, right, rates->low, realised_of(search, rates->low));
+                                    "second (%.4g were due)", percent, right, rates->low,
+                 realised_of(search, rates->low));
     else if (rates->high < HUGE_VAL)
         snprintf(text, sizeof text, "no rate met the objective: at %.4g requests per second fewer than %g %% were "
                                     "good", rates->high, percent);

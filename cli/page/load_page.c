@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/document.h"
+#include "load/load_tables.h"
 #include "page/load_time.h"
 #include "page/page.h"
 #include "page/plot.h"

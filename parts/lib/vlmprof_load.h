@@ -51,8 +51,8 @@ typedef struct vp_slo { double ttft_ms, tpot_ms, e2e_ms, accuracy; } vp_slo;
  * returns: VP_OK; VP_ERR_FORMAT (error->where is the part that is wrong); VP_ERR_RANGE: a limit that is not above 0, an
  *          accuracy above 1 */
 VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error);
-/* Returns 1 if the request met all limits of latency. NaN meets none; where a request cannot have a number (TPOT of one token) the
- * caller gives 0. */
+/* Returns 1 if the request met all limits of latency. NaN meets none; where a request cannot have a number (TPOT of one
+ * token) the caller gives 0. */
 VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, double e2e_ms);
 
 /* ---- series of values in the order in which requests were due */
