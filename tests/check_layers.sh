@@ -72,7 +72,8 @@ cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_anal
 cli/commands/commands.h:    cli/base/
 cli/commands/best_objective.: subjects rooms cli/commands/best_objective.h
 cli/commands/command_best.c: subjects rooms cli/commands/commands.h cli/commands/best_objective.h
-cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h
+cli/commands/predict_workers.: subjects rooms cli/commands/predict_workers.h
+cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h cli/commands/predict_workers.h
 cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
 cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
 cli/commands/command_ask.:  subjects rooms cli/commands/commands.h cli/commands/command_ask.h

@@ -290,6 +290,11 @@ static void test_twins(void) {
     CHECK_INT(last.code, 0);
     run("report %%F/w");
     CHECK(strstr(last.out, " 0.600  ms/token     30.00") != NULL);
+    check_case("fit keeps the twins' line; predict --workers takes the encoder's time from it, and the prefill is what is left of TTFT");
+    CHECK_INT(run("fit %%F/w -o %%F/w.json --quiet"), 0);
+    CHECK(strstr(last.out, "image from outside, by its twins = 30 + 0.6 image tokens") != NULL);
+    CHECK_INT(run("predict %%F/w.json --vision_tokens 100 --text_tokens 14 --output_tokens 20 --rate 20 --workers"), 0);
+    CHECK(strstr(last.out, "20 requests per second need 3 encoder and 1 language-model workers") && strstr(last.out, "vision encoder          90.0"));
     check_case("audit: equal by the family's rule, and by another");
     server("");
     run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");
