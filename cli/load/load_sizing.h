@@ -1,5 +1,5 @@
 /* load_sizing.h: how many workers a rate of requests needs where vision encoder and language model are apart (EPD).
- * Times of the two stages come in; numbers of workers, and what requests wait in a simulated queue of them, come out. */
+ * Times of the two stages come in; numbers of workers, and the waits of a simulated queue of them, come out. */
 #ifndef VLMPROF_CLI_LOAD_SIZING_H
 #define VLMPROF_CLI_LOAD_SIZING_H
 #include "vlmprof.h"
