@@ -1,6 +1,6 @@
 /* load_metrics.c: what a server's Prometheus metrics said during a trial.
  * Names: vLLM, vllm/v1/metrics/loggers.py and spec_decode/metrics.py (commit 009e6d4; gpu_*: before 0.10); SGLang,
- * srt/metrics/collector.py; llama.cpp, tools/server (kv_cache_usage_ratio: before 2025-06). */
+ * srt/metrics/collector.py; llama.cpp, tools/server, as of 2026-10 (kv_cache_usage_ratio: before 2025-06). */
 #include "load/load_metrics.h"
 
 #include "base/console.h"
@@ -27,10 +27,13 @@ const struct metric_row PROM_ROWS[] = {
     {PROM_PREFIX, PROM_SHARE, "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"},
     {PROM_PREFIX, PROM_SHARE, "vllm:gpu_prefix_cache_hits_total", "vllm:gpu_prefix_cache_queries_total"},
     {PROM_PREFIX, PROM_MEAN, "sglang:cache_hit_rate", NULL},
+    {PROM_PREFIX, PROM_PART, "llamacpp:prompt_tokens_cached_total", "llamacpp:prompt_tokens_total"},
     {PROM_ENCODER, PROM_SHARE, "vllm:mm_cache_hits_total", "vllm:mm_cache_queries_total"},
     {PROM_SPECULATIVE, PROM_SHARE, "vllm:spec_decode_num_accepted_tokens_total",
      "vllm:spec_decode_num_draft_tokens_total"},
     {PROM_SPECULATIVE, PROM_MEAN, "sglang:spec_accept_rate", NULL},
+    {PROM_SPECULATIVE, PROM_SHARE, "llamacpp:spec_decode_num_accepted_tokens_total",
+     "llamacpp:spec_decode_num_draft_tokens_total"},
     {PROM_PREEMPTED, PROM_INCREASE, "vllm:num_preemptions_total", NULL},
     {PROM_PREEMPTED, PROM_INCREASE, "sglang:num_retracted_requests_total", NULL}};
 const size_t PROM_ROW_COUNT = sizeof PROM_ROWS / sizeof *PROM_ROWS;
@@ -75,13 +78,14 @@ static void read_series(const char *text, struct series found[][2]) {
     }
 }
 static double metric_value(const struct metric_row *row, const struct series found[2], const double before[2]) {
+    const double grew = found[0].sum - before[0], per = found[1].sum - before[1];
     switch (row->kind) {
     case PROM_SUM: return found[0].sum;
     case PROM_MEAN: return found[0].sum / (double)found[0].count;
-    case PROM_INCREASE: return found[0].sum - before[0];
-    default: break;
+    case PROM_INCREASE: return grew;
+    case PROM_PART: return grew + per > 0 ? grew / (grew + per) : (double)NAN;
+    default: return per > 0 ? grew / per : (double)NAN;
     }
-    return found[1].sum > before[1] ? (found[0].sum - before[0]) / (found[1].sum - before[1]) : (double)NAN;
 }
 size_t load_metrics_take(struct load_metrics *metrics, const char *text, int64_t at_ns) {
     struct series found[PROM_ROWS_MAX][2] = {{{0, 0}, {0, 0}}};

@@ -8,8 +8,9 @@
 enum { PROM_WAITING, PROM_RUNNING, PROM_KV, PROM_PREFIX, PROM_ENCODER, PROM_SPECULATIVE, PROM_PREEMPTED,
        PROM_COUNT };
 /* A server's series: a gauge, summed or averaged over its labels; by how much a counter grew since the sample before;
- * or that by how much the counter `per` grew. The first row of a metric whose series is there counts. */
-enum metric_kind { PROM_SUM, PROM_MEAN, PROM_INCREASE, PROM_SHARE };
+ * that by how much the counter `per` grew, or by how much both did. The first row of a metric whose series is there
+ * counts. */
+enum metric_kind { PROM_SUM, PROM_MEAN, PROM_INCREASE, PROM_SHARE, PROM_PART };
 struct metric_row { int metric; enum metric_kind kind; const char *name, *per; };
 enum { PROM_ROWS_MAX = 32 };
 extern const struct metric_row PROM_ROWS[];

@@ -159,8 +159,11 @@ static char *virtual_metrics(const struct vp_server *server) {
     else if (virtual_server.metrics == 2)
         snprintf(text, sizeof text, "sglang:num_queue_reqs{model_name=\"m\"} %d.0\nsglang:num_running_reqs{model_name=\"m\"} %d.0\nsglang:token_usage 0.5\n"
                  "sglang:cache_hit_rate 0.125\nsglang:spec_accept_rate 0.7\nsglang:num_retracted_requests_total %d\n", waiting, running, count);
-    else snprintf(text, sizeof text, virtual_server.metrics == 3 ? "llamacpp:requests_processing %d\nllamacpp:requests_deferred %d\n" : "process_cpu %d %d\n",
-                  running, waiting);
+    else if (virtual_server.metrics == 3)
+        snprintf(text, sizeof text, "llamacpp:requests_processing %d\nllamacpp:requests_deferred %d\nllamacpp:prompt_tokens_total %d\n"
+                 "llamacpp:prompt_tokens_cached_total %d\nllamacpp:spec_decode_num_draft_tokens_total 0\nllamacpp:spec_decode_num_accepted_tokens_total 0\n",
+                 running, waiting, 9 + 10 * count, 3 + 30 * count);
+    else snprintf(text, sizeof text, "process_cpu %d %d\n", running, waiting);
     return strdup(text);
 }
 static void virtual_end_get(const struct vp_server *server, vp_exchange *exchange) {
