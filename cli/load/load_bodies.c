@@ -8,6 +8,7 @@
 #include "server/checks/scene.h"
 #include "server/picture.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
