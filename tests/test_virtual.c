@@ -142,6 +142,9 @@ static void test_correct(void) {
     CHECK(text && strstr(text, "\"correct_goodput_per_s\": ") && strstr(text, "\"correct_goodput_interval\": ["));
     free(text);
     CHECK(there("g1/right_load_concurrency1.json"));
+    strcat(line, " --json --quiet");
+    run(line, 1);
+    CHECK(last.code == 0 && strstr(last.out, "\"accuracy_change\": {") && strstr(last.out, "\"samples\": 40"));
     check_case("--find_rate with an accuracy: it is below the rate that the latencies alone allow");
     snprintf(line, sizeof line, "%s--find_rate --request_rate 40 --slo e2e:1000,accuracy:0.8 --rate_precision 20", rate);
     run(line, 2);

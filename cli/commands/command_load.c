@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "data/dataset.h"
+#include "load/load_accuracy.h"
 #include "load/load_bodies.h"
 #include "load/load_client.h"
 #include "load/load_export.h"
@@ -729,14 +730,26 @@ static int measure_levels(struct load *load) {
 }
 
 /* ---- what the user sees */
+/* "accuracy_change": to the trial without load, where there is one. Returns 0 or an exit code. */
+static int put_change(vp_json_writer *writer, const struct load *load, const struct load_level *level) {
+    const struct load_level *unloaded = load_unloaded_of(level, load->levels, load->level_count);
+    vp_bounded_interval change;
+    const int code = unloaded ? load_accuracy_change(unloaded, level, &change) : 0;
+    if (!code && unloaded && change.count)
+        PUT(writer, KEY_OBJECT("accuracy_change"), KEY("value", change.mean),
+            KEY_RANGE("interval", change.low, change.high), KEY("samples", (int64_t)change.count), END_OBJECT);
+    return code;
+}
 static int print_json(const struct load *load) {
     vp_json_writer writer;
+    int code = 0;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", text_of(load->options, "output_dir")), KEY_ARRAY("levels"));
     for (size_t i = 0; i < load->level_count; i++) {
         PUT(&writer, KEY_OBJECT(NULL), KEY("file", load->levels[i].path));
         put_load_level(&writer, &load->levels[i]);
         put_load_summary(&writer, &load->levels[i].summary);
+        if (!code) code = put_change(&writer, load, &load->levels[i]);
         vp_json_end_object(&writer);
     }
     vp_json_end_array(&writer);
@@ -746,7 +759,8 @@ static int print_json(const struct load *load) {
         PUT(&writer, END_OBJECT);
     } else put_null(&writer, "find_rate");
     PUT(&writer, KEY_TEXTS("warnings", &load->warnings), END_OBJECT);
-    return json_end(&writer);
+    const int ended = json_end(&writer);
+    return code ? code : ended;
 }
 static int load_report(struct load *load) {
     struct text_buffer found = {NULL, 0, 0};
