@@ -132,6 +132,37 @@ static void test_ends(void) {
     run(LOAD "y --duration_s 1 --request_rate 50");
     kept("refused-later", 1);
 }
+/* Trials of a queue at its load of 0.6 and 0.75: service times are random, arrivals are the same on both sides. */
+static int changed_of_ten(int service_us) {
+    int found = 0;
+    for (int i = 0; i < 10; i++) {
+        static const char *const trial = "load " SERVER "--data samples/questions.jsonl --num_samples 4 --duration_s 6 --request_rate 75 --seed %d --output_dir %%F/p%d-%d-%c --quiet";
+        char settings[100];
+        for (int side = 0; side < 2; side++) {
+            snprintf(settings, sizeof settings, "service_us=%d jitter=50 jitter_seed=%d", side ? service_us : 8000, 2 * i + side + 1);
+            server(settings);
+            run(trial, i + 1, service_us, i, 'a' + side);
+        }
+        run("compare %%F/p%d-%d-a %%F/p%d-%d-b", service_us, i, service_us, i);
+        found += strstr(last.out, "SLOWER") || strstr(last.out, "FASTER");
+        if (!i) CHECK(strstr(last.out, " TTFT, ms ") && strstr(last.out, " TPOT, ms ") && strstr(last.out, " E2E, ms "));
+    }
+    return found;
+}
+static void test_pairs(void) {
+    check_case("compare pairs requests by due time and sample: a service that takes 25 %% longer is found in 10 of 10 trials");
+    CHECK_INT(changed_of_ten(10000), 10);
+    check_case("the same server twice is called slower or faster in at most 1 of 10");
+    CHECK(changed_of_ten(8000) <= 1);
+    check_case("trials with other arrivals are not paired");
+    server("");
+    CHECK_INT(run("load " SERVER "--data samples/questions.jsonl --num_samples 4 --duration_s 6 --request_rate 75 --seed 99 --output_dir %%F/q --quiet"), 0);
+    run("compare %%F/p8000-0-a %%F/q");
+    CHECK(strstr(last.out, "E2E P50, ms") && !strstr(last.out, " E2E, ms "));
+    check_case("a trial against itself is the same");
+    CHECK_INT(run("compare %%F/q %%F/q --fail_on_unsure"), 0);
+    CHECK(!strncmp(last.out, "verdict: SAME\n", 14));
+}
 static void test_twins(void) {
     check_case("ask --twins: an image that takes 40 ms longer than a text of as many tokens, and one that takes no longer");
     server("image_us=40000 gap_us=1000");
@@ -179,6 +210,7 @@ int main(void) {
     test_image_keys();
     test_client();
     test_ends();
+    test_pairs();
     test_twins();
     program_end();
     return check_done("test_virtual");

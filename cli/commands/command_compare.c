@@ -13,6 +13,7 @@
 #include "measure/noise.h"
 #include "report/accuracy.h"
 #include "report/report.h"
+#include "report/verdicts.h"
 #include "results/metrics.h"
 #include "results/result_read.h"
 #include "vlmprof.h"
@@ -66,6 +67,8 @@ struct compared_row {               /* one comparison */
     struct score_range range; /* of a score */
     const char *reason;    /* why there is no interval; NULL: there is one */
     int is_noisy;          /* 1 if a latency, and the machine was not quiet for A or B: no verdict */
+    int is_equal;          /* 1 if an accuracy, and no pair differs */
+    size_t like;           /* place of an earlier row whose ratios are the same, plus 1; 0: there is none */
     size_t needed;         /* samples that would find a change; 0: not known */
 };
 struct comparison_job {
@@ -73,6 +76,7 @@ struct comparison_job {
     struct results before, after;
     struct result_pair *pairs; size_t pair_count;
     struct compared_row *rows; vp_comparison *verdicts; size_t count;
+    size_t family;         /* rows that Holm's correction counts: those that are like no other */
     struct text_list warnings;
     double margin, accuracy_margin, effect;
     int has_unknown_range; /* 1 if an accuracy has scores of no known range */
@@ -322,7 +326,11 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     struct compared_row row = *kind;
     if (!can_compare(job, &row, before, after, count, &comparison)) return;
     differences = resize(NULL, count, sizeof *differences);
-    for (size_t i = 0; i < count; i++) differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
+    row.is_equal = !by_ratio;
+    for (size_t i = 0; i < count; i++) {
+        differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
+        row.is_equal &= differences[i] <= 0 && differences[i] >= 0;
+    }
     row.deviation = count > 1 ? vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1))
                               : (double)NAN;
     if (row.correlation_time > 1) row.deviation *= sqrt(row.correlation_time);
@@ -444,17 +452,29 @@ static void warn_of_noise(struct comparison_job *job) {
     free((void *)names);
     free(items);
 }
-/* Adjusts all verdicts for their number, and plans how many samples each comparison needs. */
+/* Adjusts all verdicts for their number. */
+static void adjust_family(struct comparison_job *job) {
+    size_t *groups = resize(NULL, job->count, sizeof *groups), *like = resize(NULL, job->count, sizeof *like);
+    for (size_t i = 0; i < job->count; i++) { /* the latencies of a configuration; each accuracy alone */
+        const struct compared_row *row = &job->rows[i];
+        groups[i] = 0;
+        while (groups[i] < i && (job->rows[groups[i]].pair != row->pair || strcmp(job->rows[groups[i]].task, row->task)))
+            groups[i]++;
+        if (!is_latency(row->which)) groups[i] = job->count + i;
+    }
+    job->family = verdicts_adjust(job->verdicts, groups, job->count, COMPARE_ALPHA, like);
+    for (size_t i = 0; i < job->count; i++) job->rows[i].like = like[i];
+    free(groups);
+    free(like);
+}
+/* Adjusts all verdicts, and plans how many samples each comparison needs. */
 static void adjust_verdicts(struct comparison_job *job) {
-    uint32_t *order = resize(NULL, job->count, sizeof *order);
-    double *values = resize(NULL, job->count, sizeof *values);
-    /* never fails: can_compare made the verdicts */
-    if (vp_compare_adjust(job->verdicts, job->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort();
+    adjust_family(job);
     for (size_t i = 0; i < job->count; i++) {
         struct compared_row *row = &job->rows[i];
         double margin = is_latency(row->which) ? job->margin : job->accuracy_margin;
         double effect = is_latency(row->which) ? job->effect : 2 * margin;
-        double alpha = COMPARE_ALPHA / (double)job->count;
+        double alpha = COMPARE_ALPHA / (double)job->family;
         /* no plan without a spread: nothing says how large it is */
         vp_result planned = row->reason          ? VP_ERR_RANGE
                             : row->test == TEST_T ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95,
@@ -465,8 +485,6 @@ static void adjust_verdicts(struct comparison_job *job) {
                                                         margin, effect, alpha, 0.95, &row->needed);
         if (planned != VP_OK) row->needed = 0;
     }
-    free(order);
-    free(values);
 }
 /* Returns 1 if both sides have the same configurations and samples, and the same number wherever one has a number. */
 static int are_identical(const struct comparison_job *job) {
@@ -548,7 +566,8 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
         const int says = verdict_of(job, i);
         size_t needed = job->rows[i].needed, there = job->verdicts[i].count;
         verdict.count[says]++;
-        if (says < verdict.worst) verdict.worst = says;
+        /* answers that did not change decide nothing */
+        if (says < verdict.worst && !(says == SAYS_INCONCLUSIVE && job->rows[i].is_equal)) verdict.worst = says;
         if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not quiet a machine */
         if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan thought that these would do */
         else if (needed - there > verdict.more) verdict.more = needed - there;
@@ -592,8 +611,10 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(
         document, BLOCK_LINE,
         "verdicts are corrected for all %zu comparisons together (Holm, 5 %%): same if the interval at that level is "
-        "inside, changed if it excludes 0",
-        job->count);
+        "inside, changed if it excludes 0%s",
+        job->family, job->family < job->count ? "; latencies in proportion to each other count once" : "");
+    document_text(document, BLOCK_LINE,
+                  "an accuracy that is equal in all pairs has no say in the verdict of all comparisons");
     document_text(document, BLOCK_LINE,
                   "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores in a known "
                   "range: Gaffke's interval of a bounded mean%s",
@@ -645,12 +666,14 @@ static void put_comparison(vp_json_writer *writer, const struct comparison_job *
         KEY("difference", comparison->estimate), KEY_RANGE("difference_interval", comparison->low, comparison->high),
         KEY("p_difference", comparison->p_difference), KEY("p_equivalence", comparison->p_equivalence),
         KEY("verdict", SAYS[verdict_of(job, index)]), KEY("reason", why_open(job, row)), /* null: by the interval */
-        KEY_KNOWN("samples_needed", row->needed, row->needed), END_OBJECT);
+        KEY_KNOWN("samples_needed", row->needed, row->needed),
+        KEY("proportional_to", row->like ? compared_name(job->rows[row->like - 1].which) : NULL), END_OBJECT);
 }
 static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, const struct verdict *verdict) {
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-1"), KEY("a", job->options->operands[0]),
         KEY("b", job->options->operands[1]), KEY_TEXTS("warnings", &job->warnings), KEY("margin", job->margin),
         KEY("accuracy_margin", job->accuracy_margin), KEY("alpha", COMPARE_ALPHA), KEY("adjustment", "holm"),
+        KEY("adjusted_for", job->family),
         KEY("verdict", SAYS[verdict->worst]), KEY_BOOL("worse", verdict->worst <= SAYS_WORSE),
         /* null: not known, or none is inconclusive */ KEY_KNOWN("more_samples_needed", verdict->more, verdict->more),
         KEY_ARRAY("comparisons"));
@@ -745,7 +768,7 @@ static int check_force(const struct options *options) {
 }
 /* Trials of load on both sides. Returns the exit code; *is_load: truth, there are some. */
 static int compare_loads(const struct options *options, int *is_load) {
-    static const char *const of_sweeps[] = {"margin", "accuracy_margin", "force", "plan", "effect", "all"};
+    static const char *const of_sweeps[] = {"force", "plan", "effect", "all"};
     struct load_levels before = {NULL, 0}, after = {NULL, 0};
     int code = load_levels_read(&before, options->operands, 1);
     if (!code) code = load_levels_read(&after, options->operands + 1, 1);
@@ -758,8 +781,11 @@ static int compare_loads(const struct options *options, int *is_load) {
             code = complain(EXIT_USAGE, "compare: --%s is for sweeps, %s contains load trials", of_sweeps[i],
                             options->operands[0]);
     if (!code && *is_load)
-        code = load_compare(&before, &after, options->operands, is_given(options, "json"),
-                            is_given(options, "fail_on_unsure"));
+        code = load_compare(&before, &after, options->operands,
+                            &(const struct load_margins){opt(options, "margin")->real / 100,
+                                                         opt(options, "accuracy_margin")->real / 100,
+                                                         is_given(options, "json"),
+                                                         is_given(options, "fail_on_unsure")});
     load_levels_free(&before);
     load_levels_free(&after);
     return code;
@@ -767,6 +793,8 @@ static int compare_loads(const struct options *options, int *is_load) {
 static int run_command(const struct options *options) {
     struct comparison_job job;
     int code, is_load;
+    if (!(opt(options, "margin")->real > 0) || !(opt(options, "accuracy_margin")->real > 0))
+        return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
     if (options->operand_count != 2)
         return complain(EXIT_USAGE,
                         "compare: give two folders or files of results, before and after; see vlmprof compare --help");
@@ -777,8 +805,6 @@ static int run_command(const struct options *options) {
     job.margin = opt(options, "margin")->real / 100;
     job.accuracy_margin = opt(options, "accuracy_margin")->real / 100;
     job.effect = opt(options, "effect")->real / 100;
-    if (!(job.margin > 0) || !(job.accuracy_margin > 0))
-        return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
     if (!(job.effect > job.margin)) {
         if (is_given(options, "effect") || is_given(options, "plan"))
             return complain(EXIT_USAGE, "compare: --effect must be more than --margin");

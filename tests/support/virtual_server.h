@@ -29,10 +29,11 @@ static struct {
     int64_t stall_at_ns, stall_ns; /* from then on the client is still for so long; 0: never */
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
+    int64_t jitter, jitter_seed;   /* service_ns is up to so many percent longer or shorter, at random */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server refuses with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -53,6 +54,8 @@ static void virtual_read(void) {
     virtual_setting("pieces", &pieces, 1);
     virtual_setting("fail_from", &fail, 1);
     virtual_setting("empty_every", &empty, 1);
+    virtual_setting("jitter", &virtual_server.jitter, 1);
+    virtual_setting("jitter_seed", &virtual_server.jitter_seed, 1);
     virtual_setting("service_us", &virtual_server.service_ns, 1000);
     virtual_setting("image_us", &virtual_server.image_ns, 1000);
     virtual_setting("token_us", &virtual_server.token_ns, 1000);
@@ -125,6 +128,13 @@ static int64_t virtual_image_ns(const char *body) {
     const int64_t tokens = virtual_image_tokens(body);
     return tokens ? virtual_server.image_ns + virtual_server.token_ns * tokens : 0;
 }
+static int64_t virtual_service_ns(void) {
+    static vp_random random;
+    static int is_seeded;
+    if (!virtual_server.jitter) return virtual_server.service_ns;
+    if (!is_seeded++) vp_random_seed(&random, (uint32_t)virtual_server.jitter_seed);
+    return virtual_server.service_ns + (int64_t)((double)virtual_server.service_ns * (double)virtual_server.jitter / 100 * (2 * vp_random_double(&random) - 1));
+}
 /* Sends a request that is due: its answer's times follow from those before it. */
 static void virtual_send(vp_exchange *exchange) {
     int place = 0;
@@ -137,7 +147,7 @@ static void virtual_send(vp_exchange *exchange) {
     exchange->sent_ns = exchange->uploaded_ns = virtual_now_ns + VIRTUAL_NETWORK_NS / 2;
     exchange->attempts = 1;
     exchange->is_new_connection = virtual_server.count == 0;
-    exchange->headers_ns = virtual_free_ns[place] = begin + virtual_server.service_ns + virtual_image_ns(exchange->body);
+    exchange->headers_ns = virtual_free_ns[place] = begin + virtual_service_ns() + virtual_image_ns(exchange->body);
     exchange->end_ns = exchange->headers_ns + virtual_server.gap_ns * (virtual_server.pieces - 1);
     if (virtual_server.count < 65536) {
         virtual_server.sent_ns[virtual_server.count] = virtual_now_ns;
