@@ -63,7 +63,6 @@ cli/conform/:               subjects cli/base/ cli/model/ cli/results/ cli/measu
 cli/profile/profile_page.c: subjects cli/base/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h cli/page/flame_page.h
 cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/
-cli/load/load_compare.:     vlmprof.h vlmprof_load vlmprof_analysis cli/base/ cli/report/verdicts.h cli/load/
 cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
 cli/load/:                  subjects cli/base/ cli/results/ cli/score/ cli/measure/record.h cli/server/ cli/data/ cli/load/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/formats/tasks.h cli/score/ cli/results/ cli/report/ cli/measure/noise.h

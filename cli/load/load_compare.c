@@ -7,7 +7,7 @@
 #include "base/console.h"
 #include "base/memory.h"
 #include "base/table.h"
-#include "report/verdicts.h"
+#include "base/verdicts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -230,7 +230,7 @@ static void decide_pairs(struct comparison *comparison) {
            *like = resize(NULL, comparison->count + 1, sizeof *like), count = 0;
     for (size_t i = 0; i < comparison->count; i++) {
         const struct compared *row = &comparison->rows[i];
-        if (row->pairs < 0 || row->says == SAYS_EQUAL) continue; /* equal numbers are no question */
+        if (row->pairs < 0 || row->says == SAYS_EQUAL) continue; /* equal numbers need no test */
         rows[count] = i;
         groups[count] = is_share(row->which) ? comparison->count + i : row->group;
         results[count++] = row->comparison;

@@ -1,5 +1,5 @@
 /* verdicts.c: verdicts of several comparisons, corrected for their number. */
-#include "report/verdicts.h"
+#include "base/verdicts.h"
 
 #include "base/memory.h"
 
