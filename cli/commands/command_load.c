@@ -39,7 +39,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_CLIENT,
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
-     "with -p; the images are sent unchanged",
+     "with -p",
      .is_required = 1, .because = "images and questions"},
     OPTION_DATA_FORMAT,
     OPTION_PROMPT_ORIGIN,
@@ -89,6 +89,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTION_IGNORE_EOS,
     {"max_retries", COUNT, "N", "0", 0, 100, NULL,
      "requests that are refused are tried again so often; 0: a refused request has failed"},
+    OPTIONS_OF_UNIQUE,
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
     OPTION_GROUP("output"),
@@ -223,6 +224,7 @@ static void plan_fingerprint(struct load *load) {
     hash = hash_number(hash, (int64_t)(load->ramp_s * 1e6));
     hash = hash_number(hash, (int64_t)(load->cool_down_s * 1e6));
     hash = hash_number(hash, (int64_t)load->bodies.hash);
+    hash = hash_number(hash, !is_given(load->options, "same_image"));
     hash = hash_bytes(hash, load->trace_s, load->trace_count * sizeof *load->trace_s);
     snprintf(load->plan, sizeof load->plan, "%016llx", (unsigned long long)hash);
 }
@@ -383,9 +385,9 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
                  "latencies depend on --duration_s", name, summary->offered, summary->ended);
         warn_once(load, WARNED_QUEUE, text);
     }
-    if (records->count > load->bodies.count) {
-        snprintf(text, sizeof text, "%s: %zu requests share %zu samples: a server's caches may know some; %s", name,
-                 records->count, load->bodies.count,
+    if (records->count > load->bodies.count && load->bodies.same) {
+        snprintf(text, sizeof text, "%s: %zu requests share %zu samples, of which %zu are the same bytes each time: "
+                 "a server's caches may know some; %s", name, records->count, load->bodies.count, load->bodies.same,
                  summary->cached_known ? "see cached_tokens" : "it does not say how many tokens came from them");
         warn_once(load, WARNED_SHARED, text);
     }

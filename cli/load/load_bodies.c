@@ -17,6 +17,8 @@ static const size_t BODIES_BYTES_MOST = (size_t)8 << 30;
 void load_bodies_free(struct load_bodies *bodies) {
     for (size_t i = 0; i < bodies->count; i++) {
         free((void *)bodies->items[i].json);
+        if (bodies->items[i].unique) unique_free(bodies->items[i].unique);
+        free(bodies->items[i].unique);
         sample_free(&bodies->samples[i]);
     }
     free(bodies->items);
@@ -24,26 +26,37 @@ void load_bodies_free(struct load_bodies *bodies) {
     free(bodies->ids);
     memset(bodies, 0, sizeof *bodies);
 }
+/* Where the image's base64 begins in a body. */
+static size_t find_image(const struct load_body *body, const struct picture *picture) {
+    char *text = resize(NULL, vp_base64_bytes(picture->byte_count) + 1, 1), *at;
+    vp_base64(picture->bytes, picture->byte_count, text);
+    at = strstr(body->json, text);
+    free(text);
+    if (!at) abort(); /* ask_begin put it there */
+    return (size_t)(at - body->json);
+}
 /* The body of one sample. Returns 0, EXIT_INPUT with a reason, or an exit code after a message. */
 static int body_of(const struct options *options, const struct dataset *dataset, const struct endpoint *endpoint,
                    const struct request_knobs *knobs, const struct sample *sample, struct load_body *body,
                    char *reason, size_t capacity) {
     vp_chat_knob *chosen = zeroed(knobs->count, sizeof *chosen);
-    struct picture picture;
+    struct unique image;
     struct question question;
     vp_error error = {VP_OK, -1, "", ""};
     vp_exchange exchange;
     int code = 0;
-    memset(&picture, 0, sizeof picture);
+    memset(&image, 0, sizeof image);
     memset(&question, 0, sizeof question);
     memset(&exchange, 0, sizeof exchange);
     if (sample->reason) {
         snprintf(reason, capacity, "%s", sample->reason);
         code = EXIT_INPUT;
     } else if (!sample->no_image && sample->image_path)
-        code = picture_of_file(sample->image_path, &picture, reason, capacity);
+        code = is_given(options, "same_image")
+                   ? picture_of_file(sample->image_path, &image.picture, reason, capacity)
+                   : unique_of_file(sample->image_path, &image, reason, capacity);
     knobs_combination(knobs, 0, chosen);
-    question.picture = picture.bytes ? &picture : NULL;
+    question.picture = image.picture.bytes ? &image.picture : NULL;
     question.text = sample->prompt;
     question.max_tokens = dataset->new_tokens;
     question.ignore_eos = is_given(options, "ignore_eos");
@@ -58,7 +71,11 @@ static int body_of(const struct options *options, const struct dataset *dataset,
         body->json = exchange.body; /* it outlives the exchange */
         body->bytes = exchange.body_bytes;
     }
-    picture_free(&picture);
+    if (!code && image.to) {
+        body->image_at = find_image(body, &image.picture);
+        body->unique = resize(NULL, 1, sizeof *body->unique);
+        *body->unique = image;
+    } else unique_free(&image);
     free(chosen);
     return code;
 }
@@ -86,6 +103,7 @@ int load_bodies_make(const struct options *options, const struct dataset *datase
         if (code) { sample_free(sample); break; }
         bodies->ids[bodies->count++] = sample->id;
         bodies->bytes += body->bytes;
+        bodies->same += !body->unique;
         bodies->hash = hash_bytes(bodies->hash, body->json, body->bytes);
         if (bodies->bytes > BODIES_BYTES_MOST)
             code = complain(EXIT_USAGE, "the requests take more than %zu GiB of memory: use a smaller --num_samples",

@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "server/ask.h"
 #include "vlmprof.h"
 #include "vlmprof_server.h"
 
@@ -18,7 +19,14 @@ static const int64_t PROGRESS_NS = INT64_C(500000000);
 enum { FAILURES_FROM_THE_START = 20 }; /* then no one is there, and nothing can be measured */
 
 /* A request in flight. */
-struct flight { vp_exchange exchange; size_t body; int64_t due_ns; int is_used; struct flight *next_free; };
+struct flight {
+    vp_exchange exchange;
+    size_t body;
+    char *json; size_t json_capacity; /* the body, where its image is its own; kept for the next request */
+    int64_t due_ns;
+    int is_used;
+    struct flight *next_free;
+};
 struct trial {
     struct endpoint *endpoint;
     struct load_plan *plan;
@@ -48,18 +56,36 @@ static struct flight *flight_take(struct trial *trial) {
     trial->flights = (struct flight **)resize((void *)trial->flights, trial->flight_count + 1, sizeof *trial->flights);
     return trial->flights[trial->flight_count++] = zeroed(1, sizeof *flight);
 }
+/* A copy of the body whose image has the pixels of a number that no other request has. */
+static const char *body_of_its_own(struct flight *flight, const struct load_body *body) {
+    const struct unique *unique = body->unique;
+    const size_t from = unique->from / 3 * 3, whole = unique->picture.byte_count;
+    const size_t to = unique->to + 2 < whole ? (unique->to + 2) / 3 * 3 : whole;
+    char *part = resize(NULL, to - from, 1), *text = resize(NULL, vp_base64_bytes(to - from) + 1, 1);
+    if (flight->json_capacity < body->bytes)
+        flight->json = resize(flight->json, flight->json_capacity = body->bytes, 1);
+    memcpy(flight->json, body->json, body->bytes);
+    memcpy(part, unique->picture.bytes + from, to - from);
+    unique_mark(unique, ask_mark(), part + (unique->from - from));
+    memcpy(flight->json + body->image_at + from / 3 * 4, text, vp_base64(part, to - from, text));
+    free(part);
+    free(text);
+    return flight->json;
+}
 /* Hands over a request that is due at due_ns since the beginning. Returns 0 or an exit code. */
 static int request_begin(struct trial *trial, int64_t due_ns) {
     const struct load_plan *plan = trial->plan;
     struct flight *flight = flight_take(trial);
+    const struct load_body *body;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    memset(flight, 0, sizeof *flight);
+    memset(&flight->exchange, 0, sizeof flight->exchange);
     flight->body = plan->order[trial->begun++ % plan->order_count];
+    body = &plan->bodies[flight->body];
     flight->due_ns = due_ns;
     flight->is_used = 1;
-    flight->exchange.body = plan->bodies[flight->body].json;
-    flight->exchange.body_bytes = plan->bodies[flight->body].bytes;
+    flight->exchange.body = body->unique ? body_of_its_own(flight, body) : body->json;
+    flight->exchange.body_bytes = body->bytes;
     flight->exchange.scheduled_ns = trial->begin_ns + due_ns;
     flight->exchange.user = flight;
     trial->in_flight++;
@@ -221,6 +247,7 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     }
     for (size_t i = 0; i < trial.flight_count; i++) {
         vp_exchange_free(&trial.flights[i]->exchange);
+        free(trial.flights[i]->json);
         free(trial.flights[i]);
     }
     free((void *)trial.flights);

@@ -4,11 +4,14 @@
 #ifndef VLMPROF_CLI_LOAD_RUN_H
 #define VLMPROF_CLI_LOAD_RUN_H
 #include "server/endpoint.h"
+#include "server/unique.h"
 #include "vlmprof_chat.h"
 #include <stddef.h>
 #include <stdint.h>
 
-struct load_body { const char *json; size_t bytes; };
+/* A request's body. unique: NULL, or the image in it, which is another one in each request; image_at: where its base64
+ * begins. */
+struct load_body { const char *json; size_t bytes; struct unique *unique; size_t image_at; };
 
 struct load_records;
 struct load_plan {

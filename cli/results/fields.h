@@ -378,13 +378,13 @@ struct twin_pair {
         .most = INT32_MAX, .null = "none") \
     SENT_ROWS(ROW, AT, S)
 #define SENT_IMAGE_ROWS(ROW, S) \
-    ROW(S, INT, width_px, sent->picture.width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, height_px, sent->picture.height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, bytes, (int64_t)sent->picture.byte_count, "of the file, before base64", .least = 1, \
+    ROW(S, INT, width_px, sent->image.picture.width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, height_px, sent->image.picture.height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, bytes, (int64_t)sent->image.picture.byte_count, "of the file, before base64", .least = 1, \
         .most = INT64_MAX) \
-    ROW(S, TEXT, media_type, sent->picture.media_type, "image/png ...") \
+    ROW(S, TEXT, media_type, sent->image.picture.media_type, "image/png ...") \
     ROW(S, TRUTH, is_resized, sent->width_px > 0, \
-        "false: the data set's own file, or its pixels with --unique_image")
+        "false: the data set's own file, with a few bits changed unless --same_image was given")
 #define KERNELS_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, configuration->file_name, "file name of the configuration") \
     ROW(S, INT, sample_id, sample->id, "whose image and prompt", .most = INT64_MAX) \

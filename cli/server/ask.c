@@ -114,7 +114,10 @@ int ask_once(struct endpoint *endpoint, const struct question *question, struct 
     int code;
     memset(&marked, 0, sizeof marked);
     if (asked.unique) {
-        picture_marked(asked.unique, ask_mark(), &marked);
+        marked = asked.unique->picture;
+        marked.bytes = resize(NULL, marked.byte_count, 1);
+        memcpy(marked.bytes, asked.unique->picture.bytes, marked.byte_count);
+        unique_mark(asked.unique, ask_mark(), marked.bytes + asked.unique->from);
         asked.picture = &marked;
     }
     snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)ask_mark());

@@ -40,7 +40,8 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
     struct sent_request sent;
     int code;
     memset(&question, 0, sizeof question);
-    if (!text) question.unique = plan->image;
+    if (!text) question.picture = &plan->image->picture;
+    if (!text && !plan->is_same_image) question.unique = plan->image;
     question.text = text ? text : plan->text;
     question.max_tokens = plan->endpoint->api == VP_CHAT_RESPONSES ? TOKENS_OF_RESPONSES : TOKENS;
     question.no_cache = plan->no_cache;
