@@ -60,6 +60,41 @@ static void test_client(void) {
     CHECK(strstr(text, "\"client_cpu_share\": null") && strstr(text, "\"client_busy\": false") && strstr(text, "\"begin_unix_s\": 1"));
     free(text);
 }
+/* A server that keeps what it knows of an image: 20 ms of each image's cost are hidden where the same bytes come again. */
+static void test_caches(void) {
+    check_case("each request of load has an image of its own; with --same_image the server's cache answers, and every table says so");
+    server("image_us=20000 cache=1");
+    CHECK_INT(run(LOAD "unique --duration_s 2 --request_rate 20"), 0);
+    CHECK(strstr(last.out, "images: unique") && strstr(last.out, "cached, %") && strstr(last.out, " 0.0\n"));
+    CHECK_INT(run(LOAD "same --duration_s 2 --request_rate 20 --same_image"), 0);
+    CHECK(strstr(last.out, "images: same") && !strstr(last.out, " 0.0\n"));
+    CHECK(strstr(last.err, "share 4 samples, of which 4 are the same bytes each time") != NULL);
+    check_case("compare refuses to set the one against the other, and says so; report and best take no mixture");
+    CHECK_INT(run("compare %%F/unique %%F/same"), 2);
+    CHECK(strstr(last.err, "images unique, --no_cache not given / images same") != NULL);
+    CHECK_INT(run("compare %%F/unique %%F/same --force images"), 0);
+    CHECK(strstr(last.out, "FASTER") && strstr(last.out, "prompt tokens from their caches"));
+    CHECK_INT(run("report %%F/unique %%F/same"), 2);
+    CHECK(strstr(last.err, "differ in images (") != NULL);
+    CHECK_INT(run("best %%F/unique %%F/same --slo e2e:60"), 2);
+    check_case("ask and sweep: the same, in the answer's cache line and the report's column");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--num_runs 3"), 0);
+    CHECK(strstr(last.out, "cache    0 of the prompt's tokens") && strstr(last.out, "sent as image/jpeg, ") != NULL);
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--num_runs 3 --same_image"), 0);
+    CHECK(strstr(last.out, "cache    64 of the prompt's tokens") && strstr(last.err, "without --same_image it would not"));
+#define CACHED_SWEEP "sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 2 --quiet --output_dir %%F/"
+    CHECK_INT(run(CACHED_SWEEP "su"), 0);
+    CHECK_INT(run(CACHED_SWEEP "ss --same_image"), 0);
+    CHECK_INT(run("report %%F/su"), 0);
+    CHECK(strstr(last.out, "images: unique") && strstr(last.out, "cached %"));
+    CHECK_INT(run("compare %%F/su %%F/ss"), 2);
+    CHECK(strstr(last.err, "images (unique / same)") != NULL);
+    CHECK_INT(run(CACHED_SWEEP "sk --same_image --request_knob seed=1"), 0);
+    CHECK_INT(run("best %%F/su %%F/sk --budget_ms 1000"), 2);
+    CHECK(strstr(last.err, "some files were measured with --same_image and some without") != NULL);
+    CHECK_INT(run("report %%F/su %%F/sk"), 0);
+    CHECK(strstr(last.out, "the files differ in --same_image") != NULL);
+}
 static void test_image_keys(void) {
     static const char *const keys[] = {"picture", "img", "image_path", "image_url"};
     char line[300];
@@ -207,6 +242,7 @@ int main(void) {
     test_trials();
     test_rates();
     test_no_rate();
+    test_caches();
     test_image_keys();
     test_client();
     test_ends();

@@ -29,7 +29,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "a latency that differs by less is the same"},
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "an accuracy that differs by less is the same (1 is 0.01)"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
-     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ...; although "
+     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, images ...; although "
      "the machine was not quiet: noise; all"},
     OPTION_GROUP("planning"),
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples would find a change of --effect"},
@@ -86,9 +86,9 @@ struct comparison_job {
 
 /* What must be alike in both files, by the words of --force. */
 enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
-       ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_BLOCKS, ALIKE_COUNT };
+       ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_IMAGES, ALIKE_CACHE, ALIKE_BLOCKS, ALIKE_COUNT };
 static const char *const ALIKE[ALIKE_COUNT] = {"configuration", "device", "clocks", "model",  "weights",        "data",
-                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "blocks"};
+                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "images", "no_cache", "blocks"};
 
 static int are_texts_different(const char *one, const char *other) {
     return strcmp(one ? one : "", other ? other : "") != 0;
@@ -137,6 +137,11 @@ static int is_different(const struct result_file *before, const struct result_fi
     case ALIKE_RUNS: numbers[0] = before->num_runs_per_sample; numbers[1] = after->num_runs_per_sample; break;
     case ALIKE_TIMING: texts[0] = before->timing; texts[1] = after->timing; break;
     case ALIKE_METRIC: texts[0] = before->accuracy_metric; texts[1] = after->accuracy_metric; break;
+    case ALIKE_IMAGES: texts[0] = before->images; texts[1] = after->images; break;
+    case ALIKE_CACHE:
+        texts[0] = before->is_served && before->no_cache ? "given" : "not given";
+        texts[1] = after->is_served && after->no_cache ? "given" : "not given";
+        break;
     case ALIKE_NEW_TOKENS: numbers[0] = before->max_new_tokens; numbers[1] = after->max_new_tokens; break;
     default:
         snprintf(out[0], 80, "%d blocks", one->list_count);
@@ -403,6 +408,18 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
     }
     free(before);
 }
+/* Warns of caches that were hit more on one side. */
+static void warn_of_caches(struct comparison_job *job) {
+    double cached[2] = {0, 0}, of[2] = {0, 0};
+    for (size_t i = 0; i < 2 * job->pair_count; i++) {
+        const struct result_file *file = i % 2 ? job->pairs[i / 2].after : job->pairs[i / 2].before;
+        cached[i % 2] += file->cached_tokens;
+        of[i % 2] += file->cached_of;
+    }
+    if (of[0] > 0 && of[1] > 0 && fabs(cached[0] / of[0] - cached[1] / of[1]) > 0.05)
+        text_list_add(&job->warnings, "the servers read %s %% of the prompt tokens of A from their caches, of B %s %%",
+                      number_percent(cached[0] / of[0]).text, number_percent(cached[1] / of[1]).text);
+}
 /* Warns of samples on one side only, of answers that differ in length, and of synthetic weights. */
 static void warn_of_pairs(struct comparison_job *job) {
     size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0, asked = 0;
@@ -425,6 +442,7 @@ static void warn_of_pairs(struct comparison_job *job) {
         missing += before->count + after->count - 2 * both;
         synthetic += before->synthetic || after->synthetic;
     }
+    warn_of_caches(job);
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)
         text_list_add(&job->warnings, "%zu samples are measured on one side only: left out; %zu pairs are compared",
@@ -762,13 +780,13 @@ static int check_force(const struct options *options) {
         if (known) continue;
         return complain_word("force", "value", value->items[i],
                              "all configuration device clocks model weights data seed runs timing metric "
-                             "max_new_tokens blocks noise");
+                             "max_new_tokens images no_cache blocks noise");
     }
     return 0;
 }
 /* Trials of load on both sides. Returns the exit code; *is_load: truth, there are some. */
 static int compare_loads(const struct options *options, int *is_load) {
-    static const char *const of_sweeps[] = {"force", "plan", "effect", "all"};
+    static const char *const of_sweeps[] = {"plan", "effect", "all"};
     struct load_levels before = {NULL, 0}, after = {NULL, 0};
     int code = load_levels_read(&before, options->operands, 1);
     if (!code) code = load_levels_read(&after, options->operands + 1, 1);
@@ -784,7 +802,7 @@ static int compare_loads(const struct options *options, int *is_load) {
         code = load_compare(&before, &after, options->operands,
                             &(const struct load_margins){opt(options, "margin")->real / 100,
                                                          opt(options, "accuracy_margin")->real / 100,
-                                                         is_given(options, "json"),
+                                                         is_forced(options, "images"), is_given(options, "json"),
                                                          is_given(options, "fail_on_unsure")});
     load_levels_free(&before);
     load_levels_free(&after);
@@ -798,8 +816,8 @@ static int run_command(const struct options *options) {
     if (options->operand_count != 2)
         return complain(EXIT_USAGE,
                         "compare: give two folders or files of results, before and after; see vlmprof compare --help");
-    if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
     if ((code = check_force(options)) != 0) return code;
+    if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
     memset(&job, 0, sizeof job);
     job.options = options;
     job.margin = opt(options, "margin")->real / 100;

@@ -324,6 +324,7 @@ static struct load_level line_of(const struct load *load, const struct load_leve
     line.cool_down_s = load->cool_down_s;
     line.new_tokens = load->dataset.new_tokens;
     line.sample_count = (int64_t)load->bodies.count;
+    line.no_cache = is_given(load->options, "no_cache");
     line.arrival_seed = seed_of(load, level);
     line.slo = text_of(load->options, "slo");
     line.slo_share = is_given(load->options, "find_rate") ? opt(load->options, "slo_share")->real / 100 : (double)NAN;
@@ -473,6 +474,8 @@ static int measure_level(struct load *load, struct load_level *level) {
     client_take(&began, &ended, level);
     level->client_busy = client_was_busy(level);
     level->begin_unix_s = records.begin_unix_s;
+    if (load->bodies.imaged)
+        level->images = is_given(load->options, "same_image") ? copy_text("same", 4) : copy_text("unique", 6);
     free((void *)plan.due_s);
     if (!code || code == EXIT_INTERRUPTED) {
         int written;

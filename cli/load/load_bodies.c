@@ -104,6 +104,7 @@ int load_bodies_make(const struct options *options, const struct dataset *datase
         bodies->ids[bodies->count++] = sample->id;
         bodies->bytes += body->bytes;
         bodies->same += !body->unique;
+        bodies->imaged += !sample->no_image && sample->image_path;
         bodies->hash = hash_bytes(bodies->hash, body->json, body->bytes);
         if (bodies->bytes > BODIES_BYTES_MOST)
             code = complain(EXIT_USAGE, "the requests take more than %zu GiB of memory: use a smaller --num_samples",

@@ -10,6 +10,7 @@ struct load_bodies {
     struct load_body *items; size_t count; /* one for each sample whose image can be used */
     struct sample *samples; int64_t *ids;  /* [count] */
     size_t unusable; size_t bytes;         /* samples that were left out; of all bodies together */
+    size_t imaged;                         /* bodies with an image */
     size_t same;                           /* bodies that are the same bytes in each request */
     uint64_t hash;                         /* of all bodies */
 };

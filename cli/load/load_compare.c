@@ -69,6 +69,7 @@ static int is_same_load(const struct load_level *left, const struct load_level *
     return left->concurrency == right->concurrency && fabs(left->rate - right->rate) <= 1e-9 * left->rate;
 }
 static int says_of(const vp_series_value *before, const vp_series_value *after) {
+    if (before->low >= before->high && after->low >= before->low && after->high <= before->high) return SAYS_EQUAL;
     return after->low > before->high ? SAYS_MORE : after->high < before->low ? SAYS_LESS : SAYS_OPEN;
 }
 static int is_worse(const struct compared *row) {
@@ -90,6 +91,30 @@ static void warn_of_pair(struct comparison *comparison, const struct load_level 
                           load_level_text(before, load), texts[i].name,
                           texts[i].values[0] ? texts[i].values[0] : "none",
                           texts[i].values[1] ? texts[i].values[1] : "none");
+}
+/* An image from a cache is another measurement. Returns 0 or an exit code. */
+static int check_caches(const struct load_level *before, const struct load_level *after, int is_forced) {
+    if (is_forced || (!are_different(before->images, after->images) && (before->no_cache > 0) == (after->no_cache > 0)))
+        return 0;
+    return complain(EXIT_USAGE, "compare: not comparable: images %s, --no_cache %s / images %s, --no_cache %s; --force "
+                                "images compares them all the same",
+                    before->images ? before->images : "not said", before->no_cache > 0 ? "given" : "not given",
+                    after->images ? after->images : "not said", after->no_cache > 0 ? "given" : "not given");
+}
+/* What the clients say of themselves, and the servers of their caches. */
+static void warn_of_sides(struct comparison *comparison, const struct load_level *before,
+                          const struct load_level *after) {
+    const double cached[2] = {load_cached_share(&before->summary), load_cached_share(&after->summary)};
+    char load[48];
+    load_level_text(before, load);
+    for (int side = 0; side < 2; side++)
+        if ((side ? after : before)->client_busy > 0)
+            text_list_add(&comparison->warnings, "%s: the client of %s was busy: that is in its latencies", load,
+                          side ? "B" : "A");
+    if (fabs(cached[0] - cached[1]) > 0.05)
+        text_list_add(&comparison->warnings, "%s: the servers read %s %% of A's prompt tokens from their caches, and "
+                                             "%s %% of B's", load, number_percent(cached[0]).text,
+                      number_percent(cached[1]).text);
 }
 /* Differences that no server is the cause of. */
 static void warn_of_length(struct comparison *comparison, const struct load_level *before,
@@ -302,6 +327,8 @@ int load_compare(const struct load_levels *before, const struct load_levels *aft
             if (is_same_load(&before->items[i], &after->items[k])) {
                 warn_of_pair(&comparison, &before->items[i], &after->items[k]);
                 warn_of_length(&comparison, &before->items[i], &after->items[k]);
+                warn_of_sides(&comparison, &before->items[i], &after->items[k]);
+                if ((code = check_caches(&before->items[i], &after->items[k], margins->forces_images)) != 0) break;
                 if (!compare_pairs(&comparison, &before->items[i], &after->items[k], pairs, &code))
                     compare_levels(&comparison, &before->items[i], &after->items[k], pairs);
                 pairs++;

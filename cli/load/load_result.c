@@ -277,6 +277,40 @@ int load_levels_read(struct load_levels *levels, const char *const *operands, si
     if (levels->count) qsort(levels->items, levels->count, sizeof *levels->items, by_load);
     return code;
 }
+/* The first thing that two trials differ in, with both values. Returns 1 if there is one. */
+static int find_difference(const struct load_level *one, const struct load_level *other, const char **what,
+                           char values[2][80]) {
+    const struct { const char *name, *texts[2]; } texts[] = {
+        {"server", {one->endpoint, other->endpoint}}, {"model", {one->model, other->model}},
+        {"server's version", {one->server, other->server}}, {"data set", {one->task, other->task}},
+        {"images", {one->images, other->images}},
+        {"--no_cache", {one->no_cache > 0 ? "given" : "not given", other->no_cache > 0 ? "given" : "not given"}},
+        {"arrivals", {one->concurrency ? other->arrivals : one->arrivals,
+                      other->concurrency ? one->arrivals : other->arrivals}}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *left = texts[i].texts[0], *right = texts[i].texts[1];
+        *what = texts[i].name;
+        snprintf(values[0], 80, "%.79s", left ? left : "not said");
+        snprintf(values[1], 80, "%.79s", right ? right : "not said");
+        if (strcmp(left ? left : "", right ? right : "") != 0) return 1;
+    }
+    *what = "max_new_tokens";
+    snprintf(values[0], 80, "%lld", (long long)one->new_tokens);
+    snprintf(values[1], 80, "%lld", (long long)other->new_tokens);
+    return one->new_tokens != other->new_tokens;
+}
+int load_levels_check(const struct load_levels *levels, const char *command) {
+    char values[2][80];
+    const char *what;
+    for (size_t i = 0; i < levels->count; i++)
+        for (size_t k = i + 1; k < levels->count; k++)
+            if (find_difference(&levels->items[i], &levels->items[k], &what, values))
+                return complain(EXIT_USAGE, "%s: %.200s and %.200s differ in %s (%s / %s): they are not trials of one "
+                                            "server alike, so each needs a folder of its own; compare puts two next "
+                                            "to each other", command, levels->items[i].path, levels->items[k].path,
+                                what, values[0], values[1]);
+    return 0;
+}
 void load_levels_free(struct load_levels *levels) {
     for (size_t i = 0; i < levels->count; i++) load_level_free(&levels->items[i]);
     free(levels->items);
@@ -304,9 +338,13 @@ static void add_latencies(struct document *document, const struct load_level *le
         add_series_value(cells, &summary->latency[LOAD_E2E_SENT][LOAD_P95], 1);
     }
 }
+double load_cached_share(const struct load_summary *summary) {
+    return summary->cached_known && summary->prompt_tokens > 0
+               ? (double)summary->cached_tokens / (double)summary->prompt_tokens : (double)NAN;
+}
 static void add_flow(struct document *document, const struct load_level *levels, size_t count) {
     struct text_list *cells = document_table(document, "per second|due|ended|output tokens|at once|good, %|goodput|"
-                                                       "accuracy|failed|empty|late sends");
+                                                       "accuracy|failed|empty|late sends|cached, %");
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         const double unknown = (double)NAN;
@@ -319,7 +357,7 @@ static void add_flow(struct document *document, const struct load_level *levels,
         CELLS(cells, number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
             number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text,
             number_whole(summary->failed).text, number_whole(summary->empty).text,
-            number_whole(summary->late).text);
+            number_whole(summary->late).text, number_percent(load_cached_share(summary)).text);
     }
 }
 void load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
@@ -330,6 +368,8 @@ void load_levels_add(struct document *document, const struct load_level *levels,
     document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "
                                         "the wait before; late: sent more than %g ms after that time",
                   LOAD_LATE_MS);
+    document_text(document, BLOCK_LINE, "cached: prompt tokens that the server read from its caches; images: %s",
+                  levels[0].images ? levels[0].images : "not said");
     if (levels[0].slo)
         document_text(document, BLOCK_LINE, "good: a request that met all of %s (ms), from the time it was due; "
                                             "goodput: good requests per second", levels[0].slo);
@@ -398,6 +438,11 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
                           levels->items[i].summary.ended, levels->items[i].summary.offered);
             break;
         }
+    for (size_t i = 0; i < levels->count; i++)
+        if (levels->items[i].client_busy > 0)
+            text_list_add(texts, "at %s this client used %.0f %% of a CPU and waited for one during %.0f %% of the trial: "
+                          "that is in the latencies", load_level_text(&levels->items[i], text),
+                          100 * levels->items[i].client_cpu, 100 * levels->items[i].client_delay);
     for (size_t i = 0; i < levels->count; i++)
         if (levels->items[i].summary.late * 100 > levels->items[i].summary.due) {
             text_list_add(texts, "at %s %lld of %lld requests were sent late: the client was busy; only times from the "

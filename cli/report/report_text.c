@@ -86,7 +86,15 @@ static void cell_name(const void *row, const void *context, struct json_member *
     const struct decomposition *times = (const struct decomposition *)row;
     cell_set_text(cell, report_full_name((const struct results *)context, times->file, own));
 }
-enum { WITH_STAGES = 1 }; /* columns that only stages can fill */
+/* columns that only stages can fill, and those that only servers can */
+enum { WITH_STAGES = 1, WITH_CACHES = 2 };
+static void cell_cached(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const double share = result_cached_share(((const struct decomposition *)row)->file);
+    (void)context;
+    if (!isfinite(share)) return;
+    snprintf(own, CELL_BYTES, "%s", number_percent(share).text);
+    cell_set_text(cell, own);
+}
 #define OF(member) CELL(struct decomposition, member)
 #define P50(metric) CELL_ESTIMATE(struct decomposition, p50[metric])
 static const struct table_column LATENCIES[] = {
@@ -94,7 +102,8 @@ static const struct table_column LATENCIES[] = {
     {OF(p95[METRIC_TOTAL]), NULL, "P95"}, {P50(METRIC_TTFT), NULL, "TTFT"},
     {P50(METRIC_VISION), NULL, "vision", .in = WITH_STAGES},
     {P50(METRIC_PREFILL), NULL, "prefill", .in = WITH_STAGES}, {P50(METRIC_DECODE), NULL, "decode"},
-    {P50(METRIC_PER_TOKEN), NULL, "TPOT"}, {OF(run_spread), NULL, "run spread %", .as = number_percent},
+    {P50(METRIC_PER_TOKEN), NULL, "TPOT"}, {CELL_MADE(cell_cached), NULL, "cached %", .in = WITH_CACHES},
+    {OF(run_spread), NULL, "run spread %", .as = number_percent},
     {OF(closure), NULL, "closure %", "%.2f", .scale = 100, .in = WITH_STAGES},
     {OF(idle_share), NULL, "idle %", .as = number_percent, .in = WITH_STAGES}};
 
@@ -102,11 +111,14 @@ static void write_latencies(struct document *document, const struct report *repo
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
     const struct results *results = report->results;
     const int is_served = are_all_served(results);
-    const struct table table = TABLE(LATENCIES, report->items, results->count, results, is_served ? 0 : WITH_STAGES);
+    const struct table table = TABLE(LATENCIES, report->items, results->count, results,
+                                     is_served ? WITH_CACHES : WITH_STAGES);
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
     document_add_table(document, &table);
     if (is_served) {
         document_text(document, BLOCK_LINE, "configuration: image size, and what differs between the servers");
+        document_text(document, BLOCK_LINE, "cached: prompt tokens that the servers read from their caches; images: %s",
+                      results->files[0].images ? results->files[0].images : "not said");
         document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
         served_terms_add(document, explained, sizeof explained / sizeof *explained);
         return;

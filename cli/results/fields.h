@@ -830,6 +830,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, NUMBER, "ramp_s", ramp_s, "at the begin, outside of the window", .unit = "s") \
     AT(S, NUMBER, "cool_down_s", cool_down_s, "at the end, outside of the window", .unit = "s") \
     AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
+    AT(S, TEXT, "images", images, "unique: each request had pixels of its own; same: the file (--same_image)", \
+       .null = "no sample has an image", .choices = "unique|same") \
+    AT(S, TRUTH, "no_cache", no_cache, "the server was asked to leave its prompt cache out") \
     AT(S, INT, "num_samples", sample_count, "different requests, sent again and again", .most = INT32_MAX) \
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
     AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", \

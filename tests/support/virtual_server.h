@@ -30,10 +30,11 @@ static struct {
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
     int64_t jitter, jitter_seed;   /* service_ns is up to so many percent longer or shorter, at random */
+    int has_cache;                 /* an image whose bytes came before costs nothing, and its tokens count as cached */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server refuses with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -49,7 +50,8 @@ static void virtual_setting(const char *name, int64_t *to, int64_t unit) {
     if (at && at[strlen(name)] == '=') *to = (int64_t)(atof(at + strlen(name) + 1) * (double)unit);
 }
 static void virtual_read(void) {
-    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0;
+    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, cache = 0;
+    virtual_setting("cache", &cache, 1);
     virtual_setting("places", &places, 1);
     virtual_setting("pieces", &pieces, 1);
     virtual_setting("fail_from", &fail, 1);
@@ -67,6 +69,7 @@ static void virtual_read(void) {
     virtual_server.pieces = (int)pieces;
     virtual_server.fail_from = (int)fail;
     virtual_server.empty_every = (int)empty;
+    virtual_server.has_cache = (int)cache;
 }
 int64_t virtual_clock_ns(void) { return virtual_now_ns += virtual_server.tick_ns; }
 
@@ -124,8 +127,31 @@ static long virtual_prompt_tokens(const char *body) {
     const char *text = said ? said + 25 : plain ? plain + 12 : "";
     return 7 + (long)virtual_image_tokens(body) + (long)(strcspn(text, "\"") + 1) / 2;
 }
-static int64_t virtual_image_ns(const char *body) {
-    const int64_t tokens = virtual_image_tokens(body);
+/* Images that came before, by a hash of their base64; and the cached tokens of exchanges that are in flight. */
+static uint64_t virtual_images[65536];
+static int virtual_image_count;
+static struct { const vp_exchange *exchange; int64_t tokens; } virtual_cached[VIRTUAL_FLIGHTS];
+static int64_t virtual_cached_tokens(const char *body) {
+    const char *at = strstr(body, ";base64,");
+    uint64_t hash = 14695981039346656037u;
+    if (!virtual_server.has_cache || !at) return 0;
+    for (; *at && *at != '"'; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    for (int i = 0; i < virtual_image_count; i++) if (virtual_images[i] == hash) return virtual_image_tokens(body);
+    if (virtual_image_count < 65536) virtual_images[virtual_image_count++] = hash;
+    return 0;
+}
+static void virtual_keep_cached(const vp_exchange *exchange, int64_t tokens) {
+    int place = 0;
+    while (place < VIRTUAL_FLIGHTS - 1 && virtual_cached[place].exchange && virtual_cached[place].exchange != exchange) place++;
+    virtual_cached[place].exchange = exchange;
+    virtual_cached[place].tokens = tokens;
+}
+static int64_t virtual_cached_of(const vp_exchange *exchange) {
+    for (int i = 0; i < VIRTUAL_FLIGHTS; i++) if (virtual_cached[i].exchange == exchange) return virtual_cached[i].tokens;
+    return 0;
+}
+static int64_t virtual_image_ns(const vp_exchange *exchange) {
+    const int64_t tokens = virtual_cached_of(exchange) ? 0 : virtual_image_tokens(exchange->body);
     return tokens ? virtual_server.image_ns + virtual_server.token_ns * tokens : 0;
 }
 static int64_t virtual_service_ns(void) {
@@ -142,12 +168,13 @@ static void virtual_send(vp_exchange *exchange) {
     int64_t begin;
     for (int i = 1; i < virtual_server.places; i++) if (virtual_free_ns[i] < virtual_free_ns[place]) place = i;
     begin = arrived > virtual_free_ns[place] ? arrived : virtual_free_ns[place];
+    virtual_keep_cached(exchange, virtual_cached_tokens(exchange->body));
     exchange->state = VP_EXCHANGE_SENT;
     exchange->start_ns = virtual_now_ns;
     exchange->sent_ns = exchange->uploaded_ns = virtual_now_ns + VIRTUAL_NETWORK_NS / 2;
     exchange->attempts = 1;
     exchange->is_new_connection = virtual_server.count == 0;
-    exchange->headers_ns = virtual_free_ns[place] = begin + virtual_service_ns() + virtual_image_ns(exchange->body);
+    exchange->headers_ns = virtual_free_ns[place] = begin + virtual_service_ns() + virtual_image_ns(exchange);
     exchange->end_ns = exchange->headers_ns + virtual_server.gap_ns * (virtual_server.pieces - 1);
     if (virtual_server.count < 65536) {
         virtual_server.sent_ns[virtual_server.count] = virtual_now_ns;
@@ -171,8 +198,8 @@ static void virtual_end(vp_exchange *exchange, const vp_server_options *options)
         snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\n");
         vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->headers_ns + virtual_server.gap_ns * i, NULL);
     }
-    snprintf(text, sizeof text, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":0}}}\n\n"
-             "data: [DONE]\n\n", virtual_prompt_tokens(exchange->body), virtual_server.pieces);
+    snprintf(text, sizeof text, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%ld}}}\n\n"
+             "data: [DONE]\n\n", virtual_prompt_tokens(exchange->body), virtual_server.pieces, (long)virtual_cached_of(exchange));
     vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->end_ns, NULL);
     exchange->result = vp_chat_reply_end(&exchange->reply, &exchange->error);
     exchange->state = exchange->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED;
