@@ -171,7 +171,8 @@ static void test_ends(void) {
 static int changed_of_ten(int service_us) {
     int found = 0;
     for (int i = 0; i < 10; i++) {
-        static const char *const trial = "load " SERVER "--data samples/questions.jsonl --num_samples 4 --duration_s 6 --request_rate 75 --seed %d --output_dir %%F/p%d-%d-%c --quiet";
+        static const char *const trial = "load " SERVER "--data samples/questions.jsonl --num_samples 4 --duration_s 6 --request_rate 75 "
+                                         "--seed %d --output_dir %%F/p%d-%d-%c --quiet";
         char settings[100];
         for (int side = 0; side < 2; side++) {
             snprintf(settings, sizeof settings, "service_us=%d jitter=50 jitter_seed=%d", side ? service_us : 8000, 2 * i + side + 1);

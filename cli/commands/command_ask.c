@@ -275,7 +275,8 @@ static void print_head(const struct served_run *state) {
                 state->words ? state->words : "", vp_chat_api_path(state->endpoint.api));
     if (!state->image_path) return;
     print_plain("image    %dx%d", state->image.picture.width_px, state->image.picture.height_px);
-    if (state->file_width_px != state->image.picture.width_px || state->file_height_px != state->image.picture.height_px)
+    if (state->file_width_px != state->image.picture.width_px
+        || state->file_height_px != state->image.picture.height_px)
         print_plain(", resized from %dx%d", state->file_width_px, state->file_height_px);
     print_plain("; sent as %s, %zu bytes\n", state->image.picture.media_type, state->image.picture.byte_count);
 }

@@ -319,8 +319,8 @@ static int best_of_results(const struct options *options, const struct objective
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     memset(&tradeoff, 0, sizeof tradeoff);
     if (results_differ_in_caches(&results, &caches))
-        code = complain(EXIT_USAGE, "best: some files were measured with %s and some without: an image or prompt from a "
-                                    "cache costs less, so none of them is the best; give folders that are alike",
+        code = complain(EXIT_USAGE, "best: some files were measured with %s and some without: an image or prompt from "
+                                    "a cache costs less, so none of them is the best; give folders that are alike",
                         caches);
     group = code ? NULL : group_of(&results, text_of(options, "dataset_name"), &code);
     if (!code) {

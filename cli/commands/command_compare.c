@@ -88,7 +88,8 @@ struct comparison_job {
 enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
        ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_IMAGES, ALIKE_CACHE, ALIKE_BLOCKS, ALIKE_COUNT };
 static const char *const ALIKE[ALIKE_COUNT] = {"configuration", "device", "clocks", "model",  "weights",        "data",
-                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "images", "no_cache", "blocks"};
+                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "images",
+                                    "no_cache",      "blocks"};
 
 static int are_texts_different(const char *one, const char *other) {
     return strcmp(one ? one : "", other ? other : "") != 0;
@@ -476,7 +477,8 @@ static void adjust_family(struct comparison_job *job) {
     for (size_t i = 0; i < job->count; i++) { /* the latencies of a configuration; each accuracy alone */
         const struct compared_row *row = &job->rows[i];
         groups[i] = 0;
-        while (groups[i] < i && (job->rows[groups[i]].pair != row->pair || strcmp(job->rows[groups[i]].task, row->task)))
+        while (groups[i] < i
+               && (job->rows[groups[i]].pair != row->pair || strcmp(job->rows[groups[i]].task, row->task)))
             groups[i]++;
         if (!is_latency(row->which)) groups[i] = job->count + i;
     }

@@ -15,7 +15,8 @@ struct load_bodies {
     uint64_t hash;                         /* of all bodies */
 };
 
-/* Builds all bodies; each request has an image of its own, or with --same_image the file. *bodies is zeroed before. Returns 0 or an exit code after a
+/* Builds all bodies; each request has an image of its own, or with --same_image the file. *bodies is zeroed before.
+ * Returns 0 or an exit code after a
  * message; the caller calls load_bodies_free in both cases. */
 int load_bodies_make(const struct options *options, const struct dataset *dataset, const struct endpoint *endpoint,
                      const struct request_knobs *knobs, struct load_bodies *bodies);

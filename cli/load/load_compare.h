@@ -3,7 +3,8 @@
 #define VLMPROF_CLI_LOAD_COMPARE_H
 #include "load/load_result.h"
 
-/* margins: what is the same, as shares; forces_images: 1 if caches may be used differently; fails_unsure: 1 if what could not be decided is a failure. */
+/* margins: what is the same, as shares; forces_images: 1 if caches may be used differently; 
+ * fails_unsure: 1 if what could not be decided is a failure. */
 struct load_margins { double latency, share; int forces_images, is_json, fails_unsure; };
 
 /* Prints TTFT, TPOT, E2E and the good requests of B against A at each load that both have. names: what A and B are

@@ -440,8 +440,8 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
         }
     for (size_t i = 0; i < levels->count; i++)
         if (levels->items[i].client_busy > 0)
-            text_list_add(texts, "at %s this client used %.0f %% of a CPU and waited for one during %.0f %% of the trial: "
-                          "that is in the latencies", load_level_text(&levels->items[i], text),
+            text_list_add(texts, "at %s this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
+                          "trial: that is in the latencies", load_level_text(&levels->items[i], text),
                           100 * levels->items[i].client_cpu, 100 * levels->items[i].client_delay);
     for (size_t i = 0; i < levels->count; i++)
         if (levels->items[i].summary.late * 100 > levels->items[i].summary.due) {

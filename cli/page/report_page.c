@@ -87,7 +87,8 @@ static void page_table(struct text_buffer *out, const struct report *report) {
                          "Brackets: 95 % intervals.</p>\n");
     page_table_open(out, "All configurations", 1);
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
-        if (!heads[i].is_of_stages || (heads[i].is_of_stages < 0) == are_all_served(report->results)) page_heads(out, HEAD_NUMBERS, heads[i].name);
+        if (!heads[i].is_of_stages || (heads[i].is_of_stages < 0) == are_all_served(report->results))
+            page_heads(out, HEAD_NUMBERS, heads[i].name);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t group = 0; group < report->results->group_count; group++)
         for (size_t i = 0; i < report->results->groups[group].count; i++)

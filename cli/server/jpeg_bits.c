@@ -61,14 +61,15 @@ static void start_bits(struct reader *reader) {
 /* Goes on behind a restart marker; without one the scan is over. */
 static void pass_restart(struct reader *reader) {
     start_bits(reader);
-    if (reader->at + 1 < reader->bytes && reader->file[reader->at] == 0xff && (reader->file[reader->at + 1] & 0xf8) == 0xd0)
+    if (reader->at + 1 < reader->bytes && reader->file[reader->at] == 0xff
+        && (reader->file[reader->at + 1] & 0xf8) == 0xd0)
         reader->at += 2;
     else reader->is_over = 1;
 }
 
 /* ---- coefficients */
-/* Keeps the bit of a coefficient that changes it by enough, unless the byte would begin or end a marker. Returns 1 if it
- * is kept. */
+/* Keeps the bit of a coefficient that changes it by enough, unless the byte would begin or end a marker. Returns 1 if
+ * it is kept. */
 static int keep_bit(struct reader *reader, int size, int32_t quantity, int32_t x_px, int32_t y_px) {
     const int64_t unit = (int64_t)quantity << reader->low_bits;
     struct jpeg_bit *bit;
@@ -215,7 +216,8 @@ static int take_scan(struct reader *reader, const uint8_t *data, size_t bytes) {
         read_scan(reader);
         return 1;
     }
-    if (!first || last > 63 || last < first || data[3 + 2 * count] >> 4 || data[1] != reader->components[0].id) return 0;
+    if (!first || last > 63 || last < first || data[3 + 2 * count] >> 4
+        || data[1] != reader->components[0].id) return 0;
     read_band(reader, first, last);
     return 1;
 }

@@ -13,7 +13,7 @@
 enum { NUMBER_BITS = 64, BITS_LEAST = 32, LEVELS_LEAST = 3, STORED_MOST = 65535, BLOCK_PX = 8 };
 
 /* ---- JPEG */
-/* The pixels of a copy of the file as they are stored, with the bits turned or not. */
+/* The pixels of a copy of the file, not turned upright, with the bits turned or not. */
 static int decode_stored(const struct picture *picture, const struct jpeg_bit *bits, size_t count, vp_image *image) {
     uint8_t *copy = resize(NULL, picture->byte_count, 1);
     int is_decoded;
@@ -101,7 +101,8 @@ static void add_stored(struct text_buffer *out, const char *bytes, size_t count,
     }
 }
 /* The rows but the last one, compressed, without the checksum at their end. *adler: that checksum. */
-static void first_rows(const uint8_t *rgb, int32_t width_px, int32_t rows, struct text_buffer *stream, uint32_t *adler) {
+static void first_rows(const uint8_t *rgb, int32_t width_px, int32_t rows, struct text_buffer *stream,
+                       uint32_t *adler) {
     struct text_buffer png = {NULL, 0, 0};
     *adler = 1;
     if (!rows) text_add(stream, "\x78\x01", 2);
@@ -113,7 +114,8 @@ static void first_rows(const uint8_t *rgb, int32_t width_px, int32_t rows, struc
     free(png.data);
 }
 /* The same rows, not compressed. */
-static void plain_rows(const uint8_t *rgb, int32_t width_px, int32_t rows, struct text_buffer *stream, uint32_t *adler) {
+static void plain_rows(const uint8_t *rgb, int32_t width_px, int32_t rows, struct text_buffer *stream,
+                       uint32_t *adler) {
     const size_t row_bytes = (size_t)width_px * 3;
     struct text_buffer lines = {NULL, 0, 0};
     for (int32_t y = 0; y < rows; y++) {

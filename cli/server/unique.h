@@ -3,7 +3,7 @@
  *
  * A JPEG stays a JPEG of the same size: the number sets one bit in the size of a coefficient of up to 64 blocks of its
  * luminance. A block's pixels depend on its own coefficients alone, so two numbers that differ in a bit have other
- * pixels in that block; which blocks show their bit is found by decoding the file once with all bits as they are and
+ * pixels in that block; which blocks show their bit is found by decoding the file once unchanged and
  * once with all of them turned. Any other image becomes a PNG whose last row is not compressed; the number is in the
  * lowest bits of that row. */
 #ifndef VLMPROF_CLI_UNIQUE_H
@@ -33,8 +33,8 @@ int unique_of_file(const char *path, struct unique *unique, char *reason, size_t
 void unique_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct unique *unique);
 void unique_free(struct unique *unique);
 
-/* Changes `part`, a copy of the file's bytes `from` to `to`, to those of a number. Of images of fewer than 22 columns, and of a JPEG with few
- * details, only the lowest bits of the number count. */
+/* Changes `part`, a copy of the file's bytes `from` to `to`, to those of a number. Of images of fewer than 22 columns,
+ * and of a JPEG with few details, only the lowest bits of the number count. */
 void unique_mark(const struct unique *unique, uint64_t number, char *part);
 
 #endif

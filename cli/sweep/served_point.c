@@ -222,7 +222,8 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
     else if (sweep->served->same_image)
         code = picture_of_file(sample->image_path, &sent->image.picture, reason, sizeof reason);
     else code = unique_of_file(sample->image_path, &sent->image, reason, sizeof reason);
-    if (!code && !sent->width_px && (picture->width_px != sample->width_px || picture->height_px != sample->height_px)) {
+    if (!code && !sent->width_px
+        && (picture->width_px != sample->width_px || picture->height_px != sample->height_px)) {
         snprintf(reason, sizeof reason, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was "
                                         "planned",
                  sample->image_path, picture->width_px, picture->height_px, sample->width_px, sample->height_px);
@@ -261,8 +262,8 @@ static int served_begin(struct sweep *sweep, struct open_point *point, const str
     }
     if (point->sent->reason) snprintf(reason, capacity, "%s", point->sent->reason);
     else if (family
-             && vp_family_count(family, point->sent->image.picture.width_px, point->sent->image.picture.height_px, &count, NULL)
-                    == VP_OK)
+             && vp_family_count(family, point->sent->image.picture.width_px, point->sent->image.picture.height_px,
+                                &count, NULL) == VP_OK)
         point->tokens_by_rule = count.total_tokens;
     return 0;
 }
