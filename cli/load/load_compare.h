@@ -3,7 +3,7 @@
 #define VLMPROF_CLI_LOAD_COMPARE_H
 #include "load/load_result.h"
 
-/* margins: what is the same, as shares; forces_images: 1 if caches may be used differently; 
+/* margins: what is the same, as shares; forces_images: 1 if caches may be used differently;
  * fails_unsure: 1 if what could not be decided is a failure. */
 struct load_margins { double latency, share; int forces_images, is_json, fails_unsure; };
 
