@@ -236,9 +236,8 @@ static void test_sent(void) {
     CHECK(strstr(one, "data:image/jpeg;base64,/9j/"));
     CHECK_INT(ask("good", "--cold"), 0);
     two = sent();
-    CHECK(strstr(two, "data:image/jpeg;base64,/9j/") && strcmp(one, two) != 0 && strlen(one) == strlen(two));
-    CHECK_INT(ask("good", "--cold"), 0);
-    CHECK(strcmp(two, latest) != 0);
+    CHECK(strstr(two, "data:image/jpeg;base64,/9j/") && strlen(one) == strlen(two)); /* that they differ: test_virtual */
+    CHECK(strstr(last.out, "sent as image/jpeg, 37853 bytes"));
     free(one);
     free(two);
     CHECK_INT(ask("good", "--same_image --unique_image"), 2);

@@ -207,9 +207,24 @@ static void test_twins(void) {
     server("gap_us=1000");
     run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 9 --quiet");
     kept("twins-none", 0);
+    check_case("ask --twins --json: the pairs one by one, and the time to the first part of the stream");
+    server("image_us=40000 gap_us=1000");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6 --json"), 0);
+    CHECK(strstr(last.out, "\"basis\": \"TTFT\"") && strstr(last.out, "\"first_chunk_ms\": {") && strstr(last.out, "\"image_chunk_ms\": 48."));
+    {
+        int pairs = 0;
+        for (const char *at = last.out; (at = strstr(at, "\"image_first\": ")) != NULL; at++) pairs++;
+        CHECK_INT(pairs, 6);
+    }
+    check_case("ask --twins 4 is refused: fewer than 5 pairs give no number; an image that costs less than none ends with 1");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--twins 4"), 2);
+    CHECK(strstr(last.err, "fewer than 5 pairs give no number") != NULL);
+    server("image_us=-4000 gap_us=1000");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6"), 1);
+    CHECK(strstr(last.err, "is wrong, because an image cannot take less than none. The likely cause: ") != NULL);
     check_case("sweep --twins over three sizes: the line finds 30 ms and 0.6 ms a token");
     server("image_us=30000 token_us=600 gap_us=1000");
-    run("sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 3 --output_dir "
+    run("sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 5 --output_dir "
         "%%F/w --quiet");
     CHECK_INT(last.code, 0);
     run("report %%F/w");

@@ -7,6 +7,7 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "results/fields.h"
 #include "results/metrics.h"
 #include "base/option_rows.h"
 #include "commands/commands.h"
@@ -123,6 +124,9 @@ static int served_prepare(const struct options *options, struct served_run *stat
     if (!text_of(options, "prompt"))
         return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
     if (options->operand_count) state->image_path = options->operands[0];
+    if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
+        return complain(EXIT_USAGE, "--twins %lld: fewer than %d pairs give no number",
+                        (long long)number_of(options, "twins"), TWIN_PAIRS_LEAST);
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
         return complain(EXIT_USAGE, "--request_knob: run takes one value of each; sweep measures several");
@@ -329,13 +333,14 @@ static const char *ms_text(double ms, char out[80]) {
     return out;
 }
 /* What the image costs, by its twins. */
+static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first part of the stream",
+                                               "the server's own time of the prompt"};
 static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
     if (!state->twins.count) return;
-    print_plain("\nimage from outside: TTFT of the image's request less that of a text with as many prompt tokens, "
-                "%lld\n",
-                (long long)state->twins.prompt_tokens);
+    print_plain("\nimage from outside: %s of the image's request less that of a text with as many prompt tokens, "
+                "%lld\n", BASES[result->basis], (long long)state->twins.prompt_tokens);
     print_plain("%-19s %s ms   preprocessing, upload and vision encoder of %lld image tokens%s\n", "T_image_outside",
                 number_measured(result->difference.median, result->difference.low, result->difference.high).text,
                 (long long)state->twins.image_tokens, result->adjusted ? "; adjusted" : "");
@@ -345,6 +350,10 @@ static void print_twins(const struct served_run *state) {
     if (isfinite(result->upload_ms))
         print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
                     ms_text(result->upload_ms, text[0]));
+    if (isfinite(result->chunk_difference_ms))
+        print_plain("%-19s %s with the image, %s with the text, difference %s\n", "first chunk",
+                    ms_text(result->image_chunk_ms, text[0]), ms_text(result->text_chunk_ms, text[1]),
+                    ms_text(result->chunk_difference_ms, text[2]));
     if (isfinite(result->prompt_difference_ms))
         print_plain("%-19s %s with the image, %s with the text, difference %s\n", "server's prompt",
                     ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
@@ -406,6 +415,15 @@ static void print_served_json(const struct options *options, const struct served
     if (state->twins.count)
         twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);
     else PUT(&writer, KEY_NULL("T_image_outside"));
+    if (state->twins.count) {
+        PUT(&writer, KEY_OBJECT("twins"), KEY_ARRAY("pairs"));
+        for (int32_t i = 0; i < state->twins.count; i++) {
+            PUT(&writer, KEY_OBJECT(NULL));
+            fields_put(&writer, &TWIN_PAIR, &state->twins.pairs[i]);
+            PUT(&writer, END_OBJECT);
+        }
+        PUT(&writer, END_ARRAY, END_OBJECT);
+    } else PUT(&writer, KEY_NULL("twins"));
     runs_put_medians(&writer, timed);
     put_served_runs(&writer, timed->runs, timed->count);
     runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));
@@ -414,6 +432,7 @@ static void print_served_json(const struct options *options, const struct served
 int ask_command(const struct options *options) {
     struct served_run state;
     const struct way server = {&state, ask_pass, NULL};
+    char reason[LINE_BYTES];
     int code;
     memset(&state, 0, sizeof state);
     code = served_prepare(options, &state);
@@ -424,8 +443,9 @@ int ask_command(const struct options *options) {
     if (!code && state.timed.count) {
         served_warn(options, &state);
         (is_given(options, "json") ? print_served_json : print_served)(options, &state);
+        if (twins_are_wrong(&state.twin_result, reason, sizeof reason)) code = complain(EXIT_WORK, "%s", reason);
     }
-    if (!code && interrupted) {
+    if ((!code || code == EXIT_WORK) && interrupted) {
         runs_print_interrupted(&state.timed);
         code = EXIT_INTERRUPTED;
     }

@@ -166,6 +166,7 @@ static void put_outside(vp_json_writer *writer, const struct outside *outside) {
     if (outside->pairs)
         PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", outside->ms),
             KEY_RANGE("interval", outside->low, outside->high), KEY("level", outside->level),
+            KEY("basis", outside->basis ? outside->basis : "TTFT"),
             KEY("method", outside->adjusted ? "adjusted" : "exact"), KEY("pairs", outside->pairs),
             KEY("pairs_left_out", outside->left_out), KEY("TTFT_image", outside->image_ms),
             KEY("TTFT_text", outside->text_ms), KEY("floor_ms", outside->floor_ms),

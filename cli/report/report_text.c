@@ -137,7 +137,7 @@ static void write_outside(struct document *document, const struct report *report
         if (!list) {
             document_text(document, BLOCK_HEADING, "E1: what an image costs, from outside, ms; medians of pairs");
             list = document_table(
-                document, "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out");
+                document, "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out|basis");
         }
         CELLS(list, report_full_name(report->results, &report->results->files[i], name),
             number_measured(outside->ms, outside->low, outside->high).text, number_short(outside->image_ms).text,
@@ -145,9 +145,14 @@ static void write_outside(struct document *document, const struct report *report
             number_short(outside->server_ms).text);
         text_list_add(list, "%lld%s", (long long)outside->pairs, outside->adjusted ? " adjusted" : "");
         text_list_add(list, "%lld", (long long)outside->left_out);
+        text_list_add(list, "%s", outside->basis ? outside->basis : "TTFT");
     }
     if (!list) return;
     document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
+    for (size_t i = 0; i < report->results->count; i++)
+        if (report->results->files[i].outside.high < 0)
+            document_text(document, BLOCK_LINE, "below 0 and wrong: an image cannot take less than none; a cache had "
+                                                "the image, or the server did not look at it (vlmprof audit)");
     for (size_t i = 0; i < report->curves.count; i++) {
         const struct curve *curve = &report->curves.items[i];
         if (strcmp(curve->name, "image") || !isfinite(curve->slope.value)) continue;

@@ -280,11 +280,13 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     SESSION_OF_ROWS(ROW, S)
 /* An image's request and a text's with as many prompt tokens: server/checks/twins.h. NaN and -1: see `null`. */
 struct twin_pair {
-    double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms;
+    double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms, image_chunk_ms, text_chunk_ms;
     int64_t image_tokens, text_tokens, floor_tokens, image_cached, text_cached;
     int image_first;
 };
 #define TWIN_MS(S, AT, key, words, why) AT(S, NUMBER, #key, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
+#define TWIN_CHUNK(S, AT, key, words) \
+    AT(S, NUMBER, #key, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = "not known", .is_optional = 1)
 #define TWIN_PAIR_ROWS(AT, S) \
     TWIN_MS(S, AT, image_ms, "TTFT with the image", "no text came") \
     TWIN_MS(S, AT, text_ms, "TTFT with the text", "no text came") \
@@ -292,6 +294,8 @@ struct twin_pair {
     TWIN_MS(S, AT, upload_ms, "first to last byte of the image's request", "not known") \
     TWIN_MS(S, AT, image_prompt_ms, "of the prompt by the server's clock", "it does not say") \
     TWIN_MS(S, AT, text_prompt_ms, "the same of the text", "it does not say") \
+    TWIN_CHUNK(S, AT, image_chunk_ms, "first part of the image's stream, with or without text") \
+    TWIN_CHUNK(S, AT, text_chunk_ms, "the same of the text") \
     AT(S, INT, "image_tokens", image_tokens, "prompt tokens with the image", .most = INT32_MAX) \
     AT(S, INT, "text_tokens", text_tokens, "prompt tokens with the text", .most = INT32_MAX) \
     AT(S, INT, "floor_tokens", floor_tokens, "prompt tokens of the few", .most = INT32_MAX) \
@@ -654,11 +658,14 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define OUTSIDE_MS(ELSE, key, words, why) ELSE(NUMBER, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
 #define OUTSIDE_ROWS(ELSE) \
     ELSE(NUMBER, "ms", "median of the pairs' differences: preprocessing, upload and vision encoder", .unit = "ms", \
-         .null = "no pair counts") \
+         .null = "fewer than 5 pairs count") \
     ELSE(NUMBER, "low", "of a range of two differences that covers the median", .unit = "ms", \
-         .null = "fewer than 3 pairs") \
-    ELSE(NUMBER, "high", "its upper end", .unit = "ms", .null = "fewer than 3 pairs") \
-    ELSE(NUMBER, "level", "at which it does", .most = 1, .null = "fewer than 3 pairs") \
+         .null = "fewer than 5 pairs") \
+    ELSE(NUMBER, "high", "its upper end", .unit = "ms", .null = "fewer than 5 pairs") \
+    ELSE(NUMBER, "level", "at which it does", .most = 1, .null = "fewer than 5 pairs") \
+    ELSE(TEXT, "basis", "what differs: TTFT, or where no text came the first part of the stream, or the server's own " \
+         "time of the prompt; older files: TTFT", .choices = "TTFT|first_chunk|server_prompt_ms", \
+         .is_optional = 1) \
     ELSE(TEXT, "method", "adjusted: some pairs have other numbers of tokens, corrected by ms_per_token", \
          .choices = "exact|adjusted") \
     ELSE(INT, "pairs", "that count") \
@@ -671,6 +678,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     OUTSIDE_MS(ELSE, "floor_ms", "median TTFT of a text of a few tokens", "no pair counts") \
     OUTSIDE_MS(ELSE, "upload_ms", "median from the first byte of the image's request to the last", "not known") \
     ELSE(NUMBER, "ms_per_token", "what a token of text costs", .unit = "ms", .null = "nothing was corrected") \
+    ELSE(OBJECT, "first_chunk_ms", "to the first part of the stream, medians", .unit = "ms", .of = &SERVER_TIME, \
+         .null = "not known", .is_optional = 1) \
     ELSE(OBJECT, "server_prompt_ms", "the prompt by the server's own clock, medians", .unit = "ms", \
          .of = &SERVER_TIME, .null = "it does not say") \
     ELSE(INT, "prompt_tokens", "of the image's request", .null = "of several") \

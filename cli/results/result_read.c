@@ -28,6 +28,7 @@ static void result_file_free(struct result_file *file) {
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     free(file->ids);
     free(file->failed_reason);
+    free(file->outside.basis);
     free(file->run_total);
     free(file->run_at);
     memset(file, 0, sizeof *file);
@@ -515,6 +516,7 @@ static int read_outside(struct result_file *file, const vp_json *json) {
         if (read_count(file, json, object, left_out[i], INT64_C(1) << 40, &count)) return EXIT_INPUT;
         outside->left_out += count > 0 ? count : 0;
     }
+    outside->basis = result_text(json, object, "basis");
     return read_count(file, json, object, "pairs", INT64_C(1) << 40, &outside->pairs)
            || read_count(file, json, object, "pairs_adjusted", INT64_C(1) << 40, &outside->adjusted);
 }

@@ -36,6 +36,7 @@ struct result_file {
     struct outside {                 /* T_image_outside, by the twins of all samples; NaN and 0 without them */
         double ms, low, high, level, image_ms, text_ms, floor_ms, server_ms; /* server: by its own clock */
         int64_t pairs, adjusted, left_out;
+        char *basis;                 /* what differs: "TTFT", "first_chunk", ..; NULL: TTFT, of an older file */
     } outside;
     const char *images;              /* "unique": each request had pixels of its own; "same"; NULL: not said, or an
                                       * engine's */

@@ -957,6 +957,7 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     uint32_t error;
     vp_result result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
     if (result != VP_OK) return state->result = result;
+    if (!reply->first_chunk_ns) reply->first_chunk_ns = state->now_ns;
     if (json.nodes[0].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer", "the server sends JSON that is not an object");
     error = vp_json_get(&json, 0, "error");

@@ -118,6 +118,7 @@ typedef struct vp_chat_reply {
                                               * has some; NULL: none */
     vp_chat_piece *pieces; size_t piece_count;
     int64_t first_ns, first_output_ns, last_ns; /* first piece, first that is not reasoning, last; 0: none */
+    int64_t first_chunk_ns;                  /* the first part of the reply, with or without text; 0: none */
     int is_streamed;                         /* 1 if it came as a stream of events or lines */
     int is_complete;                         /* 1 if the server said that the answer is whole */
     char *failure;                           /* the server's error inside a reply, one line; NULL: none */
