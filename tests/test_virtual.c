@@ -95,6 +95,31 @@ static void test_caches(void) {
     CHECK_INT(run("report %%F/su %%F/sk"), 0);
     CHECK(strstr(last.out, "the files differ in --same_image") != NULL);
 }
+static void test_records(void) {
+    char *text, *failed;
+    check_case("records: request ids, image size; a stream that broke keeps what came; null where nothing is known");
+    server("break_every=4");
+    CHECK_INT(run(LOAD "r --duration_s 1 --request_rate 40"), 1);
+    text = text_of_file(in_folder("r/questions_load_rate40.json"));
+    failed = strstr(text, "\"failed\": \"");
+    CHECK(strstr(text, "\"request_id\": \"virtual-7\"") && strstr(text, "\"image_size\": [300, 451]") && strstr(text, "\"image_tokens\": null"));
+    CHECK(failed && !strstr(text, "tokens\": -1"));
+    if (failed) {
+        *failed = 0;
+        for (char *at = text; (at = strstr(at, "\"sample_id\": ")) != NULL;) text = at++; /* the record that failed */
+        CHECK(strstr(text, "\"pred\": \"a \"") && !strstr(text, "\"first_ms\": null") && strstr(text, "\"TTFT\": null"));
+        CHECK(strstr(text, "\"pieces\": 1") && strstr(text, "\"completion_tokens\": null"));
+    }
+    CHECK_INT(run("report %%F/r"), 0);
+    check_case("TPOT of answers of fewer than 5 tokens is not shown; of more it is");
+    CHECK(strstr(last.out, "TPOT is not shown where answers have fewer than 5 tokens on average") != NULL);
+    server("pieces=6");
+    CHECK_INT(run(LOAD "six --duration_s 1 --request_rate 20"), 0);
+    CHECK(!strstr(last.out, "TPOT is not shown"));
+    server("gap_us=1000");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER), 0);
+    CHECK(strstr(last.out, "not of 3 tokens: it takes 5") != NULL);
+}
 static void test_image_keys(void) {
     static const char *const keys[] = {"picture", "img", "image_path", "image_url"};
     char line[300];
@@ -175,7 +200,7 @@ static int changed_of_ten(int service_us) {
                                          "--seed %d --output_dir %%F/p%d-%d-%c --quiet";
         char settings[100];
         for (int side = 0; side < 2; side++) {
-            snprintf(settings, sizeof settings, "service_us=%d jitter=50 jitter_seed=%d", side ? service_us : 8000, 2 * i + side + 1);
+            snprintf(settings, sizeof settings, "service_us=%d pieces=6 jitter=50 jitter_seed=%d", side ? service_us : 8000, 2 * i + side + 1);
             server(settings);
             run(trial, i + 1, service_us, i, 'a' + side);
         }
@@ -259,6 +284,7 @@ int main(void) {
     test_rates();
     test_no_rate();
     test_caches();
+    test_records();
     test_image_keys();
     test_client();
     test_ends();

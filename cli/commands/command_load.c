@@ -345,7 +345,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     put_load_level(&writer, level);
     put_load_way(&writer, &line);
     put_load_summary(&writer, &level->summary);
-    put_load_requests(&writer, records, load->bodies.ids);
+    put_load_requests(&writer, records, load->bodies.items, load->bodies.ids);
     put_noise(&writer, noise);
     vp_json_key(&writer, "provenance");
     vp_json_begin_object(&writer);

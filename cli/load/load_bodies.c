@@ -70,6 +70,8 @@ static int body_of(const struct options *options, const struct dataset *dataset,
     if (!code) {
         body->json = exchange.body; /* it outlives the exchange */
         body->bytes = exchange.body_bytes;
+        body->width_px = image.picture.width_px;
+        body->height_px = image.picture.height_px;
     }
     if (!code && image.to) {
         body->image_at = find_image(body, &image.picture);

@@ -152,6 +152,8 @@ static void compare_levels(struct comparison *comparison, const struct load_leve
     for (int which = WHICH_PAIRED; which < WHICH_COUNT; which++) {
         const vp_series_value a = value_of(before, which), b = value_of(after, which);
         struct compared *row;
+        if (WHICH[which].latency == LOAD_TPOT
+            && (load_has_few_tokens(&before->summary) || load_has_few_tokens(&after->summary))) continue;
         /* goodput by two objectives is two quantities */
         if (!isfinite(a.value) || !isfinite(b.value) || (is_share(which) && are_different(before->slo, after->slo)))
             continue;
@@ -204,6 +206,8 @@ static void compare_number(struct comparison *comparison, const struct load_leve
             values[side][count] = is_share(which) ? load_is_good(pairs->of[side][i], slo)
                                                   : load_latency(pairs->of[side][i], WHICH[which].latency);
         if (!isfinite(values[0][count]) || !isfinite(values[1][count])) continue;
+        if (which == WHICH_TPOT && (pairs->of[0][i]->usage.completion_tokens < TPOT_TOKENS_LEAST
+                                    || pairs->of[1][i]->usage.completion_tokens < TPOT_TOKENS_LEAST)) continue;
         if (!is_share(which) && !(values[0][count] > 0 && values[1][count] > 0)) continue;
         is_equal &= values[0][count] <= values[1][count] && values[0][count] >= values[1][count];
         count++;

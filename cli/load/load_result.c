@@ -48,14 +48,17 @@ void put_load_level(vp_json_writer *writer, const struct load_level *level) {
     if (level->concurrency) line.rate = (double)NAN;
     fields_put(writer, &LOAD_SIZE, &line);
 }
-void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids) {
+void put_load_requests(vp_json_writer *writer, const struct load_records *records, const struct load_body *bodies,
+                       const int64_t *sample_ids) {
     vp_json_key(writer, "requests");
     vp_json_begin_array(writer);
     for (size_t i = 0; i < records->count; i++) {
-        struct load_request line = {sample_ids[records->items[i].body], records->items[i], {0}};
+        const size_t body = records->items[i].body;
+        struct load_request line
+            = {sample_ids[body], {bodies[body].height_px, bodies[body].width_px}, records->items[i], {0}};
         for (int which = 0; which < LOAD_LATENCY_COUNT; which++)
             line.latency[which] = load_latency(&line.record, which);
-        if (line.record.reason) line.record.answer = NULL;
+        if (line.record.reason && !line.record.answer_bytes) line.record.answer = NULL;
         if (line.record.piece_count < 2) line.record.longest_gap_ns = -1;
         vp_json_begin_object(writer);
         fields_put(writer, &LOAD_REQUEST, &line);
@@ -121,7 +124,8 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
         struct load_record *record = &request->record;
         fields_read(json, item, &LOAD_REQUEST, request);
         free(record->answer);
-        record->answer = NULL;
+        free(record->id);
+        record->answer = record->id = NULL;
         if (record->reason) free(record->reason), record->reason = failed;
         if (!record->attempts) record->attempts = 1; /* older files do not say it */
         if (record->due_ns < 0 || record->usage.prompt_tokens > INT32_MAX || record->usage.completion_tokens > INT32_MAX
@@ -331,7 +335,8 @@ static void add_latencies(struct document *document, const struct load_level *le
         CELLS(cells, load_level_text(&levels[i], text), number_whole(summary->due).text);
         add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P50], 1);
         add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P95], 1);
-        add_series_value(cells, &summary->latency[LOAD_TPOT][LOAD_P50], 1);
+        if (load_has_few_tokens(summary)) text_list_add(cells, "-");
+        else add_series_value(cells, &summary->latency[LOAD_TPOT][LOAD_P50], 1);
         add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P50], 1);
         add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P95], 1);
         add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P99], 1);
@@ -368,6 +373,12 @@ void load_levels_add(struct document *document, const struct load_level *levels,
     document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "
                                         "the wait before; late: sent more than %g ms after that time",
                   LOAD_LATE_MS);
+    for (size_t i = 0; i < count; i++) {
+        if (!load_has_few_tokens(&levels[i].summary)) continue;
+        document_text(document, BLOCK_LINE, "TPOT is not shown where answers have fewer than %d tokens on average: "
+                                            "one late piece would decide it; the files have it", TPOT_TOKENS_LEAST);
+        break;
+    }
     document_text(document, BLOCK_LINE, "cached: prompt tokens that the server read from its caches; images: %s",
                   levels[0].images ? levels[0].images : "not said");
     if (levels[0].slo)

@@ -41,11 +41,17 @@ void put_load_server(vp_json_writer *writer, const struct load_level *level);
 void put_load_level(vp_json_writer *writer, const struct load_level *level);
 void put_load_way(vp_json_writer *writer, const struct load_level *level);
 void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
-void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
+void put_load_requests(vp_json_writer *writer, const struct load_records *records, const struct load_body *bodies,
+                       const int64_t *sample_ids);
 
 /* The requests of a file, as far as their latencies and tokens go. */
 extern const struct fields LOAD_LEVEL, LOAD_SUMMARY, LOAD_SERIES, LOAD_REQUEST;
-struct load_request { int64_t sample_id; struct load_record record; double latency[LOAD_LATENCY_COUNT]; };
+struct load_request {
+    int64_t sample_id;
+    struct field_pair image_size; /* [height, width]; 0: there is none */
+    struct load_record record;
+    double latency[LOAD_LATENCY_COUNT];
+};
 /* *requests is malloc'ed on success; its texts belong to no one. Returns 0 or an exit code after a message. */
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
 

@@ -41,6 +41,7 @@ struct trial {
 void load_records_free(struct load_records *records) {
     for (size_t i = 0; i < records->count; i++) {
         free(records->items[i].answer);
+        free(records->items[i].id);
         free(records->items[i].reason);
     }
     free(records->items);
@@ -97,7 +98,8 @@ static int64_t since(int64_t stamp_ns, int64_t begin_ns) { return stamp_ns ? sta
 static void take_reply(struct load_record *record, vp_exchange *exchange, int64_t begin_ns) {
     vp_chat_reply *reply = &exchange->reply;
     if (reply->is_streamed) record->first_ns = since(reply->first_ns, begin_ns);
-    record->last_ns = reply->is_streamed && reply->last_ns ? reply->last_ns - begin_ns : record->end_ns;
+    if (exchange->state != VP_EXCHANGE_DONE) record->last_ns = since(reply->last_ns, begin_ns);
+    else record->last_ns = reply->is_streamed && reply->last_ns ? reply->last_ns - begin_ns : record->end_ns;
     for (size_t i = 1; i < reply->piece_count; i++) {
         const int64_t gap = reply->pieces[i].at_ns - reply->pieces[i - 1].at_ns;
         if (gap > record->longest_gap_ns) record->longest_gap_ns = gap;
@@ -105,7 +107,9 @@ static void take_reply(struct load_record *record, vp_exchange *exchange, int64_
     record->piece_count = reply->piece_count;
     record->usage = reply->usage;
     record->is_complete = reply->is_complete;
-    record->is_empty = !reply->text_bytes && !reply->reasoning_bytes;
+    record->is_empty = exchange->state == VP_EXCHANGE_DONE && !reply->text_bytes && !reply->reasoning_bytes;
+    record->id = reply->id;
+    reply->id = NULL;
     record->answer = copy_text(reply->text ? reply->text : "", reply->text_bytes);
     record->answer_bytes = reply->text_bytes;
 }
@@ -132,11 +136,12 @@ static void request_end(struct trial *trial, vp_exchange *exchange) {
     record->http_status = exchange->http_status;
     record->is_new_connection = exchange->is_new_connection;
     record->accuracy = (double)NAN;
-    if (exchange->state == VP_EXCHANGE_DONE) take_reply(record, exchange, trial->begin_ns);
-    else {
+    if (exchange->state == VP_EXCHANGE_DONE || exchange->reply.first_chunk_ns)
+        take_reply(record, exchange, trial->begin_ns); /* of a stream that broke what came before */
+    else record->answer = copy_text("", 0);
+    if (exchange->state != VP_EXCHANGE_DONE) {
         char reason[LINE_BYTES];
         error_line(reason, sizeof reason, exchange->result, &exchange->error);
-        record->answer = copy_text("", 0);
         record->reason = copy_text(reason, strlen(reason));
         trial->failed++;
     }

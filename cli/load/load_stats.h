@@ -46,6 +46,9 @@ struct load_summary {
 /* slo NULL: none; the share of good requests is that of those that were answered then. */
 struct load_summary load_summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo);
 
+/* Returns 1 if answers have fewer than TPOT_TOKENS_LEAST tokens on average. */
+int load_has_few_tokens(const struct load_summary *summary);
+
 /* Returns 1 if fewer requests of a trial at a rate ended or failed than were due, and the later ones took longer. */
 int load_is_queue_growing(const struct load_summary *summary);
 

@@ -63,7 +63,9 @@ static void table_row(struct text_buffer *out, const struct report *report, size
     table_range(out, decomposition->p50[METRIC_TOTAL]);
     table_cell(out, number_short(decomposition->p95[METRIC_TOTAL]));
     for (int column = 0; column < 5; column++)
-        if (has_stages || !is_of_stages(metrics[column]))
+        if (metrics[column] == METRIC_PER_TOKEN && decomposition->file->is_served
+            && result_has_few_tokens(decomposition->file)) table_cell(out, number_short((double)NAN));
+        else if (has_stages || !is_of_stages(metrics[column]))
             table_cell(out, number_value(decomposition->p50[metrics[column]].value,
                                          decomposition->p50[metrics[column]].low,
                                          decomposition->p50[metrics[column]].high));

@@ -95,6 +95,15 @@ static void cell_cached(const void *row, const void *context, struct json_member
     snprintf(own, CELL_BYTES, "%s", number_percent(share).text);
     cell_set_text(cell, own);
 }
+/* TPOT; of servers not of answers with few tokens. */
+static void cell_tpot(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const struct decomposition *times = (const struct decomposition *)row;
+    const vp_estimate p50 = times->p50[METRIC_PER_TOKEN];
+    (void)context;
+    if (!isfinite(p50.value) || (times->file->is_served && result_has_few_tokens(times->file))) return;
+    snprintf(own, CELL_BYTES, "%s", number_measured(p50.value, p50.low, p50.high).text);
+    cell_set_text(cell, own);
+}
 #define OF(member) CELL(struct decomposition, member)
 #define P50(metric) CELL_ESTIMATE(struct decomposition, p50[metric])
 static const struct table_column LATENCIES[] = {
@@ -102,7 +111,7 @@ static const struct table_column LATENCIES[] = {
     {OF(p95[METRIC_TOTAL]), NULL, "P95"}, {P50(METRIC_TTFT), NULL, "TTFT"},
     {P50(METRIC_VISION), NULL, "vision", .in = WITH_STAGES},
     {P50(METRIC_PREFILL), NULL, "prefill", .in = WITH_STAGES}, {P50(METRIC_DECODE), NULL, "decode"},
-    {P50(METRIC_PER_TOKEN), NULL, "TPOT"}, {CELL_MADE(cell_cached), NULL, "cached %", .in = WITH_CACHES},
+    {CELL_MADE(cell_tpot), NULL, "TPOT"}, {CELL_MADE(cell_cached), NULL, "cached %", .in = WITH_CACHES},
     {OF(run_spread), NULL, "run spread %", .as = number_percent},
     {OF(closure), NULL, "closure %", "%.2f", .scale = 100, .in = WITH_STAGES},
     {OF(idle_share), NULL, "idle %", .as = number_percent, .in = WITH_STAGES}};
@@ -119,6 +128,13 @@ static void write_latencies(struct document *document, const struct report *repo
         document_text(document, BLOCK_LINE, "configuration: image size, and what differs between the servers");
         document_text(document, BLOCK_LINE, "cached: prompt tokens that the servers read from their caches; images: %s",
                       results->files[0].images ? results->files[0].images : "not said");
+        for (size_t i = 0; i < results->count; i++) {
+            if (!result_has_few_tokens(&results->files[i])) continue;
+            document_text(document, BLOCK_LINE, "TPOT is not shown where answers have fewer than %d tokens on average: "
+                                                "one late piece would decide it; the files have it",
+                          TPOT_TOKENS_LEAST);
+            break;
+        }
         document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
         served_terms_add(document, explained, sizeof explained / sizeof *explained);
         return;
@@ -137,7 +153,8 @@ static void write_outside(struct document *document, const struct report *report
         if (!list) {
             document_text(document, BLOCK_HEADING, "E1: what an image costs, from outside, ms; medians of pairs");
             list = document_table(
-                document, "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out|basis");
+                document,
+                "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out|basis");
         }
         CELLS(list, report_full_name(report->results, &report->results->files[i], name),
             number_measured(outside->ms, outside->low, outside->high).text, number_short(outside->image_ms).text,

@@ -846,9 +846,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
     AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", \
        .null = "not asked for") \
-    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .least = -1, .most = UINT32_MAX) \
-    AT(S, INT, "begin_unix_s", begin_unix_s, "when the trial began, from which its stamps count", .least = -1, \
-       .most = INT64_MAX) \
+    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .most = UINT32_MAX, .null = "not known") \
+    AT(S, INT, "begin_unix_s", begin_unix_s, "when the trial began, from which its stamps count", \
+       .most = INT64_MAX, .null = "not known") \
     AT(S, NUMBER, "client_cpu_share", client_cpu, "CPU time of this client's threads per time of the trial", \
        .null = "the system does not say") \
     AT(S, NUMBER, "client_delay_share", client_delay, "time for which they were ready and had no CPU, likewise", \
@@ -865,9 +865,13 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, AT, "TTFT_from_send", LOAD_TTFT_SENT, "from start to first") \
     ROW(S, AT, "T_total_from_send", LOAD_E2E_SENT, "from start to last") \
     ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "from first to last, for each token behind the first")
-#define LOAD_TOKENS(S, AT, key, member, words) AT(S, INT, key, member, words, .least = -1, .most = INT64_MAX)
+#define LOAD_TOKENS(S, AT, key, member, words) \
+    AT(S, INT, key, member, words, .most = INT64_MAX, .null = "the server does not say")
 #define LOAD_REQUEST_ROWS(AT, S) \
-    AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .least = -1, .most = INT64_MAX) \
+    AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .most = INT64_MAX, .null = "not known") \
+    AT(S, TEXT, "request_id", record.id, "the server's name of the request", .null = "it gives none") \
+    AT(S, PAIR, "image_size", image_size, "[height, width] of the image that was sent", .unit = "px", .least = 1, \
+       .most = INT32_MAX, .null = "no image") \
     LOAD_STAMP(S, AT, "due_ms", record.due_ns, "when it was due, since the trial began") \
     LOAD_STAMP(S, AT, "start_ms", record.start_ns, "when its sending began") \
     LOAD_STAMP(S, AT, "sent_ms", record.sent_ns, "when its last byte was sent") \
@@ -878,12 +882,14 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_LATENCY_ROWS(LOAD_LATENCY, AT, S) \
     AT(S, INT, "pieces", record.piece_count, "of the answer", .most = INT64_MAX) \
     AT(S, MS, "longest_gap_ms", record.longest_gap_ns, "between two pieces", .unit = "ms", .null = "fewer than two") \
-    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them; -1: not known") \
-    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer; -1: not known") \
-    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache; -1: not known") \
+    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them") \
+    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer") \
+    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache") \
+    LOAD_TOKENS(S, AT, "image_tokens", record.usage.image_tokens, "of the prompt, of its image") \
     AT(S, INT, "attempts", record.attempts, "times it was sent", .most = INT32_MAX) \
     AT(S, TRUTH, "new_connection", record.is_new_connection, "it opened one") \
-    AT(S, BYTES, "pred", record.answer, "the answer", FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed") \
+    AT(S, BYTES, "pred", record.answer, "the answer; of a stream that broke what came before", \
+       FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed before any text") \
     AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
     AT(S, TRUTH, "empty", record.is_empty, "it was answered without a text") \
     AT(S, TEXT, "failed", record.reason, "why it failed", .null = "it did not")

@@ -175,6 +175,9 @@ struct median_range median_range_of(double *values, size_t count);
 /* A term of one run: a metric or a rate. */
 double term_of(const struct pass_result *run, int term);
 
+/* TPOT of a server's answer of fewer tokens is no fact: one late piece would decide it. */
+enum { TPOT_TOKENS_LEAST = 5 };
+
 /* No server decodes a request so fast: where the rate is higher, the answer was buffered and came at once. */
 static const double CREDIBLE_TOKENS_PER_S = 50000;
 

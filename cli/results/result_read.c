@@ -195,6 +195,11 @@ static void read_usage(struct result_file *file, const vp_json *json, uint32_t a
 double result_cached_share(const struct result_file *file) {
     return file->cached_of > 0 ? file->cached_tokens / file->cached_of : (double)NAN;
 }
+int result_has_few_tokens(const struct result_file *file) {
+    double sum = 0;
+    for (size_t i = 0; i < file->count; i++) sum += fmax(0, result_at(file, COLUMN_OUTPUT_TOKENS, i));
+    return sum < TPOT_TOKENS_LEAST * (double)file->count;
+}
 int results_differ_in_caches(const struct results *results, const char **words) {
     const struct result_file *first = &results->files[0];
     for (size_t i = 1; i < results->count; i++) {

@@ -86,6 +86,9 @@ double result_at(const struct result_file *file, int column, size_t row);
 /* Share of the prompt tokens that the server read from its caches; NaN: it does not say. */
 double result_cached_share(const struct result_file *file);
 
+/* Returns 1 if the answers have fewer than TPOT_TOKENS_LEAST tokens on average. */
+int result_has_few_tokens(const struct result_file *file);
+
 /* Returns 1 if some servers' files were measured with other rules for caches than the first: *words is what they differ
  * in. A cached image is another measurement. */
 int results_differ_in_caches(const struct results *results, const char **words);

@@ -111,7 +111,7 @@ typedef struct vp_chat_reply {
     char *text; size_t text_bytes;           /* the answer; may contain NULs; a NUL follows that is not counted */
     char *reasoning; size_t reasoning_bytes; /* what a reasoning model says before it; "" : nothing */
     vp_chat_usage usage;
-    char *finish_reason, *model;             /* as the server says them; NULL: it does not */
+    char *finish_reason, *model, *id;        /* as the server says them; NULL: it does not */
     char *timings;                           /* the server's own times as JSON, an object; NULL: it gives none.
                                               * llama.cpp: "timings"; Ollama: its durations; vLLM: "metrics" */
     char *logprobs;                          /* chat completions: choices[0].logprobs as JSON, of the first part that

@@ -31,10 +31,11 @@ static struct {
     int64_t tick_ns;               /* that the clock goes on at each reading */
     int64_t jitter, jitter_seed;   /* service_ns is up to so many percent longer or shorter, at random */
     int has_cache;                 /* an image whose bytes came before costs nothing, and its tokens count as cached */
+    int break_every;               /* each Nth stream breaks after its first piece; 0: none */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server refuses with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -50,7 +51,8 @@ static void virtual_setting(const char *name, int64_t *to, int64_t unit) {
     if (at && at[strlen(name)] == '=') *to = (int64_t)(atof(at + strlen(name) + 1) * (double)unit);
 }
 static void virtual_read(void) {
-    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, cache = 0;
+    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, cache = 0, broken = 0;
+    virtual_setting("break_every", &broken, 1);
     virtual_setting("cache", &cache, 1);
     virtual_setting("places", &places, 1);
     virtual_setting("pieces", &pieces, 1);
@@ -70,6 +72,7 @@ static void virtual_read(void) {
     virtual_server.fail_from = (int)fail;
     virtual_server.empty_every = (int)empty;
     virtual_server.has_cache = (int)cache;
+    virtual_server.break_every = (int)broken;
 }
 int64_t virtual_clock_ns(void) { return virtual_now_ns += virtual_server.tick_ns; }
 
@@ -186,6 +189,7 @@ static void virtual_send(vp_exchange *exchange) {
 static void virtual_end(vp_exchange *exchange, const vp_server_options *options) {
     static int ended;
     const int is_empty = virtual_server.empty_every && ++ended % virtual_server.empty_every == 0;
+    const int is_broken = virtual_server.break_every && ++ended % virtual_server.break_every == 0;
     char text[400];
     if (exchange->http_status == 503) {
         exchange->state = VP_EXCHANGE_FAILED;
@@ -195,8 +199,12 @@ static void virtual_end(vp_exchange *exchange, const vp_server_options *options)
     exchange->http_status = 200;
     vp_chat_reply_begin(&exchange->reply, options->api, "text/event-stream", 1 << 20);
     for (int i = 0; i < virtual_server.pieces && !is_empty; i++) {
-        snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\n");
+        snprintf(text, sizeof text, "data: {\"id\":\"virtual-7\",\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\n");
         vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->headers_ns + virtual_server.gap_ns * i, NULL);
+        if (!is_broken) continue;
+        exchange->state = VP_EXCHANGE_FAILED;
+        exchange->result = vp_fail(&exchange->error, VP_ERR_DEVICE, -1, "server", "the connection was reset");
+        return;
     }
     snprintf(text, sizeof text, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%ld}}}\n\n"
              "data: [DONE]\n\n", virtual_prompt_tokens(exchange->body), virtual_server.pieces, (long)virtual_cached_of(exchange));

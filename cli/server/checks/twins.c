@@ -229,7 +229,8 @@ static void put_medians(vp_json_writer *writer, const char *key, double image, d
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens) {
     PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", result->difference.median), KEY("low", result->difference.low),
         KEY("high", result->difference.high), KEY("level", result->difference.level),
-        KEY("basis", TWIN_BASES[result->basis]), KEY("method", result->adjusted ? "adjusted" : "exact"), KEY("pairs", result->pairs),
+        KEY("basis", TWIN_BASES[result->basis]),
+        KEY("method", result->adjusted ? "adjusted" : "exact"), KEY("pairs", result->pairs),
         KEY("pairs_adjusted", result->adjusted), KEY("pairs_cached", result->cached),
         KEY("pairs_unequal", result->unequal), KEY("pairs_silent", result->silent), KEY("TTFT_image", result->image_ms),
         KEY("TTFT_text", result->text_ms), KEY("floor_ms", result->floor_ms), KEY("upload_ms", result->upload_ms),
@@ -272,7 +273,7 @@ void twins_warn(struct text_list *warnings, const struct twin_result *result) {
 int twins_are_wrong(const struct twin_result *result, char *out, size_t capacity) {
     const struct median_range *range = &result->difference;
     const char *cause = "the server did not look at the image, pruned its tokens before the language model, or was "
-                        "slower at texts alone; vlmprof audit tells whether it counts the image";
+                        "slower at texts alone; vlmprof audit shows whether it counts the image";
     if (!(range->high < 0)) return 0;
     if (result->image_cached > result->text_cached + 1)
         cause = "more of the image's prompt came from the server's cache; use --no_cache, and not --same_image";

@@ -41,7 +41,7 @@ void twin_forget(struct twin_memory *memory);
 
 /* ---- pairs (struct twin_pair) */
 enum twin_method { TWINS_EXACT, TWINS_ADJUSTED };
-/* What is compared: TTFT; where no text came, the first part of the stream; else the server's own time of the prompt. */
+/* What is compared: TTFT; where no text came, the first part of the stream; else the server's time of the prompt. */
 enum twin_basis { TWINS_TTFT, TWINS_CHUNK, TWINS_SERVER, TWINS_BASES };
 enum { TWIN_PAIRS_LEAST = 5 }; /* fewer give no number */
 #define TWIN_METHODS "exact adjusted"
