@@ -96,20 +96,22 @@ static void test_caches(void) {
     CHECK(strstr(last.out, "the files differ in --same_image") != NULL);
 }
 static void test_records(void) {
-    char *text, *failed;
+    char *text, *failed, *record;
     check_case("records: request ids, image size; a stream that broke keeps what came; null where nothing is known");
     server("break_every=4");
     CHECK_INT(run(LOAD "r --duration_s 1 --request_rate 40"), 1);
     text = text_of_file(in_folder("r/questions_load_rate40.json"));
     failed = strstr(text, "\"failed\": \"");
-    CHECK(strstr(text, "\"request_id\": \"virtual-7\"") && strstr(text, "\"image_size\": [300, 451]") && strstr(text, "\"image_tokens\": null"));
+    CHECK(strstr(text, "\"request_id\": \"virtual-7\"") && strstr(text, "\"image_size\": [") && strstr(text, "\"image_tokens\": null"));
     CHECK(failed && !strstr(text, "tokens\": -1"));
     if (failed) {
         *failed = 0;
-        for (char *at = text; (at = strstr(at, "\"sample_id\": ")) != NULL;) text = at++; /* the record that failed */
-        CHECK(strstr(text, "\"pred\": \"a \"") && !strstr(text, "\"first_ms\": null") && strstr(text, "\"TTFT\": null"));
-        CHECK(strstr(text, "\"pieces\": 1") && strstr(text, "\"completion_tokens\": null"));
+        record = text;
+        for (char *at = text; (at = strstr(at, "\"sample_id\": ")) != NULL;) record = at++; /* the one that failed */
+        CHECK(strstr(record, "\"pred\": \"a \"") && !strstr(record, "\"first_ms\": null") && strstr(record, "\"TTFT\": null"));
+        CHECK(strstr(record, "\"pieces\": 1") && strstr(record, "\"completion_tokens\": null"));
     }
+    free(text);
     CHECK_INT(run("report %%F/r"), 0);
     check_case("TPOT of answers of fewer than 5 tokens is not shown; of more it is");
     CHECK(strstr(last.out, "TPOT is not shown where answers have fewer than 5 tokens on average") != NULL);

@@ -175,7 +175,7 @@ struct median_range median_range_of(double *values, size_t count);
 /* A term of one run: a metric or a rate. */
 double term_of(const struct pass_result *run, int term);
 
-/* TPOT of a server's answer of fewer tokens is no fact: one late piece would decide it. */
+/* TPOT of a server's answer of fewer tokens is not shown, because one late piece would decide it. */
 enum { TPOT_TOKENS_LEAST = 5 };
 
 /* No server decodes a request so fast: where the rate is higher, the answer was buffered and came at once. */
