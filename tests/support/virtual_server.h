@@ -16,6 +16,7 @@ int64_t virtual_clock_ns(void);
 #undef VLMPROF_IMPLEMENTATION
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
+#include "vlmprof_image.h"
 #include "vlmprof_server.h"
 #include <signal.h>
 #include <stdio.h>
@@ -31,11 +32,13 @@ static struct {
     int64_t tick_ns;               /* that the clock goes on at each reading */
     int64_t jitter, jitter_seed;   /* service_ns is up to so many percent longer or shorter, at random */
     int has_cache;                 /* an image whose bytes came before costs nothing, and its tokens count as cached */
+    int64_t byte_ns, text_ns;      /* that each byte of an image and each token of text take */
+    int has_sizes;                 /* JPEG files are counted by their size too */
     int break_every;               /* each Nth stream breaks after its first piece; 0: none */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server refuses with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -72,6 +75,9 @@ static void virtual_read(void) {
     virtual_server.fail_from = (int)fail;
     virtual_server.empty_every = (int)empty;
     virtual_server.has_cache = (int)cache;
+    virtual_setting("byte_ns", &virtual_server.byte_ns, 1);
+    virtual_setting("text_us", &virtual_server.text_ns, 1000);
+    virtual_server.has_sizes = getenv("VLMPROF_VIRTUAL") && strstr(getenv("VLMPROF_VIRTUAL"), "sizes=1") != NULL;
     virtual_server.break_every = (int)broken;
 }
 int64_t virtual_clock_ns(void) { return virtual_now_ns += virtual_server.tick_ns; }
@@ -109,6 +115,19 @@ static void virtual_size(const char *body, int32_t *width, int32_t *height) {
     const char *at = strstr(body, ";base64,");
     unsigned char bytes[24];
     *width = *height = 0;
+    if (at && virtual_server.has_sizes && !strncmp(at - 10, "image/jpeg", 10)) {
+        const size_t letters = strcspn(at + 8, "\"");
+        uint8_t *file = (uint8_t *)malloc(letters);
+        size_t count = 0;
+        for (size_t i = 0; file && i + 3 < letters; i += 4) {
+            unsigned four = 0;
+            for (int d = 0; d < 4; d++) four = four << 6 | (at[8 + i + (size_t)d] == '=' ? 0u : (unsigned)(strchr(digits, at[8 + i + (size_t)d]) - digits));
+            file[count++] = (uint8_t)(four >> 16), file[count++] = (uint8_t)(four >> 8 & 255), file[count++] = (uint8_t)(four & 255);
+        }
+        if (file) vp_image_size(file, count, width, height, NULL);
+        free(file);
+        return;
+    }
     if (!at || strncmp(at - 9, "image/png", 9)) return;
     for (int i = 0, k = 0; i < 32; i += 4, k += 3) {
         unsigned four = 0;
@@ -155,7 +174,9 @@ static int64_t virtual_cached_of(const vp_exchange *exchange) {
 }
 static int64_t virtual_image_ns(const vp_exchange *exchange) {
     const int64_t tokens = virtual_cached_of(exchange) ? 0 : virtual_image_tokens(exchange->body);
-    return tokens ? virtual_server.image_ns + virtual_server.token_ns * tokens : 0;
+    const int64_t bytes = virtual_server.byte_ns && tokens ? (int64_t)strcspn(strstr(exchange->body, ";base64,") + 8, "\"") * 3 / 4 : 0;
+    const int64_t text = virtual_prompt_tokens(exchange->body) - virtual_image_tokens(exchange->body);
+    return (tokens ? virtual_server.image_ns + virtual_server.token_ns * tokens : 0) + virtual_server.byte_ns * bytes + virtual_server.text_ns * text;
 }
 static int64_t virtual_service_ns(void) {
     static vp_random random;
