@@ -537,7 +537,7 @@ static struct apart apart_of(const struct plan *plan) {
         const int64_t at = (int64_t)tokens[(size_t)(shares[i] * (double)(known - 1) + 0.5)] / APART_STEP * APART_STEP;
         if (at > 0 && (!apart.count || at > apart.tokens[apart.count - 1])) apart.tokens[apart.count++] = at;
     }
-    /* of images that are all alike, sizes around theirs */
+    /* where all images have one size, another one */
     if (apart.count == 1) {
         apart.tokens[1] = apart.tokens[0] * 2;
         apart.count = 2;
