@@ -82,7 +82,7 @@ static void put_load_members(vp_json_writer *writer, const struct load_summary *
     vp_json_begin_object(writer);
     fields_put(writer, &LOAD_SUMMARY, summary);
     for (int which = 0; which < LOAD_SPREADS; which++) {
-        if (which >= LOAD_LATENCY_COUNT && !summary->latency_count[which]) continue;
+        if (which == LOAD_QUEUED && !summary->latency_count[which]) continue;
         PUT(writer, KEY_OBJECT(LOAD_KEYS[which]), KEY("count", summary->latency_count[which]),
             KEY("mean", summary->mean[which]), KEY("std", summary->std[which]), KEY("min", summary->least[which]),
             KEY("max", summary->most[which]));
