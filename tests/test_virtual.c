@@ -420,7 +420,7 @@ static void test_twins(void) {
 
 /* TTFT = 20 ms + 0.175 ms an image token + 0.05 ms a token of text + 60 ns a byte of the image; service times scatter by 4 %. */
 static void write_pictures(const char *name, const char *const *pictures, int count) {
-    static const char *const questions[] = {"What is it?", "Describe all that can be seen in this picture, from left to right, as exactly as possible, in a few sentences.",
+    static const char *const questions[] = {"What is it?", "Describe all that can be seen in this picture, from left to right, as exactly as possible.",
                                             "Which colours are there, and which of them covers most of the picture?"};
     char here[2048], text[9000];
     size_t bytes = 0;
