@@ -65,9 +65,9 @@ static const char *body_of_its_own(struct flight *flight, const struct load_body
     const size_t from = unique->from / 3 * 3, whole = unique->picture.byte_count;
     const size_t to = unique->to + 2 < whole ? (unique->to + 2) / 3 * 3 : whole;
     char *part = resize(NULL, to - from, 1), *text = resize(NULL, vp_base64_bytes(to - from) + 1, 1);
-    if (flight->json_capacity < body->bytes)
-        flight->json = resize(flight->json, flight->json_capacity = body->bytes, 1);
-    memcpy(flight->json, body->json, body->bytes);
+    if (flight->json_capacity < body->bytes + 1)
+        flight->json = resize(flight->json, flight->json_capacity = body->bytes + 1, 1);
+    memcpy(flight->json, body->json, body->bytes + 1); /* with its NUL */
     memcpy(part, unique->picture.bytes + from, to - from);
     unique_mark(unique, ask_mark(), part + (unique->from - from));
     memcpy(flight->json + body->image_at + from / 3 * 4, text, vp_base64(part, to - from, text));
