@@ -7,6 +7,7 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "results/fields.h"
 #include "results/metrics.h"
 #include "base/option_rows.h"
 #include "commands/commands.h"
@@ -49,8 +50,8 @@ struct served_run {
     struct request_knobs knobs;
     vp_chat_knob *setting; size_t text_knobs; /* [knobs.count]; those before the image's own */
     const char *const *paths; size_t image_count;
-    vp_image *images;         /* the pixels that are sent; none where the files are sent unchanged */
-    struct picture *pictures; /* what is sent, but for --unique_image */
+    struct unique *images;    /* [image_count] what is sent, changed for each request unless --same_image is given */
+    struct picture *pictures; /* [image_count] those of `images` */
     struct image_px *file_sizes;
     int64_t *tokens_by_rule; const char *family; /* NULL: no --family */
     struct question question;
@@ -66,51 +67,56 @@ static int64_t rule_sum(const struct served_run *state) {
     return sum;
 }
 /* ---- the request */
-/* Resizes an image, which then has the pixels that are sent. Returns 0 or an exit code with a reason. */
-static int served_resize(struct served_run *state, size_t index, const struct image_px *size, char *reason,
+/* Makes an image of another size that is sent. Returns 0 or an exit code with a reason. */
+static int served_resize(struct served_run *state, size_t index, int is_same, const struct image_px *size, char *reason,
                          size_t capacity) {
-    vp_image resized;
-    int code = picture_resized(&state->images[index], size->width_px, size->height_px, &resized,
-                               &state->pictures[index], reason, capacity);
-    if (code) return code;
-    vp_image_free(&state->images[index]);
-    state->images[index] = resized;
-    return 0;
+    struct unique *unique = &state->images[index];
+    vp_image image = {0, 0, NULL}, resized = {0, 0, NULL};
+    int code = load_image(state->paths[index], &image, reason, capacity);
+    state->file_sizes[index] = (struct image_px){image.width_px, image.height_px};
+    if (!code)
+        code = picture_resized(&image, size->width_px, size->height_px, &resized, &unique->picture, reason, capacity);
+    if (!code && !is_same) {
+        picture_free(&unique->picture);
+        unique_of_pixels(resized.rgb, size->width_px, size->height_px, unique);
+    }
+    if (image.rgb) vp_image_free(&image);
+    if (resized.rgb) vp_image_free(&resized);
+    return code;
 }
 /* Reads an image, and makes of it what is sent. size: NULL: its own. Returns 0 or an exit code with a reason. */
-static int served_load_image(struct served_run *state, size_t index, int needs_pixels, const struct image_px *size,
+static int served_load_image(struct served_run *state, size_t index, int is_same, const struct image_px *size,
                              char *reason, size_t capacity) {
-    vp_image *image = &state->images[index];
-    struct picture *picture = &state->pictures[index];
+    struct unique *unique = &state->images[index];
+    const char *path = state->paths[index];
     int code;
-    if (needs_pixels) {
-        code = load_image(state->paths[index], image, reason, capacity);
-        state->file_sizes[index] = (struct image_px){image->width_px, image->height_px};
-        if (!code && size) return served_resize(state, index, size, reason, capacity);
-        if (!code) picture_of_pixels(image->rgb, image->width_px, image->height_px, picture);
-        return code;
+    if (size) code = served_resize(state, index, is_same, size, reason, capacity);
+    else {
+        code = is_same ? picture_of_file(path, &unique->picture, reason, capacity)
+                       : unique_of_file(path, unique, reason, capacity);
+        state->file_sizes[index] = (struct image_px){unique->picture.width_px, unique->picture.height_px};
     }
-    code = picture_of_file(state->paths[index], picture, reason, capacity);
-    state->file_sizes[index] = (struct image_px){picture->width_px, picture->height_px};
+    state->pictures[index] = unique->picture;
     return code;
 }
 /* Reads the images, and makes of them what is sent. Returns 0 or an exit code. */
 static int served_load_images(const struct options *options, struct served_run *state) {
     const char *size = text_of(options, "resize");
-    const int needs_pixels = size || is_given(options, "unique_image") || is_given(options, "twins");
+    const int is_same = is_given(options, "same_image");
     struct image_px wanted = {0, 0};
     char reason[LINE_BYTES];
     int code = 0;
     if (!state->image_count)
-        return needs_pixels || is_given(options, "family")
-                   ? complain(EXIT_USAGE, "--resize, --unique_image, --twins and --family need an image")
+        return size || is_given(options, "unique_image") || is_same || is_given(options, "family")
+                       || is_given(options, "twins")
+                   ? complain(EXIT_USAGE, "--resize, --unique_image, --same_image, --twins and --family need an image")
                    : 0;
     if (size && read_size("--resize ", size, &wanted.width_px, &wanted.height_px)) return EXIT_USAGE;
     state->images = zeroed(state->image_count, sizeof *state->images);
     state->pictures = zeroed(state->image_count, sizeof *state->pictures);
     state->file_sizes = zeroed(state->image_count, sizeof *state->file_sizes);
     for (size_t i = 0; i < state->image_count && !code; i++)
-        code = served_load_image(state, i, needs_pixels, size ? &wanted : NULL, reason, sizeof reason);
+        code = served_load_image(state, i, is_same, size ? &wanted : NULL, reason, sizeof reason);
     return code ? complain(code, "%s", reason) : 0;
 }
 /* --family: what the images that are sent cost by its rule. Returns 0 or an exit code. */
@@ -142,6 +148,9 @@ static int served_prepare(const struct options *options, struct served_run *stat
         return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
     state->paths = options->operands;
     state->image_count = options->operand_count;
+    if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
+        return complain(EXIT_USAGE, "--twins %lld: fewer than %d pairs give no number",
+                        (long long)number_of(options, "twins"), TWIN_PAIRS_LEAST);
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
         return complain(EXIT_USAGE, "--request_knob: run takes one value of each; sweep measures several");
@@ -155,7 +164,7 @@ static int served_prepare(const struct options *options, struct served_run *stat
         return code;
     question->pictures = state->pictures;
     question->picture_count = (int32_t)state->image_count;
-    if (is_given(options, "unique_image")) question->unique = state->images;
+    if (!is_given(options, "same_image")) question->unique = state->images;
     question->text = text_of(options, "prompt");
     question->max_tokens = (int32_t)number_of(options, "max_new_tokens");
     question->ignore_eos = is_given(options, "ignore_eos");
@@ -185,6 +194,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.endpoint = &state->endpoint;
     plan.images = state->images;
     plan.image_count = (int32_t)state->image_count;
+    plan.is_same_image = is_given(options, "same_image");
     plan.text = text_of(options, "prompt");
     plan.knobs = state->setting;
     plan.knob_count = state->knobs.count;
@@ -210,8 +220,8 @@ static int served_twins(const struct options *options, struct served_run *state)
 /* ---- what is doubtful */
 static void warn_of_cache(const struct options *options, struct served_run *state) {
     const char *advice = is_given(options, "no_cache")                              ? "--no_cache has no effect here"
-                         : state->image_count && !is_given(options, "unique_image") ? "--unique_image avoids that"
-                                                                                    : "--no_cache may avoid that";
+                         : state->image_count && is_given(options, "same_image") ? "without --same_image it would not"
+                                                                                : "--no_cache may avoid that";
     int32_t count = 0, first = 0;
     for (int32_t i = 0; i < state->timed.count; i++)
         if (is_prompt_cached(&state->timed.runs[i]) && !count++) first = i;
@@ -376,14 +386,15 @@ static struct median_range further_image(const struct served_run *state) {
     }
     return range;
 }
-/* What the images cost, by their twins. */
+/* What the image costs, by its twins. */
+static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first part of the stream",
+                                               "the server's own time of the prompt"};
 static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
     if (!state->twins.count) return;
-    print_plain("\nimage from outside: TTFT of the image's request less that of a text with as many prompt tokens, "
-                "%lld\n",
-                (long long)state->twins.prompt_tokens);
+    print_plain("\nimage from outside: %s of the image's request less that of a text with as many prompt tokens, "
+                "%lld\n", BASES[result->basis], (long long)state->twins.prompt_tokens);
     print_plain("%-19s %s ms   preprocessing, upload and vision encoder of %lld image tokens%s\n", "T_image_outside",
                 number_measured(result->difference.median, result->difference.low, result->difference.high).text,
                 (long long)state->twins.image_tokens, result->adjusted ? "; adjusted" : "");
@@ -393,6 +404,10 @@ static void print_twins(const struct served_run *state) {
     if (isfinite(result->upload_ms))
         print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
                     ms_text(result->upload_ms, text[0]));
+    if (isfinite(result->chunk_difference_ms))
+        print_plain("%-19s %s with the image, %s with the text, difference %s\n", "first chunk",
+                    ms_text(result->image_chunk_ms, text[0]), ms_text(result->text_chunk_ms, text[1]),
+                    ms_text(result->chunk_difference_ms, text[2]));
     if (isfinite(result->prompt_difference_ms))
         print_plain("%-19s %s with the image, %s with the text, difference %s\n", "server's prompt",
                     ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
@@ -481,6 +496,15 @@ static void print_served_json(const struct options *options, const struct served
             KEY("T_further_image_outside", further.median));
         put_range(&writer, "T_further_image_interval", further.low, further.high);
     }
+    if (state->twins.count) {
+        PUT(&writer, KEY_OBJECT("twins"), KEY_ARRAY("pairs"));
+        for (int32_t i = 0; i < state->twins.count; i++) {
+            PUT(&writer, KEY_OBJECT(NULL));
+            fields_put(&writer, &TWIN_PAIR, &state->twins.pairs[i]);
+            PUT(&writer, END_OBJECT);
+        }
+        PUT(&writer, END_ARRAY, END_OBJECT);
+    } else PUT(&writer, KEY_NULL("twins"));
     runs_put_medians(&writer, timed);
     put_served_runs(&writer, timed->runs, timed->count);
     runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));
@@ -489,6 +513,7 @@ static void print_served_json(const struct options *options, const struct served
 int ask_command(const struct options *options) {
     struct served_run state;
     const struct way server = {&state, ask_pass, NULL};
+    char reason[LINE_BYTES];
     int code;
     memset(&state, 0, sizeof state);
     code = served_prepare(options, &state);
@@ -499,18 +524,16 @@ int ask_command(const struct options *options) {
     if (!code && state.timed.count) {
         served_warn(options, &state);
         (is_given(options, "json") ? print_served_json : print_served)(options, &state);
+        if (twins_are_wrong(&state.twin_result, reason, sizeof reason)) code = complain(EXIT_WORK, "%s", reason);
     }
-    if (!code && interrupted) {
+    if ((!code || code == EXIT_WORK) && interrupted) {
         runs_print_interrupted(&state.timed);
         code = EXIT_INTERRUPTED;
     }
     runs_close(&state.timed);
     twins_free(&state.twins);
     twins_free(&state.first);
-    for (size_t i = 0; state.pictures && i < state.image_count; i++) {
-        picture_free(&state.pictures[i]);
-        if (state.images[i].rgb) vp_image_free(&state.images[i]);
-    }
+    for (size_t i = 0; state.images && i < state.image_count; i++) unique_free(&state.images[i]);
     free(state.images);
     free(state.pictures);
     free(state.file_sizes);

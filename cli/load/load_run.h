@@ -5,11 +5,19 @@
 #define VLMPROF_CLI_LOAD_RUN_H
 #include "load/load_metrics.h"
 #include "server/endpoint.h"
+#include "server/unique.h"
 #include "vlmprof_chat.h"
 #include <stddef.h>
 #include <stdint.h>
 
-struct load_body { const char *json; size_t bytes; };
+/* A request's body. unique: NULL, or its images, which are others in each request; image_at: where the base64 of each
+ * begins. */
+struct load_body {
+    const char *json; size_t bytes;
+    struct unique *unique; size_t *image_at, image_count; /* [image_count] */
+    uint64_t *marks; /* [image_count] the numbers in the latest request; 0: none was sent */
+    int32_t width_px, height_px; /* of the first image, upright; 0: none */
+};
 
 struct load_records;
 struct load_plan {
@@ -25,6 +33,7 @@ struct load_plan {
     int (*more)(struct load_plan *plan, const struct load_records *records, double before_s);
     void *user;
     struct load_metrics *metrics; /* asked during the trial; NULL: none */
+    double repeat_share; uint32_t seed; /* of images that come again as the sample's last request had them */
     double ramp_s;     /* the first requests of `concurrency` are due one after the other over this time */
 };
 
@@ -38,7 +47,8 @@ struct load_record {
     int32_t *gaps_us; size_t gap_count; /* from piece to piece, by stamps in whole us */
     vp_chat_usage usage;
     int32_t attempts; int http_status, is_new_connection, is_complete;
-    char *answer; size_t answer_bytes; /* "" where it failed */
+    char *answer; size_t answer_bytes; /* what came of it where the stream broke; "" where nothing did */
+    char *id;                          /* the server's name of the request; NULL: it gives none */
     int is_empty;                      /* it was answered without a text and without reasoning */
     char *reason;                      /* why it failed; NULL: it did not */
     double accuracy;                   /* NaN: not scored */

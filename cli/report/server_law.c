@@ -349,7 +349,7 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
     if (rows->cached)
         text_list_add(&law->warnings,
                       "%zu runs read their prompt from a cache: their TTFT is shorter (sweep --no_cache, "
-                      "--unique_image)",
+                      "and not --same_image)",
                       rows->cached);
     for (int line = 0; line < LAW_LINES; line++) warn_of_line(law, line);
     for (int part = 0; part < LAW_PARTS; part++) {

@@ -68,6 +68,7 @@ static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     served->headers_ns = since(exchange->headers_ns, start);
     served->end_ns = since(exchange->end_ns, start);
     served->first_ns = reply->is_streamed ? since(reply->first_ns, start) : -1;
+    served->first_chunk_ns = reply->is_streamed ? since(reply->first_chunk_ns, start) : -1;
     served->first_output_ns = reply->is_streamed ? since(reply->first_output_ns, start) : -1;
     served->piece_count = reply->piece_count;
     served->pieces = resize(NULL, reply->piece_count + 1, sizeof *served->pieces);
@@ -114,8 +115,12 @@ int ask_once(struct endpoint *endpoint, const struct question *question, struct 
     vp_result result;
     int code;
     if (asked.unique) asked.pictures = marked = zeroed((size_t)asked.picture_count, sizeof *marked);
-    for (int32_t i = 0; asked.unique && i < asked.picture_count; i++)
-        picture_marked(&asked.unique[i], ask_mark(), &marked[i]);
+    for (int32_t i = 0; asked.unique && i < asked.picture_count; i++) {
+        marked[i] = asked.unique[i].picture;
+        marked[i].bytes = resize(NULL, marked[i].byte_count, 1);
+        memcpy(marked[i].bytes, asked.unique[i].picture.bytes, marked[i].byte_count);
+        unique_mark(&asked.unique[i], ask_mark(), marked[i].bytes + asked.unique[i].from);
+    }
     snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)ask_mark());
     if (asked.no_cache) asked.cache_salt = salt;
     result = ask_begin(endpoint, &asked, &exchange, &error);
@@ -160,6 +165,7 @@ static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     put_usage(writer, &served->usage);
     PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* from the start */
         KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
+        KEY("first_chunk", served_ms(served->first_chunk_ns)),
         KEY("first_output", served_ms(served->first_output_ns)), KEY_ARRAY("pieces"));
     for (size_t k = 0; k < served->piece_count; k++) vp_json_double(writer, (double)served->pieces[k].at_ns / 1e6);
     PUT(writer, END_ARRAY, KEY("end", served_ms(served->end_ns)), END_OBJECT, KEY_ARRAY("piece_bytes"));

@@ -4,7 +4,7 @@
 #define VLMPROF_CLI_ASK_H
 #include "results/metrics.h"
 #include "server/endpoint.h"
-#include "server/picture.h"
+#include "server/unique.h"
 #include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_server.h"
@@ -12,8 +12,7 @@
 struct question {
     const struct picture *pictures; int32_t picture_count; /* 0: text only */
     const size_t *places; /* [picture_count]: bytes of the text before which they are; NULL: in front */
-    /* [picture_count]: each request gets its own pictures, of these pixels (picture_marked); NULL: `pictures` */
-    const vp_image *unique;
+    const struct unique *unique; /* [picture_count]: each request gets pictures of its own; NULL: `pictures` */
     const char *text;
     int32_t max_tokens;
     int ignore_eos, no_cache, no_stream; /* truths */

@@ -20,18 +20,17 @@ static const char WARM_UP_TEXT[] = "Describe what you see.";
 /* The images of the sample that is being measured, as sent to one server or several. */
 struct sent_pictures {
     size_t count;
-    struct image_px *wanted;     /* [count] sizes that they were made for; 0: the file unchanged */
-    struct picture *pictures;    /* [count] */
-    vp_image *resized;           /* [count], with --unique_image and --twins, where they are resized */
-    vp_image *pixels;            /* [count], with both: what each request's own images are made of; not its own */
-    char *reason;                /* why there are none; NULL: there are */
+    struct image_px *wanted;  /* [count] sizes that they were made for; 0: the file unchanged */
+    struct unique *images;    /* [count]; with --same_image only their pictures */
+    struct picture *pictures; /* [count] those of `images` */
+    char *reason;             /* why there are none; NULL: there are */
     struct sent_pictures *next;
 };
 struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
     struct twin_memory *texts;  /* [variants] */
     struct sent_pictures *pictures;
-    int no_cache, unique_image; /* truths */
+    int no_cache, same_image; /* truths */
 };
 
 /* ---- open and close */
@@ -72,7 +71,7 @@ int served_open(struct sweep *sweep) {
     served->endpoints = zeroed(variants->count + 1, sizeof *served->endpoints);
     served->texts = zeroed(variants->count + 1, sizeof *served->texts);
     served->no_cache = is_given(sweep->options, "no_cache");
-    served->unique_image = is_given(sweep->options, "unique_image");
+    served->same_image = is_given(sweep->options, "same_image");
     for (size_t i = 0; i < variants->count && !code; i++) {
         struct endpoint *endpoint = &served->endpoints[i];
         code = endpoint_open(sweep->options, variants->items[i].endpoint, variants->items[i].model, endpoint);
@@ -92,11 +91,10 @@ static void served_end(struct sweep *sweep) {
     while (served->pictures) {
         struct sent_pictures *sent = served->pictures;
         served->pictures = sent->next;
-        for (size_t i = 0; i < sent->count; i++) picture_free(&sent->pictures[i]);
-        images_free(sent->resized, sent->count);
-        free(sent->wanted);
+        for (size_t i = 0; i < sent->count; i++) unique_free(&sent->images[i]);
+        free(sent->images);
         free(sent->pictures);
-        free(sent->pixels);
+        free(sent->wanted);
         free(sent->reason);
         free(sent);
     }
@@ -231,43 +229,48 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
 }
 
 /* ---- the images of a sample */
-/* Makes an image of a size, of the file's pixels. Returns 0 or an exit code with a reason. */
-static int make_picture(const struct sweep *sweep, const struct sample *sample, struct sent_pictures *sent,
-                        size_t index, char *reason, size_t capacity) {
-    const struct image_px *wanted = &sent->wanted[index], *size = &sample->sizes[index];
-    const vp_image *image = sweep->images ? &sweep->images[index] : NULL;
-    struct picture *picture = &sent->pictures[index];
-    int code = 0;
-    if (wanted->width_px)
-        code = picture_resized(image, wanted->width_px, wanted->height_px, &sent->resized[index], picture, reason,
-                               capacity);
-    else if (sweep->served->unique_image) picture_of_pixels(image->rgb, image->width_px, image->height_px, picture);
-    else {
-        code = picture_of_file(sample->images.items[index], picture, reason, capacity);
-        if (!code && (picture->width_px != size->width_px || picture->height_px != size->height_px)) {
-            snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was "
-                                       "planned",
-                     sample->images.items[index], picture->width_px, picture->height_px, size->width_px,
-                     size->height_px);
-            code = EXIT_INPUT;
-        }
+/* Makes an image of another size, of the file's pixels. Returns 0 or an exit code with a reason. */
+static int resize_picture(struct sweep *sweep, const struct sample *sample, const struct image_px *wanted,
+                          size_t index, struct unique *unique, char *reason, size_t capacity) {
+    vp_image resized = {0, 0, NULL};
+    int code = sweep_images(sweep, sample, reason, capacity);
+    if (!code)
+        code = picture_resized(&sweep->images[index], wanted->width_px, wanted->height_px, &resized, &unique->picture,
+                               reason, capacity);
+    if (!code && !sweep->served->same_image) {
+        picture_free(&unique->picture);
+        unique_of_pixels(resized.rgb, wanted->width_px, wanted->height_px, unique);
     }
-    if (image) sent->pixels[index] = wanted->width_px ? sent->resized[index] : *image;
+    if (resized.rgb) vp_image_free(&resized);
+    return code;
+}
+/* Makes an image that is sent. Returns 0 or an exit code with a reason. */
+static int make_picture(struct sweep *sweep, const struct sample *sample, struct sent_pictures *sent, size_t index,
+                        char *reason, size_t capacity) {
+    const struct image_px *wanted = &sent->wanted[index], *size = &sample->sizes[index];
+    const char *path = sample->images.items[index];
+    struct unique *unique = &sent->images[index];
+    const struct picture *picture = &unique->picture;
+    int code;
+    if (wanted->width_px > 0) code = resize_picture(sweep, sample, wanted, index, unique, reason, capacity);
+    else if (sweep->served->same_image) code = picture_of_file(path, &unique->picture, reason, capacity);
+    else code = unique_of_file(path, unique, reason, capacity);
+    if (!code && !wanted->width_px
+        && (picture->width_px != size->width_px || picture->height_px != size->height_px)) {
+        snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned",
+                 path, picture->width_px, picture->height_px, size->width_px, size->height_px);
+        code = EXIT_INPUT;
+    }
+    sent->pictures[index] = *picture;
     return code;
 }
 /* Makes the images of a sample; the files are decoded at most once for it. Returns 0, or EXIT_DEVICE when memory is
  * out; sent->reason says why there are none. */
 static int make_pictures(struct sweep *sweep, const struct sample *sample, struct sent_pictures *sent) {
-    const int keeps_pixels = sweep->served->unique_image || is_given(sweep->options, "twins");
     char reason[LINE_BYTES] = "";
-    int code = 0, is_resized = 0;
-    for (size_t i = 0; i < sent->count; i++) is_resized |= sent->wanted[i].width_px > 0;
-    if (keeps_pixels || is_resized) code = sweep_images(sweep, sample, reason, sizeof reason);
-    for (size_t i = 0; i < sent->count && !code; i++)
+    int code = 0;
+    for (size_t i = 0; i < sent->count && !code; i++) {
         code = make_picture(sweep, sample, sent, i, reason, sizeof reason);
-    if (!keeps_pixels) {
-        images_free(sent->resized, sent->count);
-        sent->resized = NULL;
     }
     if (code == EXIT_DEVICE) return complain(EXIT_DEVICE, "%s", reason);
     if (code) sent->reason = copy_text(reason, strlen(reason));
@@ -294,8 +297,7 @@ static int send_pictures(struct sweep *sweep, struct open_point *point, const st
         sent->count = count;
         sent->wanted = wanted;
         sent->pictures = zeroed(count, sizeof *sent->pictures);
-        sent->resized = zeroed(count, sizeof *sent->resized);
-        sent->pixels = zeroed(count, sizeof *sent->pixels);
+        sent->images = zeroed(count, sizeof *sent->images);
         sent->next = sweep->served->pictures;
         sweep->served->pictures = sent;
         if ((code = make_pictures(sweep, sample, sent)) != 0) return code;
@@ -415,7 +417,7 @@ static int served_run(struct sweep *sweep, struct open_point *point, const struc
                            point->sent ? point->sent->count : 0, sample->prompt, point->configuration->set->new_tokens);
     question.places = sample->places;
     question.ignore_eos = sweep->plan.ignore_eos;
-    if (sweep->served->unique_image && point->sent) question.unique = point->sent->pixels;
+    if (!sweep->served->same_image && point->sent) question.unique = point->sent->images;
     for (;;) {
         runs_free(sweep->run, 1);
         sweep->run = runs_make(1, 1);
@@ -444,9 +446,10 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     struct twin_plan plan;
     memset(&plan, 0, sizeof plan);
     plan.endpoint = &sweep->served->endpoints[variant];
-    plan.images = point->sent->pixels;
+    plan.images = point->sent->images;
     plan.image_count = (int32_t)point->sent->count;
     plan.places = sample->places;
+    plan.is_same_image = sweep->served->same_image;
     plan.text = sample->prompt;
     plan.knobs = asked->knobs;
     plan.knob_count = asked->knob_count;

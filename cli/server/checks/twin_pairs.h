@@ -5,7 +5,7 @@
 #define VLMPROF_CLI_TWIN_PAIRS_H
 #include "server/checks/twins.h"
 #include "server/endpoint.h"
-#include "vlmprof_image.h"
+#include "server/unique.h"
 
 #define OPTIONS_OF_TWINS \
     {"twins", COUNT, "N", NULL, 1, 10000, NULL, \
@@ -18,9 +18,10 @@
 
 struct twin_plan {
     struct endpoint *endpoint;
-    const vp_image *images; int32_t image_count; /* their pixels: each request gets others in some lowest bits */
-    const size_t *places;  /* as struct question has them */
-    const char *text;      /* the question that goes with them */
+    const struct unique *images; int32_t image_count; /* each request gets pixels of its own, */
+    int is_same_image;          /* unless 1 */
+    const size_t *places;       /* as struct question has them */
+    const char *text;           /* the question that goes with them */
     const vp_chat_knob *knobs; size_t knob_count, text_knob_count; /* text: those before the image's own */
     int no_cache;          /* 1 if --no_cache */
     enum twin_method method;
