@@ -22,6 +22,7 @@ static void result_file_free(struct result_file *file) {
                       &file->server, &file->variant,    &file->variant_name};
     fields_free(&RESULT, &file->head);
     fields_free(&RESULT_ACCURACY, &file->scores);
+    fields_free(&RESULT_FIDELITY, &file->fidelity);
     fields_free(&RESULT_TIME, &file->times);
     knob_values_free(&file->knobs);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
@@ -197,7 +198,7 @@ enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS 
 /* What a member of a row is: its column, ROW_..., or ROW_OTHER. *range becomes the row of its field. */
 static int row_member(const vp_json *json, uint32_t key, const struct field **range) {
     static const struct field positive = {.most = FIELD_MS_MAX}, any = {.least = -FIELD_MS_MAX, .most = FIELD_MS_MAX};
-    static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &SIZES, &SENT};
+    static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &FIDELITY, &SIZES, &SENT};
     static const struct {
         const char *name;
         int what;
@@ -516,6 +517,10 @@ static int read_members(struct result_file *file, const vp_json *json, const str
         } else if (row->type == FIELD_TRUTH) *(int *)(void *)at = node_is(json, node, VP_JSON_TRUE);
         else if (row->type == FIELD_INT) {
             if (read_count(file, json, 0, row->key, row->most, (int64_t *)(void *)at)) return EXIT_INPUT;
+        } else if (row->type == FIELD_RANGE) {
+            struct field_range range = {node_number(json, vp_json_at(json, node, 0)),
+                                        node_number(json, vp_json_at(json, node, 1))};
+            memcpy(at, &range, sizeof range);
         } else if (node == VP_JSON_NONE) *(double *)(void *)at = (double)NAN;
         else if (read_number(file, json, node, SIZE_MAX, row->key, (double)row->least, (double)row->most,
                              (double *)(void *)at))
@@ -529,6 +534,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     if (!node_is(json, shape, VP_JSON_OBJECT)) shape = VP_JSON_NONE;
     file->is_foreign = vp_json_get(json, 0, "schema") == VP_JSON_NONE;
     if (read_members(file, json, &RESULT, &file->head) || read_members(file, json, &RESULT_ACCURACY, &file->scores)
+        || read_members(file, json, &RESULT_FIDELITY, &file->fidelity)
         || read_members(file, json, &RESULT_VISION, &file->sums)
         || read_members(file, json, &RESULT_TIME, &file->times))
         return EXIT_INPUT;

@@ -725,7 +725,10 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
             is_last = is_active && i + 1 == request->active_block_count, region = vk_region_of(engine, b);
         vk_prune_before_block(engine, request, b);
         rows = pruning->regions[region].rows;
-        if (is_last && engine->backend->decode && !adds && !request->dump) one_row = region;
+        /* a dump of logits alone leaves the last block's other rows out as ever, and so no bit differs */
+        if (is_last && engine->backend->decode && !adds
+            && !(request->dump && (request->dump->block_last || request->dump->block_mean)))
+            one_row = region;
         if (is_last && one_row >= 0) vk_block_last(engine, b, rows, request->top_k);
         else if (is_active) vk_block_forward(engine, b, rows, 0, request->top_k);
         if (adds) vk_add_deepstack(engine, b, views);
