@@ -497,8 +497,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     FIDELITY_NUMBER(S, ROW, kl_divergence_median, kl.median, "median along the answer", .unit = "nats") \
     FIDELITY_NUMBER(S, ROW, kl_divergence_p99, kl.p99, "99th percentile along the answer", .unit = "nats") \
     FIDELITY_NUMBER(S, ROW, kl_divergence_max, kl.most, "largest along the answer", .unit = "nats") \
-    FIDELITY_NUMBER(S, ROW, kl_divergence_mean_at_most, kl.mean_at_most, "of a server: the mean's upper bound", \
-                    .unit = "nats") \
+    ROW(S, NUMBER, kl_divergence_mean_at_most, kl.mean_at_most, "of a server: the mean's upper bound", .unit = "nats", \
+        .most = FIELD_MS_MAX, .is_optional = 1) \
     FIDELITY_NUMBER(S, ROW, top1_agreement, \
                     fidelity->positions ? (double)fidelity->top1_count / fidelity->positions : (double)NAN, \
                     "share of the answer's positions where both have the same likeliest token", \
@@ -651,8 +651,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
                   "all tokens; of a server: the lower bound", .unit = "nats") \
     FIDELITY_INTERVAL(S, ROW, kl_divergence_mean_interval, all->kl_interval, \
                       "95 % interval of kl_divergence_mean, over samples", .unit = "nats") \
-    FIDELITY_HEAD(S, ROW, kl_divergence_mean_at_most, all->kl.mean_at_most, \
-                  "of a server: the upper bound of the mean", .unit = "nats") \
+    ROW(S, NUMBER, kl_divergence_mean_at_most, all->kl.mean_at_most, "of a server: the upper bound of the mean", \
+        .unit = "nats", .most = FIELD_MS_MAX, .is_optional = 1, .is_read = 1) \
     FIDELITY_HEAD(S, ROW, kl_divergence_median, all->kl.median, "median over all tokens", .unit = "nats") \
     FIDELITY_HEAD(S, ROW, kl_divergence_p99, all->kl.p99, "99th percentile over all tokens", .unit = "nats") \
     FIDELITY_HEAD(S, ROW, kl_divergence_max, all->kl.most, "largest of all tokens", .unit = "nats") \

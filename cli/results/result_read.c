@@ -859,6 +859,32 @@ static void name_variants(struct results *results) {
     text_list_free(&varied.knobs);
 }
 
+/* Without reference answers the share of equal likeliest tokens takes the place of the accuracy, where all
+ * configurations were compared with one baseline. */
+static void judge_by_baseline(struct results *results, const struct result_group *group) {
+    const struct result_file *first = &results->files[group->first];
+    for (size_t i = 0; i < group->count; i++) {
+        const struct result_file *file = first + i;
+        if (isfinite(file->accuracy) || file->columns[COLUMN_ACCURACY] || !file->columns[COLUMN_TOP1]
+            || !file->fidelity.baseline || strcmp(file->fidelity.baseline, first->fidelity.baseline) != 0)
+            return;
+    }
+    for (struct result_file *file = &results->files[group->first]; file < first + group->count; file++) {
+        double sum = 0;
+        size_t count = 0;
+        file->columns[COLUMN_ACCURACY] = resize(NULL, file->count, sizeof(double));
+        for (size_t i = 0; i < file->count; i++) {
+            const double share = file->columns[COLUMN_ACCURACY][i] = file->columns[COLUMN_TOP1][i];
+            if (isfinite(share)) { sum += share; count++; }
+        }
+        file->accuracy = sum / (double)count;
+        file->is_agreement = 1;
+        free((char *)(size_t)file->accuracy_metric);
+        file->accuracy_metric = copy_text("top1_agreement", 14);
+    }
+    text_list_add(&results->notes, "%.60s has no reference answers: accuracy is the top1_agreement with %.200s",
+                  first->dataset_name, first->fidelity.baseline);
+}
 /* Chooses the configurations that take part in paired statistics: those with at least half of the most samples. */
 static void choose_paired(struct results *results, struct result_group *group) {
     size_t most = 0, first_out = 0, out_count = 0;
@@ -902,6 +928,7 @@ static int64_t *union_of_ids(const struct results *results, const struct result_
 /* Finds the samples that all paired configurations have. */
 static void pair_group(struct results *results, struct result_group *group) {
     size_t all_count, *seen;
+    judge_by_baseline(results, group);
     choose_paired(results, group);
     group->ids = union_of_ids(results, group, &all_count);
     seen = zeroed(all_count, sizeof *seen);

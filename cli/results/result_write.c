@@ -289,6 +289,7 @@ static struct fidelity_total fidelity_total_of(const struct gathered *gathered) 
     all.tokens = llround(list_sum(tokens));
     if ((int64_t)lists[LIST_DIVERGENCE].count == all.tokens)
         all.kl_interval = ratio_interval(&lists[LIST_ROW_DIVERGENCE], tokens);
+    if (all.kl_interval.low < 0) all.kl_interval.low = 0; /* no divergence is below 0 */
     all.top1.value = list_sum(&lists[LIST_ROW_EQUAL]) / (double)all.tokens;
     if (top1.high > top1.low) { /* without a spread the shares of the rows say more */
         all.top1.low = fmax(0, top1.low);
@@ -628,7 +629,10 @@ static vp_result out_sink(void *user, const char *text, size_t bytes) {
     return file->result;
 }
 void summaries_free(struct summaries *summaries) {
-    for (size_t i = 0; i < summaries->count; i++) free(summaries->items[i].path);
+    for (size_t i = 0; i < summaries->count; i++) {
+        free(summaries->items[i].path);
+        free(summaries->items[i].baseline);
+    }
     free(summaries->items);
 }
 /* Takes over `path`. */
@@ -647,6 +651,15 @@ static void summarize(struct summaries *all, char *path, int is_served, struct g
     summary->cached_count = gathered->cached_count;
     summary->run_count = gathered->run_count;
     summary->twins = twins_result(gathered->twins.pairs, gathered->twins.count, gathered->twins.method);
+    summary->baseline = gathered->baseline ? copy_text(gathered->baseline, strlen(gathered->baseline)) : NULL;
+    if (summary->baseline) {
+        const struct fidelity_total against = fidelity_total_of(gathered);
+        summary->divergence = (vp_estimate){against.kl.mean, against.kl_interval.low, against.kl_interval.high};
+        summary->top1 = against.top1;
+        summary->answers = against.answers;
+        summary->divergence_p99 = against.kl.p99;
+        summary->margin = isfinite(against.baseline_margin) ? against.baseline_margin : against.margin;
+    }
     summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
     summary->output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]);
     for (int k = 0; k < METRIC_STAGE; k++)
@@ -832,6 +845,24 @@ static void add_twins(struct document *document, const struct summaries *all) {
     }
     if (cells) document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
 }
+/* How near each configuration is to the baseline, where one was named. */
+static void add_fidelity(struct document *document, const struct summaries *all) {
+    struct text_list *cells = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct summary *summary = &all->items[i];
+        const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
+        if (!summary->baseline) continue;
+        if (!cells)
+            cells = document_table(document, "against the baseline|KL divergence, nats|P99|top1_agreement|"
+                                             "answer_agreement|margin, nats");
+        text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
+        const vp_estimate *kl = &summary->divergence, *top1 = &summary->top1, *answers = &summary->answers;
+        CELLS(cells, number_measured(kl->value, kl->low, kl->high).text, number_short(summary->divergence_p99).text,
+              number_measured(top1->value, top1->low, top1->high).text,
+              number_measured(answers->value, answers->low, answers->high).text, number_short(summary->margin).text);
+    }
+    if (cells) document_text(document, BLOCK_LINE, "%s", FIDELITY_TEXT);
+}
 int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
     struct document document = {NULL, 0, NULL};
@@ -847,6 +878,7 @@ int summaries_print(const struct summaries *all) {
     for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
     add_range_line(&document, all);
     add_twins(&document, all);
+    add_fidelity(&document, all);
     for (size_t i = 0; i < all->count; i++) {
         if (!isfinite(all->items[i].accuracy.low)) continue;
         document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
@@ -908,6 +940,12 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         put_int(writer, "accuracy_count", summary->accuracy_count);
         if (summary->is_served) put_int(writer, "num_cached_runs", summary->cached_count);
         if (summary->twins.pairs) twins_put(writer, &summary->twins, -1, -1);
+        if (summary->baseline)
+            PUT(writer, KEY("baseline", summary->baseline),
+                KEY_ESTIMATE("kl_divergence_mean", "kl_divergence_mean_interval", summary->divergence),
+                KEY("kl_divergence_p99", summary->divergence_p99),
+                KEY_ESTIMATE("top1_agreement", "top1_agreement_interval", summary->top1),
+                KEY_ESTIMATE("answer_agreement", "answer_agreement_interval", summary->answers));
         put_noise(writer, &summary->noise);
         vp_json_end_object(writer);
     }
