@@ -18,6 +18,11 @@
 #define OPTIONS_OF_ASK(must) \
     OPTION_ENDPOINT(must), OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
     OPTIONS_OF_TWINS, \
+    {"baseline", TEXT, "URL", NULL, 0, 0, NULL, \
+     "another server, asked the same: whether the answers are equal, and how far apart the next-token distributions " \
+     "are where both servers give log probabilities"}, \
+    {"baseline_model", TEXT, "NAME", NULL, 0, 0, NULL, "its name of the model (default: its only one)", \
+     .needs = "baseline"}, \
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
     {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
      "send another image each time, as PNG: the lowest bits of its last row change, so that no cache knows it"}, \

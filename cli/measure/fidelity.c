@@ -189,3 +189,10 @@ struct divergence_summary divergences_summary(const struct divergence *divergenc
     free(values);
     return summary;
 }
+void put_fidelity_row(vp_json_writer *writer, const struct fidelity *fidelity) {
+    const struct divergence_summary kl = divergences_summary(fidelity->divergences,
+                                                             (size_t)fidelity->divergence_count);
+    struct fidelity_row row;
+    FIDELITY_ROWS(FIELD_FILL, &row)
+    fields_put(writer, &FIDELITY, &row);
+}

@@ -31,7 +31,7 @@ struct likely_step { struct likely own; struct likely *top; size_t top_count; };
 struct likely_steps { struct likely_step *steps; size_t count; };
 enum { LIKELY_STEP_MOST = 64 }; /* tokens of a list that are read */
 
-/* Reads choices[0].logprobs of a chat completion; NULL and what is no such object: no steps. */
+/* Reads choices[0].logprobs of a chat completion; of NULL and anything else there are no steps. */
 void likely_read(const char *logprobs, struct likely_steps *steps);
 void likely_free(struct likely_steps *steps);
 
@@ -48,5 +48,8 @@ void fidelity_of_answers(struct fidelity *fidelity, const struct answer_of *base
 /* Mean, median, 99th percentile and maximum; NaN: there are none. */
 struct divergence_summary { double mean, median, p99, most, mean_at_most; };
 struct divergence_summary divergences_summary(const struct divergence *divergences, size_t count);
+
+/* Writes what a row of a result file has of it. */
+void put_fidelity_row(vp_json_writer *writer, const struct fidelity *fidelity);
 
 #endif

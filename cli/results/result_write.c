@@ -317,13 +317,6 @@ static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered
     vp_json_end_object(writer);
     free(sorted);
 }
-static void put_row_fidelity(vp_json_writer *writer, const struct fidelity *fidelity) {
-    const struct divergence_summary kl = divergences_summary(fidelity->divergences,
-                                                             (size_t)fidelity->divergence_count);
-    struct fidelity_row row;
-    FIDELITY_ROWS(FIELD_FILL, &row)
-    fields_put(writer, &FIDELITY, &row);
-}
 
 /* ---- a row */
 /* Returns 1 if the point was measured. */
@@ -431,7 +424,7 @@ static void put_row(vp_json_writer *writer, const struct point *point, const str
     else fields_put(writer, &SIZES, &measured->sizes);
     put_point_tokens(writer, point);
     put_point_answer(writer, point, &outcome);
-    if (measured->has_fidelity) put_row_fidelity(writer, &measured->fidelity);
+    if (measured->has_fidelity) put_fidelity_row(writer, &measured->fidelity);
     vp_json_key(writer, "metadata");
     vp_json_raw(writer, point->sample->record, strlen(point->sample->record));
     put_point_times(writer, point);
