@@ -222,7 +222,7 @@ static void print_fidelity(const struct fidelity *fidelity) {
         print_plain("%-19s %d of %d tokens have the same likeliest token\n", "top1_agreement", fidelity->top1_count,
                     fidelity->positions);
     if (isfinite(kl.mean))
-        print_plain("%-19s between %s and %s nats, mean over %d tokens: the servers show their likeliest tokens alone\n",
+        print_plain("%-19s between %s and %s nats, mean of %d tokens: the servers show their likeliest tokens alone\n",
                     "KL divergence", number_short(kl.mean).text, number_short(kl.mean_at_most).text,
                     fidelity->divergence_count);
     if (fidelity->reason) print_plain("%s\n", fidelity->reason);

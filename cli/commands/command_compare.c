@@ -90,7 +90,8 @@ struct comparison_job {
 enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
        ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_BLOCKS, ALIKE_BASELINE, ALIKE_COUNT };
 static const char *const ALIKE[ALIKE_COUNT] = {"configuration", "device", "clocks", "model",  "weights",        "data",
-                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "blocks", "baseline"};
+                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "blocks",
+                                    "baseline"};
 
 static int are_texts_different(const char *one, const char *other) {
     return strcmp(one ? one : "", other ? other : "") != 0;

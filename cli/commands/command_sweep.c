@@ -480,7 +480,8 @@ static int run_command(const struct options *options) {
     end_in_order();
     code = sweep_plan(&sweep);
     if (!code)
-        code = baseline_open(&sweep.baseline, options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan);
+        code = baseline_open(&sweep.baseline, options, is_given(options, "endpoint") ? NULL : &sweep.model,
+                             &sweep.plan);
     if (!code && is_given(options, "plan"))
         code = plan_cost_show(options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan);
     else if (!code) {

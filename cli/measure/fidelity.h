@@ -21,7 +21,8 @@ struct fidelity_pass {
     size_t width;          /* of the vocabulary */
     struct fidelity *to;   /* fidelity_begin made it */
 };
-/* Nothing was compared: `reason` says why, NULL: not yet. Both texts are copied. fields_free(&FIDELITY_OBJECT) frees. */
+/* Nothing is compared yet, or can be: `reason` says why not. Both texts are copied; fields_free(&FIDELITY_OBJECT)
+ * frees. */
 void fidelity_begin(struct fidelity *fidelity, const char *baseline, const char *reason);
 void fidelity_step(void *pass, int32_t step, const float *logits);
 

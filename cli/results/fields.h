@@ -490,7 +490,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define FIDELITY_NUMBER(S, ROW, key, value, ...) \
     ROW(S, NUMBER, key, value, __VA_ARGS__, .is_optional = 2, .null = "see fidelity_reason", .most = FIELD_MS_MAX)
 #define FIDELITY_ROWS(ROW, S) \
-    ROW(S, TEXT, baseline, fidelity->baseline, "with --baseline: the configuration or folder whose answer is followed", \
+    ROW(S, TEXT, baseline, fidelity->baseline, "with --baseline: the configuration or file whose answer is followed", \
         .is_optional = 2, .null = "none") \
     FIDELITY_NUMBER(S, ROW, kl_divergence_mean, kl.mean, \
                     "KL divergence of the next token's distribution from the baseline's, mean along its answer; of a " \
