@@ -50,6 +50,8 @@ static const family families[] = {
     { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_chat", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_c", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_chat_6b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_a", "model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_b", "model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen3_vl_a", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
