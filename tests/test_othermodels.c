@@ -47,6 +47,7 @@ static const family families[] = {
     { "own_idefics3_b", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_molmo_a", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_molmo_b", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
+    { "own_molmo_c", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_chat", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
