@@ -6,6 +6,8 @@ make demo-prune         image tokens left out: each method at four rates, over $
 make demo-pareto        accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 16 minutes; opens the report
 make install            the program, headers, library, pkg-config and CMake files, manual pages and completions, below PREFIX=$(PREFIX) (DESTDIR: a staging folder)
 make uninstall          removes them
+make dist               portable programs for Linux (x86-64 and 64-bit ARM, glibc 2.28) and a client for macOS, in $(DIST)
+make wheel              Python wheels with them; make sdist: the source package
 make man                the manual pages in $(B)/man
 make deps               finds the compiler's packages; installs them on Debian and Ubuntu where it may
 make help               this list
@@ -23,6 +25,7 @@ make test-slow-programs builds those of make test-slow
 make check              test-all, sanitizers, compilers and language modes, nvcc when found
 make fuzz               FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer (clang)
 make full-size          checks at the real model's size; 17 GB of memory
+make test-dist          what make dist and make wheel make, in root file systems of Debian 11, 12 and 13, on ARM under qemu
 make readme-count       writes the count of tests, from the last make test, into README.md
 
 Benchmarks
@@ -65,6 +68,7 @@ KERNEL_FLAGS ?= -O3
 ifeq ($(origin NVCC),undefined)
 NVCC := $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 endif
+OPENMP ?= -fopenmp
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 TEST_TIMEOUT_S ?= 600
@@ -79,7 +83,7 @@ STD := -std=c11 -D_DEFAULT_SOURCE
 CROSS := $(if $(filter %-gcc,$(CC)),-idirafter /usr/include)
 INCLUDES := -I. -Iparts -Iparts/lib -Icli
 HEADER_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CROSS) -ffp-contract=off $(CFLAGS) $(SANITIZE)
-ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) -fopenmp $(SANITIZE)
+ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) $(OPENMP) $(SANITIZE)
 DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).$(D)
 D := d
 UPPER = $(shell echo $(1) | tr a-z A-Z)
@@ -162,7 +166,7 @@ $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 	@$(CC) $(ENGINE_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@
 $(B)/cli/%.o: cli/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) $(CLI_FLAGS) -Wmissing-prototypes -fopenmp $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) $(CLI_FLAGS) -Wmissing-prototypes $(OPENMP) $(DEPENDENCIES) -c $< -o $@
 # the guides as arrays of lines; cli/help/guide.h declares them. The line {terms} becomes two for each term of cli/results/metrics.h.
 $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
@@ -190,7 +194,7 @@ $(B)/cli/assets.o: $(B)/cli/assets.c | $(PROBED)
 	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -c $< -o $@
 $(B)/cli.o: cli.c | $(PROBED)
 	@echo "cc  $<"
-	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) $(OPENMP) $(DEPENDENCIES) -c $< -o $@
 $(LIBRARY): $(HEADER_OBJECTS) $(ENGINE_OBJECTS)
 	@rm -f $@; $(AR) rcs $@ $^
 $(ROOMS): $(CLI_OBJECTS)
@@ -198,11 +202,11 @@ $(ROOMS): $(CLI_OBJECTS)
 
 # ---- the program. The GPU's half is linked as an object: it replaces a weak symbol, which no archive member does.
 $(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
-	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
+	@$(CC) $(OPENMP) $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
 	@$(if $(GPU_OBJECT),:,rm -f $(B)/linked-with-gpu)
 
 clean:
-	rm -rf build vlmprof
+	rm -rf build vlmprof $(DIST)
 
-include mk/tests.mk mk/demo.mk mk/fuzz.mk mk/bench.mk mk/install.mk
+include mk/tests.mk mk/demo.mk mk/fuzz.mk mk/bench.mk mk/install.mk mk/dist.mk
 -include $(wildcard $(B)/*.d) $(OBJECTS_DEPEND)

@@ -3649,6 +3649,8 @@ static void vk_cpu_together(vk_queue *queue, void (*work)(void *context), void *
         vk_team_together(&cpu->team, queue, cpu->begin, cpu->end, work, context);
         return;
     }
+#else
+    (void)queue;
 #endif
     work(context);
 }

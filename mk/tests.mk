@@ -89,7 +89,7 @@ test-slow: $(PROBED_EMULATOR)
 test-all: $(PROBED_EMULATOR)
 	@tests/total.sh "$(MAKE) test" "$(MAKE) test-slow"
 # what takes longest to compile comes first
-TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(B)/tests/vlmprof-virtual $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
+TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(B)/tests/vlmprof-virtual $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS) $(B)/libvlmprof.so
 test-programs: $(TEST_TOOLS) $(filter-out %.sh,$(QUICK_TESTS))
 test-slow-programs: $(TEST_TOOLS) $(filter-out %.sh,$(SLOW_TESTS) $(DEEPER_TESTS)) $(B)/tests/full_size
 

@@ -14,9 +14,7 @@
 #include "vlmprof.h"
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* CUDA devices, as vp_device_describe fills it in */
 typedef struct vp_device_info {
@@ -134,34 +132,23 @@ typedef struct vp_launch {
  * has two loops. Threads count from 0; thread 0 sends. launch: index of the launch; begin_ns as there */
 typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span;
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_STAGES_H */
 
 /* ================================================================================================= implementation */
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_STAGES_IMPLEMENTATION)) \
     && !defined(VLMPROF_STAGES_IMPLEMENTATION_DONE)
 #define VLMPROF_STAGES_IMPLEMENTATION_DONE
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
+#define VP_IMPL_STAGES_TEXT(name, text) text,
 VP_API const char *vp_stage_name(vp_stage stage) {
-    static const char *const names[] = {
-#define VP_IMPL_STAGE_NAME(name, text) text,
-        VP_STAGES(VP_IMPL_STAGE_NAME)
-#undef VP_IMPL_STAGE_NAME
-    };
+    static const char *const names[] = {VP_STAGES(VP_IMPL_STAGES_TEXT)};
     return (int)stage >= 0 && stage < VP_STAGE_COUNT ? names[stage] : "unknown";
 }
 
 VP_API const char *vp_part_name(vp_part part) {
-    static const char *const names[] = {
-#define VP_IMPL_PART_NAME(name, text) text,
-        VP_PARTS(VP_IMPL_PART_NAME)
-#undef VP_IMPL_PART_NAME
-    };
+    static const char *const names[] = {VP_PARTS(VP_IMPL_STAGES_TEXT)};
     return (int)part >= 0 && part < VP_PART_COUNT ? names[part] : "unknown";
 }
 
@@ -174,7 +161,5 @@ VP_API const char *vp_telemetry_throttle_name(int32_t bit) {
     }
 }
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* implementation */

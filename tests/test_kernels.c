@@ -439,50 +439,29 @@ static void test_embed(int rows, int d, int wide, int panels, float scale) {
     release_all();
 }
 
-static void test_scatter_add(int rows, int d) {
+/* image features added to what is there, or in its place; damaged: the other of the two */
+static void test_scatter(int rows, int d, int is_added) {
     expected e;
     float *x, *features;
     int32_t *index;
     int tokens = rows * 2 + 1;
-    check_case("scatter_add rows %d d %d", rows, d);
+    check_case("%s rows %d d %d", is_added ? "scatter_add" : "place_rows", rows, d);
     e = expect_new((size_t)tokens, (size_t)d);
     x = floats((size_t)tokens * (size_t)d, 1.0f);
     features = floats((size_t)rows * (size_t)d, 1.0f);
     index = (int32_t *)take((size_t)rows * sizeof *index);
     for (size_t i = 0; i < (size_t)tokens * (size_t)d; i++) expect_exact(&e, i, (double)x[i], (double)x[i]);
     for (int r = 0; r < rows; r++) {
-        index[r] = r % 3 == 1 ? -100 : r % 3 == 2 ? -1 : tokens - 1 - 2 * r;
+        index[r] = r % 3 == 1 ? -100 : r % 3 == 2 && is_added ? -1 : tokens - 1 - 2 * r;
         for (int i = 0; index[r] >= 0 && i < d; i++) {
             size_t at = (size_t)index[r] * (size_t)d + (size_t)i, from = (size_t)r * (size_t)d + (size_t)i;
-            expect_exact(&e, at, (double)(x[at] + features[from]), (double)features[from]); /* damaged: features replace the embedding */
+            const double added = (double)(x[at] + features[from]), alone = (double)features[from];
+            expect_exact(&e, at, is_added ? added : alone, is_added ? alone : added);
         }
     }
-    /* as if no feature were dropped */
-    SEND(1, (int64_t)rows * d, (int64_t)rows * d * (4 + 4 + 4) + 4 * rows, kernels->scatter_add(queue, x, features, index, rows, d));
-    verdict(x, (size_t)d, 1, &e);
-    release_all();
-}
-
-/* image features in place of what is there; damaged: added */
-static void test_place_rows(int rows, int d) {
-    expected e;
-    float *x, *features;
-    int32_t *index;
-    int tokens = rows * 2 + 1;
-    check_case("place_rows rows %d d %d", rows, d);
-    e = expect_new((size_t)tokens, (size_t)d);
-    x = floats((size_t)tokens * (size_t)d, 1.0f);
-    features = floats((size_t)rows * (size_t)d, 1.0f);
-    index = (int32_t *)take((size_t)rows * sizeof *index);
-    for (size_t i = 0; i < (size_t)tokens * (size_t)d; i++) expect_exact(&e, i, (double)x[i], (double)x[i]);
-    for (int r = 0; r < rows; r++) {
-        index[r] = r % 3 == 1 ? -100 : tokens - 1 - 2 * r;
-        for (int i = 0; index[r] >= 0 && i < d; i++) {
-            size_t at = (size_t)index[r] * (size_t)d + (size_t)i, from = (size_t)r * (size_t)d + (size_t)i;
-            expect_exact(&e, at, (double)features[from], (double)(x[at] + features[from]));
-        }
-    }
-    SEND(1, 0, (int64_t)rows * d * (4 + 4) + 4 * rows, kernels->place_rows(queue, x, features, index, rows, d));
+    if (is_added) /* as if no feature were dropped */
+        SEND(1, (int64_t)rows * d, (int64_t)rows * d * (4 + 4 + 4) + 4 * rows, kernels->scatter_add(queue, x, features, index, rows, d));
+    else SEND(1, 0, (int64_t)rows * d * (4 + 4) + 4 * rows, kernels->place_rows(queue, x, features, index, rows, d));
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
@@ -1027,8 +1006,8 @@ static void test_shared_kernels(void) {
     for (int r = 0; r < 3; r++)
         for (int w = 0; w < 4; w++) {
             test_vit_embed(1 + w, rows[r] + 1, w != 2, widths[w]);
-            test_scatter_add(rows[r], widths[w]);
-            test_place_rows(rows[r], widths[w]);
+            test_scatter(rows[r], widths[w], 1);
+            test_scatter(rows[r], widths[w], 0);
             test_add_rmsnorm(rows[r], widths[w]);
             test_add_scaled(rows[r], widths[w]);
             test_combine(rows[r], 1 + w, widths[w]);

@@ -23,6 +23,16 @@ static int64_t vk_ceiling_end(vp_engine *engine) {
     return engine->backend->between(engine->queue, 0, 1);
 }
 
+/* The next round of a measurement, which began at `start`: 1 until two rounds are made and time or rounds run out. */
+static int vk_ceiling_goes_on(const vp_engine *engine, int round, int64_t start) {
+    return !engine->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS));
+}
+/* Ends a round that moved so many bytes; the best rate counts. */
+static void vk_ceiling_rate(vp_engine *engine, double bytes, double *most) {
+    const int64_t ns = vk_ceiling_end(engine);
+    if (ns > 0 && bytes * 1e9 / (double)ns > *most) *most = bytes * 1e9 / (double)ns;
+}
+
 /* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. Each
  * block is read as four streams and as one, in turns. The best round counts: the first one pays for the loading of the
  * kernel, and the clocks of an idle GPU rise for some ms. */
@@ -35,15 +45,10 @@ static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
     float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
     int64_t start = vp_clock_ns();
     out->read_bytes = (uint64_t)blocks * piece;
-    for (int round = 0;
-         !engine->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS));
-         round++) {
-        int64_t ns;
+    for (int round = 0; vk_ceiling_goes_on(engine, round, start); round++) {
         engine->backend->mark(engine->queue, 0, NULL);
         engine->backend->kernels.read(engine->queue, sums, x, blocks, VK_CEILING_PIECE, round % 2 ? 1 : 4);
-        ns = vk_ceiling_end(engine);
-        if (ns > 0 && (double)out->read_bytes * 1e9 / (double)ns > out->bytes_per_s)
-            out->bytes_per_s = (double)out->read_bytes * 1e9 / (double)ns;
+        vk_ceiling_rate(engine, (double)out->read_bytes, &out->bytes_per_s);
     }
 }
 
@@ -51,15 +56,10 @@ static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
 static void vk_measure_copy(vp_engine *engine, char *memory, vp_ceilings *out) {
     size_t bytes = VK_CEILING_BYTES / 2;
     int64_t start = vp_clock_ns();
-    for (int round = 0;
-         !engine->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS));
-         round++) {
-        int64_t ns;
+    for (int round = 0; vk_ceiling_goes_on(engine, round, start); round++) {
         engine->backend->mark(engine->queue, 0, NULL);
         engine->backend->copy(engine->queue, memory + bytes, memory, bytes);
-        ns = vk_ceiling_end(engine);
-        if (ns > 0 && 2.0 * (double)bytes * 1e9 / (double)ns > out->copy_bytes_per_s)
-            out->copy_bytes_per_s = 2.0 * (double)bytes * 1e9 / (double)ns;
+        vk_ceiling_rate(engine, 2.0 * (double)bytes, &out->copy_bytes_per_s);
     }
 }
 

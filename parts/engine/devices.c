@@ -6,7 +6,7 @@
 #include <string.h>
 
 const vk_backend *vk_gpu(void) {
-#ifdef __GNUC__
+#if defined(__GNUC__) && !defined(__APPLE__) /* Mach-O links no reference that nothing defines */
     return vk_gpu_code ? vk_gpu_code() : NULL;
 #else
     return NULL;
