@@ -881,8 +881,7 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     config->vit_rms = is_chat ? !vp_impl_fields_is(&vision, "norm_type", "layer_norm")
                               : vp_impl_fields_is(&vision, "norm_type", "rms_norm");
     if (vision.result == VP_OK && is_chat && config->vit_qkv_bias && config->vit_qk_norm)
-        vp_impl_fields_fail(&vision, VP_ERR_UNSUPPORTED, "qkv_bias",
-                            "goes with qk_normalization in no published tower: a bias in one piece is not taken apart");
+        vp_impl_fields_fail(&vision, VP_ERR_UNSUPPORTED, "qkv_bias", "is not read together with qk_normalization");
     fields->result = vision.result;
     if (is_chat && fields->result == VP_OK
         && vp_impl_fields_int(fields, "force_image_size", 1, 65536, config->geometry.crop_px)
@@ -1864,8 +1863,19 @@ static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config,
     }
     VP_IMPL_PUT_BOTH(walk, width, 0, "%spost_layernorm", prefix);
 }
+/* of a block: before attention and MLP, and of q and k where they have some */
+static void vp_impl_walk_intern_norms(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
+                                      const char *layers, int32_t layer, const char *const names[4]) {
+    int32_t k;
+    for (k = 0; k < (config->vit_qk_norm ? 4 : 2); k++) {
+        vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.weight", prefix, layers, (int)layer, names[k]);
+        if (k < 2 && !config->vit_rms)
+            vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.bias", prefix, layers, (int)layer, names[k]);
+    }
+}
 static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *config, const char *prefix) {
-    static const char *const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
+    static const char *const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj"},
+                      *const norms[] = {"layernorm_before", "layernorm_after", "attention.q_norm", "attention.k_norm"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
     int32_t i, k;
     vp_impl_walk_put(walk, width, 0, "%sembeddings.cls_token", prefix);
@@ -1878,14 +1888,7 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
     for (i = 0; i < config->vit_block_count; i++) {
         vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_1", prefix, (int)i);
         vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_2", prefix, (int)i);
-        for (k = 0; k < 2; k++) {
-            const char *place = k ? "after" : "before";
-            vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.layernorm_%s.weight", prefix, (int)i, place);
-            if (!config->vit_rms)
-                vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.layernorm_%s.bias", prefix, (int)i, place);
-            if (config->vit_qk_norm)
-                vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.attention.%c_norm.weight", prefix, (int)i, "qk"[k]);
-        }
+        vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layer", i, norms);
         for (k = 0; k < 3; k++) {
             vp_impl_walk_put(walk, width, width, "%sencoder.layer.%d.%s.weight", prefix, (int)i, names[k]);
             if (config->vit_qkv_bias)
@@ -1899,9 +1902,10 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
 /* InternVL in its original form: q, k and v in one matrix, other names */
 static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config *config) {
     static const char prefix[] = "vision_model.";
+    static const char *const norms[] = {"norm1", "norm2", "attn.q_norm", "attn.k_norm"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim, d = config->d_model,
             in = width * config->geometry.pool * config->geometry.pool;
-    int32_t i, k;
+    int32_t i;
     vp_impl_walk_put(walk, width, 0, "%sembeddings.class_embedding", prefix);
     vp_impl_walk_reshape(walk, 2, 0);
     vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embedding.weight", prefix);
@@ -1912,13 +1916,7 @@ static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config
     for (i = 0; i < config->vit_block_count; i++) {
         vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls1", prefix, (int)i);
         vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls2", prefix, (int)i);
-        for (k = 0; k < 2; k++) {
-            vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.norm%d.weight", prefix, (int)i, (int)k + 1);
-            if (!config->vit_rms)
-                vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.norm%d.bias", prefix, (int)i, (int)k + 1);
-            if (config->vit_qk_norm)
-                vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.attn.%c_norm.weight", prefix, (int)i, "qk"[k]);
-        }
+        vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layers", i, norms);
         vp_impl_walk_put(walk, 3 * width, width, "%sencoder.layers.%d.attn.qkv.weight", prefix, (int)i);
         if (config->vit_qkv_bias)
             vp_impl_walk_put(walk, 3 * width, 0, "%sencoder.layers.%d.attn.qkv.bias", prefix, (int)i);
