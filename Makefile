@@ -35,8 +35,9 @@ make numbers            measures the figures of vlmprof help numbers and writes 
 
 GPU
 make test-gpu           the tests that need a GPU; a skip is a failure
-make bench-gpu          benchmarks on a GPU
-make all-gpu            both in 10 minutes, measurements next to predictions from counts; raw output in tests/bench/results
+make first-gpu          the first run on a GPU: ten minutes, one file, from which what is wrong can be mended without the GPU
+make first-gpu-pack     the same as a folder to carry to a machine without a compiler
+make gpu-choose         FILE=first-gpu.jsonl: which switches of --gpu pay, and which code can go
 make gpu-compile        the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc, no GPU)
 make gpu-report         registers, spills, occupancy, instructions, waits and shared memory of each kernel against gates (needs nvcc, no GPU)
 make gpu-predict        what each kernel should take on Hopper, from counts; writes tests/bench/results/gpu-predictions.md
@@ -52,7 +53,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += $(shell [[ "$$MAKEFLAGS" == *-j* ]] || \
     awk -v jobs="$$(nproc)" '/^MemAvailable:/ && $$2 < jobs * 1e6 { jobs = int($$2 / 1e6) } END { print "-j" (jobs > 1 ? jobs : 1) }' /proc/meminfo)
 endif
-ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean install uninstall check demo% test% bench% fuzz% full-size,$(MAKECMDGOALS))),)
+ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean install uninstall check demo% test% bench% first-gpu% fuzz% full-size,$(MAKECMDGOALS))),)
 .NOTPARALLEL:
 endif
 .DELETE_ON_ERROR:
@@ -68,6 +69,9 @@ KERNEL_FLAGS ?= -O3
 ifeq ($(origin NVCC),undefined)
 NVCC := $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 endif
+# what this nvcc does not know: no-blackwell before 12.8; all before 12.0, which cannot compile the GPU code
+NVCC_LACKS := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p' | \
+    awk '{ n = $$1 * 100 + $$2; print n < 1200 ? "all" : n < 1208 ? "no-blackwell" : "" }'))
 OPENMP ?= -fopenmp
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
@@ -107,11 +111,14 @@ HOOKED_OBJECTS := $(HOOKED:%.c=$(B)/hooked/%.o)
 LIBRARY = $(B)/libvlmprof.a
 ROOMS = $(B)/librooms.a
 E := $(B)/emulated
-GPU_ARCHS ?= sm_80 sm_90 sm_90a sm_100
+GPU_ARCHS ?= sm_80 sm_90 sm_90a $(if $(NVCC_LACKS),,sm_100)
 LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
+	elif [ -n "$(GPU_DRIVER)" ]; then \
+	    echo "$(PROGRAM): CPU backend. There is an NVIDIA driver, but no nvcc: install the CUDA Toolkit 12.8 or later with cuBLAS"; \
+	    echo "  (https://developer.nvidia.com/cuda-downloads), then make again; NVCC=path where nvcc is not on the PATH"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
 
 help:
