@@ -92,23 +92,28 @@ static void test_trials(void) {
         if (CHECK(model != NULL)) {
             model[strlen("\"endpoint_model\": \"")] = 'F';
             write_text(in_folder("l/questions_load_rate40.json"), text);
-            CHECK_INT(run("report %%F/l --html=%%F/l.html"), 0);
+            CHECK_INT(run("report %%F/l/questions_load_rate40.json --html=%%F/l.html"), 0);
             page = text_of_file(in_folder("l.html"));
             CHECK(has(page, "<title>vlmprof: F at http"));
             free(page);
+            check_case("trials of another server, or otherwise not alike, are not put into one report or answer");
+            CHECK_INT(run("report %%F/l"), 2);
+            CHECK(has(last.err, "differ in model ("));
+            CHECK_INT(run("best %%F/l --slo e2e:60000"), 2);
+            CHECK(has(last.err, "differ in model"));
         }
         free(text);
     }
 }
 static void test_refusals(void) {
     static const struct { const char *options, *words; } rows[] = {
-        {"--output_dir %F/r", "either --concurrency N or --request_rate R"},
-        {"--output_dir %F/r --concurrency 1 --request_rate 1", "either --concurrency N or --request_rate R"},
+        {"--output_dir %F/r", "needs --concurrency N or --request_rate R"},
+        {"--output_dir %F/r --concurrency 1 2 --request_rate 1", "most requests at once: give one number"},
         {"--output_dir %F/r --request_rate 0", "--request_rate 0: a number"},
         {"--output_dir %F/r --request_rate fast", "--request_rate fast: a number"},
         {"--output_dir %F/r --request_rate 1 --arrivals burst", "--arrivals burst"},
         {"--output_dir %F/r --request_rate 1 --arrivals gamma:0", "--arrivals gamma:0"},
-        {"--output_dir %F/r --concurrency 1 --arrivals poisson", "--arrivals and --concurrency exclude each other"},
+        {"--output_dir %F/r --concurrency 1 --arrivals poisson", "--arrivals goes with --request_rate"},
         {"--output_dir %F/r --find_rate", "--find_rate needs --slo"},
         {"--output_dir %F/r --request_rate 1 --slo itl:5", "itl:5"},
         {"--output_dir %F/r --request_rate 1 --ramp_s 1", "leave nothing"},

@@ -6,6 +6,7 @@
 #include "server/checks/twin_pairs.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
+#include "server/unique.h"
 
 /* Rows of one question, to the engine or to a server. */
 #define OPTION_PROMPT {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"}
@@ -24,8 +25,7 @@
     {"baseline_model", TEXT, "NAME", NULL, 0, 0, NULL, "its name of the model (default: its only one)", \
      .needs = "baseline"}, \
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
-    {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
-     "send another image each time, as PNG: the lowest bits of its last row change, so that no cache knows it"}, \
+    OPTIONS_OF_UNIQUE, \
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, \
      "ask the server to leave its prompt cache out (cache_prompt, cache_salt; hosted servers may refuse that)"}, \
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
+#include "base/verdicts.h"
 #include "commands/commands.h"
 #include "load/load_compare.h"
 #include "load/load_result.h"
@@ -28,7 +29,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "a latency that differs by less is the same"},
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "an accuracy that differs by less is the same (1 is 0.01)"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
-     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ...; although "
+     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, images ...; although "
      "the machine was not quiet: noise; all"},
     OPTION_GROUP("planning"),
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples would find a change of --effect"},
@@ -72,6 +73,8 @@ struct compared_row {               /* one comparison */
     struct score_range range; /* of a score */
     const char *reason;    /* why there is no interval; NULL: there is one */
     int is_noisy;          /* 1 if a latency, and the machine was not quiet for A or B: no verdict */
+    int is_equal;          /* 1 if an accuracy, and no pair differs */
+    size_t like;           /* place of an earlier row whose ratios are the same, plus 1; 0: there is none */
     size_t needed;         /* samples that would find a change; 0: not known */
 };
 struct comparison_job {
@@ -79,6 +82,7 @@ struct comparison_job {
     struct results before, after;
     struct result_pair *pairs; size_t pair_count;
     struct compared_row *rows; vp_comparison *verdicts; size_t count;
+    size_t family;         /* rows that Holm's correction counts: those that are like no other */
     struct text_list warnings;
     double margin, accuracy_margin, effect;
     int has_unknown_range; /* 1 if an accuracy has scores of no known range */
@@ -88,10 +92,11 @@ struct comparison_job {
 
 /* What must be alike in both files, by the words of --force. */
 enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
-       ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_BLOCKS, ALIKE_BASELINE, ALIKE_COUNT };
+       ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_IMAGES, ALIKE_CACHE, ALIKE_BLOCKS, ALIKE_BASELINE,
+       ALIKE_COUNT };
 static const char *const ALIKE[ALIKE_COUNT] = {"configuration", "device", "clocks", "model",  "weights",        "data",
-                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "blocks",
-                                    "baseline"};
+                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "images",
+                                    "no_cache",      "blocks", "baseline"};
 
 static int are_texts_different(const char *one, const char *other) {
     return strcmp(one ? one : "", other ? other : "") != 0;
@@ -143,6 +148,11 @@ static int is_different(const struct result_file *before, const struct result_fi
     case ALIKE_BASELINE: /* one side alone is not compared in this */
         texts[0] = after->fidelity.baseline ? before->fidelity.baseline : NULL;
         texts[1] = before->fidelity.baseline ? after->fidelity.baseline : NULL;
+        break;
+    case ALIKE_IMAGES: texts[0] = before->images; texts[1] = after->images; break;
+    case ALIKE_CACHE:
+        texts[0] = before->is_served && before->no_cache ? "given" : "not given";
+        texts[1] = after->is_served && after->no_cache ? "given" : "not given";
         break;
     case ALIKE_NEW_TOKENS: numbers[0] = before->max_new_tokens; numbers[1] = after->max_new_tokens; break;
     default:
@@ -334,7 +344,11 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     struct compared_row row = *kind;
     if (!can_compare(job, &row, before, after, count, &comparison)) return;
     differences = resize(NULL, count, sizeof *differences);
-    for (size_t i = 0; i < count; i++) differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
+    row.is_equal = !by_ratio;
+    for (size_t i = 0; i < count; i++) {
+        differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
+        row.is_equal &= differences[i] <= 0 && differences[i] >= 0;
+    }
     row.deviation = count > 1 ? vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1))
                               : (double)NAN;
     if (row.correlation_time > 1) row.deviation *= sqrt(row.correlation_time);
@@ -408,6 +422,18 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
     }
     free(before);
 }
+/* Warns of caches that were hit more on one side. */
+static void warn_of_caches(struct comparison_job *job) {
+    double cached[2] = {0, 0}, of[2] = {0, 0};
+    for (size_t i = 0; i < 2 * job->pair_count; i++) {
+        const struct result_file *file = i % 2 ? job->pairs[i / 2].after : job->pairs[i / 2].before;
+        cached[i % 2] += file->cached_tokens;
+        of[i % 2] += file->cached_of;
+    }
+    if (of[0] > 0 && of[1] > 0 && fabs(cached[0] / of[0] - cached[1] / of[1]) > 0.05)
+        text_list_add(&job->warnings, "the servers read %s %% of the prompt tokens of A from their caches, of B %s %%",
+                      number_percent(cached[0] / of[0]).text, number_percent(cached[1] / of[1]).text);
+}
 /* Warns of samples on one side only, of answers that differ in length, and of synthetic weights. */
 static void warn_of_pairs(struct comparison_job *job) {
     size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0, asked = 0;
@@ -430,6 +456,7 @@ static void warn_of_pairs(struct comparison_job *job) {
         missing += before->count + after->count - 2 * both;
         synthetic += before->synthetic || after->synthetic;
     }
+    warn_of_caches(job);
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)
         text_list_add(&job->warnings, "%zu samples are measured on one side only: left out; %zu pairs are compared",
@@ -457,17 +484,30 @@ static void warn_of_noise(struct comparison_job *job) {
     free((void *)names);
     free(items);
 }
-/* Adjusts all verdicts for their number, and plans how many samples each comparison needs. */
+/* Adjusts all verdicts for their number. */
+static void adjust_family(struct comparison_job *job) {
+    size_t *groups = resize(NULL, job->count, sizeof *groups), *like = resize(NULL, job->count, sizeof *like);
+    for (size_t i = 0; i < job->count; i++) { /* the latencies of a configuration; each accuracy alone */
+        const struct compared_row *row = &job->rows[i];
+        groups[i] = 0;
+        while (groups[i] < i
+               && (job->rows[groups[i]].pair != row->pair || strcmp(job->rows[groups[i]].task, row->task)))
+            groups[i]++;
+        if (!is_latency(row->which)) groups[i] = job->count + i;
+    }
+    job->family = verdicts_adjust(job->verdicts, groups, job->count, COMPARE_ALPHA, like);
+    for (size_t i = 0; i < job->count; i++) job->rows[i].like = like[i];
+    free(groups);
+    free(like);
+}
+/* Adjusts all verdicts, and plans how many samples each comparison needs. */
 static void adjust_verdicts(struct comparison_job *job) {
-    uint32_t *order = resize(NULL, job->count, sizeof *order);
-    double *values = resize(NULL, job->count, sizeof *values);
-    /* never fails: can_compare made the verdicts */
-    if (vp_compare_adjust(job->verdicts, job->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort();
+    adjust_family(job);
     for (size_t i = 0; i < job->count; i++) {
         struct compared_row *row = &job->rows[i];
         double margin = is_latency(row->which) ? job->margin : job->accuracy_margin;
         double effect = is_latency(row->which) ? job->effect : 2 * margin;
-        double alpha = COMPARE_ALPHA / (double)job->count;
+        double alpha = COMPARE_ALPHA / (double)job->family;
         /* no plan without a spread: nothing says how large it is */
         vp_result planned = row->reason          ? VP_ERR_RANGE
                             : row->test == TEST_T ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95,
@@ -478,8 +518,6 @@ static void adjust_verdicts(struct comparison_job *job) {
                                                         margin, effect, alpha, 0.95, &row->needed);
         if (planned != VP_OK) row->needed = 0;
     }
-    free(order);
-    free(values);
 }
 /* Returns 1 if both sides have the same configurations and samples, and the same number wherever one has a number. */
 static int are_identical(const struct comparison_job *job) {
@@ -562,7 +600,8 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
         const int says = verdict_of(job, i);
         size_t needed = job->rows[i].needed, there = job->verdicts[i].count;
         verdict.count[says]++;
-        if (says < verdict.worst) verdict.worst = says;
+        /* answers that did not change decide nothing */
+        if (says < verdict.worst && !(says == SAYS_INCONCLUSIVE && job->rows[i].is_equal)) verdict.worst = says;
         if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not quiet a machine */
         if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan thought that these would do */
         else if (needed - there > verdict.more) verdict.more = needed - there;
@@ -607,8 +646,10 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(
         document, BLOCK_LINE,
         "verdicts are corrected for all %zu comparisons together (Holm, 5 %%): same if the interval at that level is "
-        "inside, changed if it excludes 0",
-        job->count);
+        "inside, changed if it excludes 0%s",
+        job->family, job->family < job->count ? "; latencies in proportion to each other count once" : "");
+    document_text(document, BLOCK_LINE,
+                  "an accuracy that is equal in all pairs has no say in the verdict of all comparisons");
     document_text(document, BLOCK_LINE,
                   "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores in a known "
                   "range: Gaffke's interval of a bounded mean%s",
@@ -660,12 +701,14 @@ static void put_comparison(vp_json_writer *writer, const struct comparison_job *
         KEY("difference", comparison->estimate), KEY_RANGE("difference_interval", comparison->low, comparison->high),
         KEY("p_difference", comparison->p_difference), KEY("p_equivalence", comparison->p_equivalence),
         KEY("verdict", SAYS[verdict_of(job, index)]), KEY("reason", why_open(job, row)), /* null: by the interval */
-        KEY_KNOWN("samples_needed", row->needed, row->needed), END_OBJECT);
+        KEY_KNOWN("samples_needed", row->needed, row->needed),
+        KEY("proportional_to", row->like ? compared_name(job->rows[row->like - 1].which) : NULL), END_OBJECT);
 }
 static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, const struct verdict *verdict) {
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-1"), KEY("a", job->options->operands[0]),
         KEY("b", job->options->operands[1]), KEY_TEXTS("warnings", &job->warnings), KEY("margin", job->margin),
         KEY("accuracy_margin", job->accuracy_margin), KEY("alpha", COMPARE_ALPHA), KEY("adjustment", "holm"),
+        KEY("adjusted_for", job->family),
         KEY("verdict", SAYS[verdict->worst]), KEY_BOOL("worse", verdict->worst <= SAYS_WORSE),
         /* null: not known, or none is inconclusive */ KEY_KNOWN("more_samples_needed", verdict->more, verdict->more),
         KEY_ARRAY("comparisons"));
@@ -754,13 +797,13 @@ static int check_force(const struct options *options) {
         if (known) continue;
         return complain_word("force", "value", value->items[i],
                              "all configuration device clocks model weights data seed runs timing metric "
-                             "max_new_tokens blocks baseline noise");
+                             "max_new_tokens images no_cache blocks baseline noise");
     }
     return 0;
 }
 /* Trials of load on both sides. Returns the exit code; *is_load: truth, there are some. */
 static int compare_loads(const struct options *options, int *is_load) {
-    static const char *const of_sweeps[] = {"margin", "accuracy_margin", "force", "plan", "effect", "all"};
+    static const char *const of_sweeps[] = {"plan", "effect", "all"};
     struct load_levels before = {NULL, 0}, after = {NULL, 0};
     int code = load_levels_read(&before, options->operands, 1);
     if (!code) code = load_levels_read(&after, options->operands + 1, 1);
@@ -773,8 +816,11 @@ static int compare_loads(const struct options *options, int *is_load) {
             code = complain(EXIT_USAGE, "compare: --%s is for sweeps, %s contains load trials", of_sweeps[i],
                             options->operands[0]);
     if (!code && *is_load)
-        code = load_compare(&before, &after, options->operands, is_given(options, "json"),
-                            is_given(options, "fail_on_unsure"));
+        code = load_compare(&before, &after, options->operands,
+                            &(const struct load_margins){opt(options, "margin")->real / 100,
+                                                         opt(options, "accuracy_margin")->real / 100,
+                                                         is_forced(options, "images"), is_given(options, "json"),
+                                                         is_given(options, "fail_on_unsure")});
     load_levels_free(&before);
     load_levels_free(&after);
     return code;
@@ -782,18 +828,18 @@ static int compare_loads(const struct options *options, int *is_load) {
 static int run_command(const struct options *options) {
     struct comparison_job job;
     int code, is_load;
+    if (!(opt(options, "margin")->real > 0) || !(opt(options, "accuracy_margin")->real > 0))
+        return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
     if (options->operand_count != 2)
         return complain(EXIT_USAGE,
                         "compare: give two folders or files of results, before and after; see vlmprof compare --help");
-    if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
     if ((code = check_force(options)) != 0) return code;
+    if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
     memset(&job, 0, sizeof job);
     job.options = options;
     job.margin = opt(options, "margin")->real / 100;
     job.accuracy_margin = opt(options, "accuracy_margin")->real / 100;
     job.effect = opt(options, "effect")->real / 100;
-    if (!(job.margin > 0) || !(job.accuracy_margin > 0))
-        return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
     if (!(job.effect > job.margin)) {
         if (is_given(options, "effect") || is_given(options, "plan"))
             return complain(EXIT_USAGE, "compare: --effect must be more than --margin");

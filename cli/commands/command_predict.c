@@ -39,6 +39,16 @@ static const struct option_spec PREDICT_OPTIONS[] = {
      "bytes of the image that is sent (default: the data's median); used only by latency models with a cost per byte"},
     {"rate", REAL, "R", NULL, 0, 1000000000, NULL,
      "under a load of R requests per second, between rates that trials of load measured"},
+    {"workers", FLAG, NULL, NULL, 0, 0, NULL,
+     "how many workers --rate needs where vision encoder and language model are apart, by the times of one request",
+     .needs = "rate"},
+    {"encoder_ms", TEXTS, "MS [LOW HIGH]", NULL, 0, 0, NULL,
+     "with --workers: what the encoder takes for an image, and its interval (default: the latency model's, by twins)",
+     .needs = "workers"},
+    {"busy_percent", REAL, "PERCENT", "80", 1, 99, NULL, "with --workers: how busy a worker may be",
+     .needs = "workers"},
+    {"decode_batch", COUNT, "N", "1", 1, 65536, NULL,
+     "with --workers: requests that a worker decodes at once, each as fast as one alone", .needs = "workers"},
     RULED_GROUP("knobs", OF_REQUEST),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -644,7 +654,9 @@ static int run_command(const struct options *options) {
     int code;
     if ((code = check_predict_options(options)) != 0) return code;
     code = read_model(options, &estimator, &laws, &loads);
-    if (!code && !estimator) code = predict_server(options, &laws, &loads);
+    if (!code && !estimator)
+        code = is_given(options, "data") ? predict_server_files(options, &laws)
+                                         : predict_server(options, &laws, &loads);
     server_laws_free(&laws);
     load_laws_free(&loads);
     if (code || !estimator) return code;

@@ -72,8 +72,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL,
      "added below each question, like \"Answer with a single word or phrase.\": rules of short answers need it"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers to read no prompt from a cache"},
-    {"unique_image", FLAG, NULL, NULL, 0, 0, NULL,
-     "change the lowest bits of a few pixels for every run: no cache has seen such an image"},
+    OPTIONS_OF_UNIQUE,
     OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
     KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS)

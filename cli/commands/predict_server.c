@@ -1,10 +1,13 @@
 /* predict_server.c: what requests to a server will cost, by the latency models of `vlmprof fit`.
  * Sizes with --family, or counts, become requests; TTFT, TPOT and E2E with intervals go to stdout as text or JSON. */
 #include "commands/predict_server.h"
+#include "commands/predict_workers.h"
 
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
+#include "base/memory.h"
+#include "results/result_read.h"
 #include "tile/family.h"
 #include "tile/tile_options.h"
 
@@ -13,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char SERVER_ONLY[] = "family image_bytes rate";
+static const char SERVER_ONLY[] = "family image_bytes rate workers encoder_ms busy_percent decode_batch";
 static const char ENGINE_ONLY[] =
-    "views preprocess tier crops top_k num_active_blocks weights prune data recalibrate measurements seed output";
+    "views preprocess tier crops top_k num_active_blocks weights prune recalibrate measurements seed output";
 int predict_server_check(const struct options *options, int is_server) {
     for (size_t i = 0; i < options->command->option_count; i++) {
         const char *name = options->command->options[i].name;
@@ -141,7 +144,11 @@ static void put_request(vp_json_writer *writer, const char *size, const struct l
     PUT(writer, END_OBJECT);
 }
 /* What the command line asks for: requests by size, or one by its counts; rate NaN: one at a time. */
-struct asked { struct law_request *requests; size_t count; double budget, rate; };
+struct asked {
+    struct law_request *requests; size_t count;
+    double budget, rate;
+    int has_workers; struct worker_options workers;
+};
 /* The predictions of one latency model, into the document or the JSON. Returns 0 or an exit code. */
 static int predict_law(const struct options *options, const struct server_law *law, const struct asked *asked,
                        const struct load_wait *wait, struct document *document, vp_json_writer *writer) {
@@ -163,8 +170,11 @@ static int predict_law(const struct options *options, const struct server_law *l
         else write_request(document, size, &requests[i], &prediction, asked->budget);
         if (!writer && wait) write_load(document, &prediction, wait);
     }
+    if (!code && writer) PUT(writer, END_ARRAY);
+    if (!code && asked->has_workers)
+        code = predict_workers(&asked->workers, law, requests, asked->count, document, writer);
     if (!code && !writer) document_list(document, "Warnings", &warnings);
-    if (!code && writer) PUT(writer, END_ARRAY, END_OBJECT);
+    if (!code && writer) PUT(writer, END_OBJECT);
     text_list_free(&warnings);
     free(requests);
     return code;
@@ -181,7 +191,7 @@ static int print_asked(const struct options *options, const struct server_laws *
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-server-1"), KEY("location", ESTIMATE_LOCATION),
         KEY_ARRAY("laws"));
     for (size_t i = 0; i < laws->count && !code; i++) {
-        const int is_loaded = isfinite(asked->rate);
+        const int is_loaded = isfinite(asked->rate) && !asked->has_workers;
         struct load_wait wait;
         if (is_loaded) code = load_wait_at(loads, laws, i, asked->rate, &wait);
         if (!code)
@@ -200,11 +210,12 @@ int predict_server(const struct options *options, const struct server_laws *laws
     const size_t count = options->operand_count > 1 ? options->operand_count - 1 : 1;
     struct asked asked = {zeroed(count, sizeof *asked.requests), count,
                           is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN,
-                          is_given(options, "rate") ? opt(options, "rate")->real : (double)NAN};
-    int code = 0;
-    if (options->operand_count > 1 && is_given(options, "vision_tokens"))
+                          is_given(options, "rate") ? opt(options, "rate")->real : (double)NAN,
+                          is_given(options, "workers"), {0, 0, 0, {0, 0, 0}}};
+    int code = asked.has_workers ? worker_options_of(options, &asked.workers) : 0;
+    if (!code && options->operand_count > 1 && is_given(options, "vision_tokens"))
         code = complain(EXIT_USAGE, "predict: --vision_tokens is for a request without a size");
-    if (options->operand_count == 1 && is_given(options, "family"))
+    if (!code && options->operand_count == 1 && is_given(options, "family"))
         code = complain(EXIT_USAGE, "predict: --family is for sizes like 640x480");
     for (size_t i = 0; i < count && !code; i++) {
         struct law_request *request = &asked.requests[i];
@@ -217,5 +228,126 @@ int predict_server(const struct options *options, const struct server_laws *laws
     }
     if (!code) code = print_asked(options, laws, loads, &asked);
     free(asked.requests);
+    return code;
+}
+
+/* ---- --data */
+/* What the predictions of a latency model were worth: [LAW_PARTS]. */
+struct held_out {
+    struct part_errors errors[LAW_PARTS];
+    double width[LAW_PARTS];    /* median of (high - low) / value; NaN: no interval */
+    double coverage[LAW_PARTS]; /* share of the rows in their interval */
+    size_t rows, left_out;      /* left_out: that do not say what the model needs */
+};
+/* Measured value, prediction and interval of a part, row by row. */
+struct held_out_rows { double *values[4]; size_t count, capacity; };
+enum { HELD_MEASURED, HELD_PREDICTED, HELD_LOW, HELD_HIGH, HELD_COUNT };
+static void held_out_add(struct held_out_rows *rows, double measured, const struct prediction *prediction, int part) {
+    const double values[HELD_COUNT] = {measured, prediction->value[part], prediction->low[part],
+                                       prediction->high[part]};
+    for (int i = 0; i < HELD_COUNT; i++) rows->values[i][rows->count] = values[i];
+    rows->count++;
+}
+static void held_out_sum(const struct held_out_rows *rows, struct held_out *held, int part) {
+    double *widths = resize(NULL, rows->count + 1, sizeof *widths);
+    size_t known = 0, inside = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        const double measured = rows->values[HELD_MEASURED][i], value = rows->values[HELD_PREDICTED][i],
+                     low = rows->values[HELD_LOW][i], high = rows->values[HELD_HIGH][i];
+        if (!isfinite(measured) || !isfinite(high - low) || !(value > 0)) continue;
+        widths[known++] = (high - low) / value;
+        inside += measured >= low && measured <= high;
+    }
+    part_errors_of(rows->values[HELD_MEASURED], rows->values[HELD_PREDICTED], rows->count, NULL, 0,
+                   &held->errors[part]);
+    held->coverage[part] = known ? (double)inside / (double)known : (double)NAN;
+    held->width[part] = median_range_of(widths, known).median;
+    free(widths);
+}
+static void hold_out(const struct server_law *law, const struct results *results, struct held_out *held) {
+    static const int columns[LAW_PARTS] = {METRIC_TTFT, METRIC_PER_TOKEN, METRIC_TOTAL};
+    struct held_out_rows rows[LAW_PARTS];
+    size_t most = 1;
+    memset(held, 0, sizeof *held);
+    for (size_t i = 0; i < results->count; i++) most += results->files[i].count;
+    for (int part = 0; part < LAW_PARTS; part++) {
+        rows[part].count = 0;
+        for (int i = 0; i < HELD_COUNT; i++) rows[part].values[i] = resize(NULL, most, sizeof(double));
+    }
+    for (size_t i = 0; i < results->count; i++)
+        for (size_t row = 0; law_is_of(law, &results->files[i]) && row < results->files[i].count; row++) {
+            struct law_request request;
+            struct prediction prediction;
+            if (!law_request_of(law, &results->files[i], row, &request)) { held->left_out++; continue; }
+            law_predict(law, &request, &prediction);
+            for (int part = 0; part < LAW_PARTS; part++) {
+                const double measured = result_at(&results->files[i], columns[part], row);
+                held_out_add(&rows[part], measured > 0 ? measured : (double)NAN, &prediction, part);
+            }
+            held->rows++;
+        }
+    for (int part = 0; part < LAW_PARTS; part++) {
+        held_out_sum(&rows[part], held, part);
+        for (int i = 0; i < HELD_COUNT; i++) free(rows[part].values[i]);
+    }
+}
+static void write_held_out(struct document *document, const struct server_law *law, const struct held_out *held) {
+    struct text_list *errors, *intervals;
+    document_text(document, BLOCK_HEADING, "%s at %s: predictions against %zu measurements", law->model, law->endpoint,
+                  held->rows);
+    errors = document_table(document, "part|" ERROR_COLUMNS);
+    for (int part = 0; part < LAW_PARTS; part++)
+        error_row(errors, LAW_FORM.part_name(part), NULL, &held->errors[part]);
+    intervals = document_table(document, "part|interval width, %|measurements inside, %");
+    for (int part = 0; part < LAW_PARTS; part++)
+        CELLS(intervals, LAW_FORM.part_name(part), number_percent(held->width[part]).text,
+              number_percent(held->coverage[part]).text);
+    document_text(document, BLOCK_LINE, "interval width: median of (high - low) / predicted, at %g %%",
+                  100 * (double)MODEL_LEVEL);
+    if (held->left_out)
+        document_text(document, BLOCK_LINE, "%zu measurements do not say their tokens and are left out",
+                      held->left_out);
+}
+static void put_held_out(vp_json_writer *writer, const struct server_law *law, const struct held_out *held) {
+    PUT(writer, KEY_OBJECT(NULL), KEY("endpoint", law->endpoint), KEY("endpoint_model", law->model),
+        KEY("rows", (int64_t)held->rows), KEY("rows_left_out", (int64_t)held->left_out));
+    vp_json_key(writer, "errors");
+    parts_put(writer, &LAW_FORM, held->errors);
+    PUT(writer, KEY_OBJECT("intervals"));
+    for (int part = 0; part < LAW_PARTS; part++)
+        PUT(writer, KEY_OBJECT(LAW_FORM.part_key(part)), KEY("median_width_share", held->width[part]),
+            KEY("coverage", held->coverage[part]), END_OBJECT);
+    PUT(writer, END_OBJECT, END_OBJECT);
+}
+int predict_server_files(const struct options *options, const struct server_laws *laws) {
+    const char *folder = text_of(options, "data");
+    struct document document = {NULL, 0, NULL};
+    struct results results;
+    struct text_buffer out = {NULL, 0, 0};
+    vp_json_writer writer;
+    const int is_json = is_given(options, "json");
+    size_t used = 0;
+    int code = results_read(&results, &folder, 1);
+    if (code) return code;
+    vp_json_writer_init_sink(&writer, text_sink, &out, 2);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-server-data-1"), KEY_ARRAY("laws"));
+    for (size_t i = 0; i < laws->count; i++) {
+        struct held_out held;
+        hold_out(&laws->items[i], &results, &held);
+        used += held.rows;
+        if (!held.rows) continue;
+        put_held_out(&writer, &laws->items[i], &held);
+        write_held_out(&document, &laws->items[i], &held);
+    }
+    results_free(&results);
+    PUT(&writer, END_ARRAY, END_OBJECT);
+    if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
+    text_add_string(&out, "\n");
+    if (!used)
+        code = complain(EXIT_INPUT, "predict: %s has no measurement of a server and model of %s that says its tokens",
+                        folder, options->operands[0]);
+    else code = is_json ? print_whole(&out) : print_document(&document);
+    document_free(&document);
+    free(out.data);
     return code;
 }

@@ -141,6 +141,7 @@ static void csv_add_line(struct text_buffer *out, const struct report *report, s
     csv_knobs(&line, report, times->file, 0);
     csv_times(&line, report, times);
     csv_value(&line, "idle_share", "", times->idle_share);
+    if (are_all_served(report->results)) csv_value(&line, "cached_share", "", result_cached_share(times->file));
     csv_estimate(&line, "accuracy", point ? point_accuracy(point) : file_accuracy(times->file));
     if (has_baseline(report)) csv_fidelity(&line, &times->file->fidelity);
     csv_estimate(&line, "latency", point ? point_latency(point) : (vp_estimate){NAN, NAN, NAN});
@@ -182,6 +183,7 @@ static void put_outside(vp_json_writer *writer, const struct outside *outside) {
     if (outside->pairs)
         PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", outside->ms),
             KEY_RANGE("interval", outside->low, outside->high), KEY("level", outside->level),
+            KEY("basis", outside->basis ? outside->basis : "TTFT"),
             KEY("method", outside->adjusted ? "adjusted" : "exact"), KEY("pairs", outside->pairs),
             KEY("pairs_left_out", outside->left_out), KEY("TTFT_image", outside->image_ms),
             KEY("TTFT_text", outside->text_ms), KEY("floor_ms", outside->floor_ms),
@@ -202,6 +204,10 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
     PUT(writer, END_OBJECT, KEY("closure", decomposition->closure),
         KEY("unaccounted_share", decomposition->unaccounted_share), KEY("idle_share", decomposition->idle_share),
         KEY("run_spread", decomposition->run_spread));
+    if (decomposition->file->is_served)
+        PUT(writer, KEY("images", decomposition->file->images),
+            KEY_BOOL("no_cache", decomposition->file->no_cache),
+            KEY("cached_share", result_cached_share(decomposition->file)));
     if (decomposition->file->is_served) put_outside(writer, &decomposition->file->outside);
     if (decomposition->file->fidelity.baseline)
         fields_put_object(writer, "fidelity", &RESULT_FIDELITY, &decomposition->file->fidelity);

@@ -86,7 +86,24 @@ static void cell_name(const void *row, const void *context, struct json_member *
     const struct decomposition *times = (const struct decomposition *)row;
     cell_set_text(cell, report_full_name((const struct results *)context, times->file, own));
 }
-enum { WITH_STAGES = 1 }; /* columns that only stages can fill */
+/* columns that only stages can fill, and those that only servers can */
+enum { WITH_STAGES = 1, WITH_CACHES = 2 };
+static void cell_cached(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const double share = result_cached_share(((const struct decomposition *)row)->file);
+    (void)context;
+    if (!isfinite(share)) return;
+    snprintf(own, CELL_BYTES, "%s", number_percent(share).text);
+    cell_set_text(cell, own);
+}
+/* TPOT; of servers not of answers with few tokens. */
+static void cell_tpot(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const struct decomposition *times = (const struct decomposition *)row;
+    const vp_estimate p50 = times->p50[METRIC_PER_TOKEN];
+    (void)context;
+    if (!isfinite(p50.value) || (times->file->is_served && result_has_few_tokens(times->file))) return;
+    snprintf(own, CELL_BYTES, "%s", number_measured(p50.value, p50.low, p50.high).text);
+    cell_set_text(cell, own);
+}
 #define OF(member) CELL(struct decomposition, member)
 #define P50(metric) CELL_ESTIMATE(struct decomposition, p50[metric])
 static const struct table_column LATENCIES[] = {
@@ -94,7 +111,8 @@ static const struct table_column LATENCIES[] = {
     {OF(p95[METRIC_TOTAL]), NULL, "P95"}, {P50(METRIC_TTFT), NULL, "TTFT"},
     {P50(METRIC_VISION), NULL, "vision", .in = WITH_STAGES},
     {P50(METRIC_PREFILL), NULL, "prefill", .in = WITH_STAGES}, {P50(METRIC_DECODE), NULL, "decode"},
-    {P50(METRIC_PER_TOKEN), NULL, "TPOT"}, {OF(run_spread), NULL, "run spread %", .as = number_percent},
+    {CELL_MADE(cell_tpot), NULL, "TPOT"}, {CELL_MADE(cell_cached), NULL, "cached %", .in = WITH_CACHES},
+    {OF(run_spread), NULL, "run spread %", .as = number_percent},
     {OF(closure), NULL, "closure %", "%.2f", .scale = 100, .in = WITH_STAGES},
     {OF(idle_share), NULL, "idle %", .as = number_percent, .in = WITH_STAGES}};
 
@@ -102,11 +120,21 @@ static void write_latencies(struct document *document, const struct report *repo
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
     const struct results *results = report->results;
     const int is_served = are_all_served(results);
-    const struct table table = TABLE(LATENCIES, report->items, results->count, results, is_served ? 0 : WITH_STAGES);
+    const struct table table = TABLE(LATENCIES, report->items, results->count, results,
+                                     is_served ? WITH_CACHES : WITH_STAGES);
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
     document_add_table(document, &table);
     if (is_served) {
         document_text(document, BLOCK_LINE, "configuration: image size, and what differs between the servers");
+        document_text(document, BLOCK_LINE, "cached: prompt tokens that the servers read from their caches; images: %s",
+                      results->files[0].images ? results->files[0].images : "not said");
+        for (size_t i = 0; i < results->count; i++) {
+            if (!result_has_few_tokens(&results->files[i])) continue;
+            document_text(document, BLOCK_LINE, "TPOT is not shown where answers have fewer than %d tokens on average: "
+                                                "one late piece would decide it; the files have it",
+                          TPOT_TOKENS_LEAST);
+            break;
+        }
         document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
         served_terms_add(document, explained, sizeof explained / sizeof *explained);
         return;
@@ -125,7 +153,8 @@ static void write_outside(struct document *document, const struct report *report
         if (!list) {
             document_text(document, BLOCK_HEADING, "E1: what an image costs, from outside, ms; medians of pairs");
             list = document_table(
-                document, "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out");
+                document,
+                "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out|basis");
         }
         CELLS(list, report_full_name(report->results, &report->results->files[i], name),
             number_measured(outside->ms, outside->low, outside->high).text, number_short(outside->image_ms).text,
@@ -133,9 +162,14 @@ static void write_outside(struct document *document, const struct report *report
             number_short(outside->server_ms).text);
         text_list_add(list, "%lld%s", (long long)outside->pairs, outside->adjusted ? " adjusted" : "");
         text_list_add(list, "%lld", (long long)outside->left_out);
+        text_list_add(list, "%s", outside->basis ? outside->basis : "TTFT");
     }
     if (!list) return;
     document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
+    for (size_t i = 0; i < report->results->count; i++)
+        if (report->results->files[i].outside.high < 0)
+            document_text(document, BLOCK_LINE, "below 0 and wrong: an image cannot take less than none; a cache had "
+                                                "the image, or the server did not look at it (vlmprof audit)");
     for (size_t i = 0; i < report->curves.count; i++) {
         const struct curve *curve = &report->curves.items[i];
         if (strcmp(curve->name, "image") || !isfinite(curve->slope.value)) continue;

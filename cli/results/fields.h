@@ -61,6 +61,9 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* Writes the members into the open object; all of them as a member or as a value. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
+/* Appends a comma and a CSV field for each value that is not a list or an object, then a line end; or their keys. */
+void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from);
+void fields_csv_heads(struct text_buffer *out, const struct fields *fields);
 /* Returns 1 if the object has the members as written, and `others` more; others -1: any. */
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
 /* Reads an object into the struct, which is overwritten. What is missing, or does not fit, is null. */
@@ -282,11 +285,13 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     SESSION_OF_ROWS(ROW, S)
 /* An image's request and a text's with as many prompt tokens: server/checks/twins.h. NaN and -1: see `null`. */
 struct twin_pair {
-    double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms;
+    double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms, image_chunk_ms, text_chunk_ms;
     int64_t image_tokens, text_tokens, floor_tokens, image_cached, text_cached;
     int image_first;
 };
 #define TWIN_MS(S, AT, key, words, why) AT(S, NUMBER, #key, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
+#define TWIN_CHUNK(S, AT, key, words) \
+    AT(S, NUMBER, #key, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = "not known", .is_optional = 1)
 #define TWIN_PAIR_ROWS(AT, S) \
     TWIN_MS(S, AT, image_ms, "TTFT with the image", "no text came") \
     TWIN_MS(S, AT, text_ms, "TTFT with the text", "no text came") \
@@ -294,6 +299,8 @@ struct twin_pair {
     TWIN_MS(S, AT, upload_ms, "first to last byte of the image's request", "not known") \
     TWIN_MS(S, AT, image_prompt_ms, "of the prompt by the server's clock", "it does not say") \
     TWIN_MS(S, AT, text_prompt_ms, "the same of the text", "it does not say") \
+    TWIN_CHUNK(S, AT, image_chunk_ms, "first part of the image's stream, with or without text") \
+    TWIN_CHUNK(S, AT, text_chunk_ms, "the same of the text") \
     AT(S, INT, "image_tokens", image_tokens, "prompt tokens with the image", .most = INT32_MAX) \
     AT(S, INT, "text_tokens", text_tokens, "prompt tokens with the text", .most = INT32_MAX) \
     AT(S, INT, "floor_tokens", floor_tokens, "prompt tokens of the few", .most = INT32_MAX) \
@@ -412,13 +419,13 @@ struct fidelity {
         .most = INT32_MAX, .null = "none") \
     SENT_ROWS(ROW, AT, S)
 #define SENT_IMAGE_ROWS(ROW, S) \
-    ROW(S, INT, width_px, sent->picture.width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, height_px, sent->picture.height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, bytes, (int64_t)sent->picture.byte_count, "of the file, before base64", .least = 1, \
+    ROW(S, INT, width_px, sent->image.picture.width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, height_px, sent->image.picture.height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, bytes, (int64_t)sent->image.picture.byte_count, "of the file, before base64", .least = 1, \
         .most = INT64_MAX) \
-    ROW(S, TEXT, media_type, sent->picture.media_type, "image/png ...") \
+    ROW(S, TEXT, media_type, sent->image.picture.media_type, "image/png ...") \
     ROW(S, TRUTH, is_resized, sent->width_px > 0, \
-        "false: the data set's own file, or its pixels with --unique_image")
+        "false: the data set's own file, with a few bits changed unless --same_image was given")
 #define KERNELS_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, configuration->file_name, "file name of the configuration") \
     ROW(S, INT, sample_id, sample->id, "whose image and prompt", .most = INT64_MAX) \
@@ -762,11 +769,14 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define OUTSIDE_MS(ELSE, key, words, why) ELSE(NUMBER, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
 #define OUTSIDE_ROWS(ELSE) \
     ELSE(NUMBER, "ms", "median of the pairs' differences: preprocessing, upload and vision encoder", .unit = "ms", \
-         .null = "no pair counts") \
+         .null = "fewer than 5 pairs count") \
     ELSE(NUMBER, "low", "of a range of two differences that covers the median", .unit = "ms", \
-         .null = "fewer than 3 pairs") \
-    ELSE(NUMBER, "high", "its upper end", .unit = "ms", .null = "fewer than 3 pairs") \
-    ELSE(NUMBER, "level", "at which it does", .most = 1, .null = "fewer than 3 pairs") \
+         .null = "fewer than 5 pairs") \
+    ELSE(NUMBER, "high", "its upper end", .unit = "ms", .null = "fewer than 5 pairs") \
+    ELSE(NUMBER, "level", "at which it does", .most = 1, .null = "fewer than 5 pairs") \
+    ELSE(TEXT, "basis", "what differs: TTFT, or where no text came the first part of the stream, or the server's own " \
+         "time of the prompt; older files: TTFT", .choices = "TTFT|first_chunk|server_prompt_ms", \
+         .is_optional = 1) \
     ELSE(TEXT, "method", "adjusted: some pairs have other numbers of tokens, corrected by ms_per_token", \
          .choices = "exact|adjusted") \
     ELSE(INT, "pairs", "that count") \
@@ -779,6 +789,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     OUTSIDE_MS(ELSE, "floor_ms", "median TTFT of a text of a few tokens", "no pair counts") \
     OUTSIDE_MS(ELSE, "upload_ms", "median from the first byte of the image's request to the last", "not known") \
     ELSE(NUMBER, "ms_per_token", "what a token of text costs", .unit = "ms", .null = "nothing was corrected") \
+    ELSE(OBJECT, "first_chunk_ms", "to the first part of the stream, medians", .unit = "ms", .of = &SERVER_TIME, \
+         .null = "not known", .is_optional = 1) \
     ELSE(OBJECT, "server_prompt_ms", "the prompt by the server's own clock, medians", .unit = "ms", \
          .of = &SERVER_TIME, .null = "it does not say") \
     ELSE(INT, "prompt_tokens", "of the image's request", .null = "of several") \
@@ -910,12 +922,17 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_NUMBER(S, AT, "latest_send_ms", latest_ms, "how late the latest send was") \
     LOAD_NUMBER(S, AT, "offered_per_s", offered, "requests due per second") \
     LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests ended per second") \
+    LOAD_NUMBER(S, AT, "input_tokens_per_s", input_rate, "prompt tokens of requests that ended, per second") \
     LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
+    LOAD_NUMBER(S, AT, "total_tokens_per_s", token_rate, "both per second") \
     LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
     LOAD_NUMBER(S, AT, "E2E_growth", growth, "P50 of E2E in the last third of the window by that in the first") \
     LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
+    LOAD_NUMBER(S, AT, "correct_goodput_per_s", correct, "good requests with a right answer, per second") \
     LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
     AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
+    AT(S, RANGE, "correct_goodput_interval", correct_low, "95 % interval of correct_goodput_per_s", \
+       .null = "no score") \
     AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
     AT(S, OBJECT, "good_share", good_share, "share of the requests without empty answers that met the objective", \
        .of = &LOAD_SERIES)
@@ -932,20 +949,25 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define LOAD_SIZE_ROWS(AT, S) \
     AT(S, TEXT, "status", status, "partial: a signal ended the trial", .choices = "complete|partial") \
     AT(S, NUMBER, "request_rate", rate, "requests per second", .null = "by concurrency") \
-    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "by rate")
+    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "by rate") \
+    AT(S, INT, "max_concurrency", places, "at a rate: no more requests at once; the others wait in the client", \
+       .least = 1, .most = INT32_MAX, .null = "not limited", .is_optional = 1)
 #define LOAD_WAY_ROWS(AT, S) \
     AT(S, TEXT, "arrivals", arrivals, "process of the arrivals", .null = "by concurrency") \
     AT(S, NUMBER, "duration_s", duration_s, "while requests were sent", .unit = "s") \
     AT(S, NUMBER, "ramp_s", ramp_s, "at the begin, outside of the window", .unit = "s") \
     AT(S, NUMBER, "cool_down_s", cool_down_s, "at the end, outside of the window", .unit = "s") \
     AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
+    AT(S, TEXT, "images", images, "unique: each request had pixels of its own; same: the file (--same_image)", \
+       .null = "no sample has an image", .choices = "unique|same") \
+    AT(S, TRUTH, "no_cache", no_cache, "the server was asked to leave its prompt cache out") \
     AT(S, INT, "num_samples", sample_count, "different requests, sent again and again", .most = INT32_MAX) \
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
     AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", \
        .null = "not asked for") \
-    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .least = -1, .most = UINT32_MAX) \
-    AT(S, INT, "begin_unix_s", begin_unix_s, "when the trial began, from which its stamps count", .least = -1, \
-       .most = INT64_MAX) \
+    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .most = UINT32_MAX, .null = "not known") \
+    AT(S, INT, "begin_unix_s", begin_unix_s, "when the trial began, from which its stamps count", \
+       .most = INT64_MAX, .null = "not known") \
     AT(S, NUMBER, "client_cpu_share", client_cpu, "CPU time of this client's threads per time of the trial", \
        .null = "the system does not say") \
     AT(S, NUMBER, "client_delay_share", client_delay, "time for which they were ready and had no CPU, likewise", \
@@ -962,9 +984,17 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, AT, "TTFT_from_send", LOAD_TTFT_SENT, "from start to first") \
     ROW(S, AT, "T_total_from_send", LOAD_E2E_SENT, "from start to last") \
     ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "from first to last, for each token behind the first")
-#define LOAD_TOKENS(S, AT, key, member, words) AT(S, INT, key, member, words, .least = -1, .most = INT64_MAX)
+/* What only a summary has. */
+#define LOAD_SPREAD_ROWS(ROW, AT, S) \
+    ROW(S, AT, "ITL", LOAD_ITL, "gaps between the pieces of all answers") \
+    ROW(S, AT, "queued", LOAD_QUEUED, "from due until one of max_concurrency places was free")
+#define LOAD_TOKENS(S, AT, key, member, words) \
+    AT(S, INT, key, member, words, .most = INT64_MAX, .null = "the server does not say")
 #define LOAD_REQUEST_ROWS(AT, S) \
-    AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .least = -1, .most = INT64_MAX) \
+    AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .most = INT64_MAX, .null = "not known") \
+    AT(S, TEXT, "request_id", record.id, "the server's name of the request", .null = "it gives none") \
+    AT(S, PAIR, "image_size", image_size, "[height, width] of the image that was sent", .unit = "px", .least = 1, \
+       .most = INT32_MAX, .null = "no image") \
     LOAD_STAMP(S, AT, "due_ms", record.due_ns, "when it was due, since the trial began") \
     LOAD_STAMP(S, AT, "start_ms", record.start_ns, "when its sending began") \
     LOAD_STAMP(S, AT, "sent_ms", record.sent_ns, "when its last byte was sent") \
@@ -975,15 +1005,39 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_LATENCY_ROWS(LOAD_LATENCY, AT, S) \
     AT(S, INT, "pieces", record.piece_count, "of the answer", .most = INT64_MAX) \
     AT(S, MS, "longest_gap_ms", record.longest_gap_ns, "between two pieces", .unit = "ms", .null = "fewer than two") \
-    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them; -1: not known") \
-    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer; -1: not known") \
-    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache; -1: not known") \
+    AT(S, INTS, "gaps_us", record.gaps_us, "from piece to piece; older files have none", \
+       FIELD_COUNT_AT(S, record.gap_count), FIELD_ITEMS(S, record.gaps_us), .most = INT32_MAX, .is_optional = 1) \
+    AT(S, MS, "queued_ms", record.queued_ns, "from due until one of max_concurrency places was free", .unit = "ms", \
+       .null = "not limited", .is_optional = 1) \
+    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them") \
+    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer") \
+    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache") \
+    LOAD_TOKENS(S, AT, "image_tokens", record.usage.image_tokens, "of the prompt, of its image") \
     AT(S, INT, "attempts", record.attempts, "times it was sent", .most = INT32_MAX) \
     AT(S, TRUTH, "new_connection", record.is_new_connection, "it opened one") \
-    AT(S, BYTES, "pred", record.answer, "the answer", FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed") \
+    AT(S, BYTES, "pred", record.answer, "the answer; of a stream that broke what came before", \
+       FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed before any text") \
     AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
     AT(S, TRUTH, "empty", record.is_empty, "it was answered without a text") \
     AT(S, TEXT, "failed", record.reason, "why it failed", .null = "it did not")
+/* What the server's metrics said, each time that it was asked. */
+#define LOAD_PROM(S, AT, key, index, words) \
+    AT(S, NUMBER, key, values[index], words, .null = "the server does not say", .is_optional = 1)
+#define LOAD_PROM_ROWS(ROW, AT, S) \
+    ROW(S, AT, "requests_waiting", PROM_WAITING, "requests in the server's queue") \
+    ROW(S, AT, "requests_running", PROM_RUNNING, "requests that it works on") \
+    ROW(S, AT, "kv_cache_share", PROM_KV, "share of its KV cache that is in use") \
+    ROW(S, AT, "prefix_hit_share", PROM_PREFIX, "prompt tokens found in its prefix cache, since the sample before") \
+    ROW(S, AT, "encoder_hit_share", PROM_ENCODER, "images found in its cache, since the sample before") \
+    ROW(S, AT, "accepted_share", PROM_SPECULATIVE, "speculative tokens that were accepted, likewise") \
+    ROW(S, AT, "preempted", PROM_PREEMPTED, "requests that it interrupted for others, likewise")
+#define LOAD_SAMPLE_ROWS(AT, S) \
+    LOAD_STAMP(S, AT, "at_ms", at_ns, "when it was asked, since the trial began") \
+    LOAD_PROM_ROWS(LOAD_PROM, AT, S)
+#define LOAD_SAMPLES_ROWS(AT, S) \
+    AT(S, TEXT, "metrics_url", metrics_url, "where the server has metrics", .null = "nowhere", .is_optional = 1) \
+    AT(S, OBJECTS, "metrics", metrics, "what they said during the trial", FIELD_COUNT_AT(S, metric_count), \
+       .of = &LOAD_SAMPLE, .is_optional = 1)
 #define LOAD_SERIES_ROWS(AT, S) \
     LOAD_NUMBER(S, AT, "value", value, "of the requests") \
     AT(S, RANGE, "interval", low, "95 % interval that allows for requests that wait for one another", \

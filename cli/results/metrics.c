@@ -99,7 +99,7 @@ void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64
     if (cached_count)
         text_list_add(warnings,
                       "the server read at least half of the prompt from a cache in %lld of %lld runs: their TTFT is "
-                      "not that of a new request; sweep --no_cache or --unique_image",
+                      "not that of a new request; sweep --no_cache, and not --same_image",
                       (long long)cached_count, (long long)run_count);
 }
 const char *served_lacks(const struct pass_result *run, int metric) {

@@ -38,7 +38,7 @@ static int finish_run(struct pass_result *run) {
     for (int i = 0; i < KEPT_COUNT; i++) run->has_kept[i] = !run->served && isfinite(run->kept[i]);
     run->has_energy = run->has_kept[KEPT_ENERGY] && isfinite(run->energy_resolution_j);
     if (run->served) {
-        run->served->uploaded_ns = -1;
+        run->served->uploaded_ns = run->served->first_chunk_ns = -1;
         if (run->served->usage.completion_tokens > 0) run->token_count = (int32_t)run->served->usage.completion_tokens;
         run->ended_by_eos = run->served->finish_reason && !strcmp(run->served->finish_reason, "stop");
     } else if (!run->tokens) return EXIT_OUTPUT;

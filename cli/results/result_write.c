@@ -885,6 +885,7 @@ int summaries_print(const struct summaries *all) {
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     vp_noise_summary *items = resize(NULL, all->count, sizeof *items);
     const char **names = (const char **)resize(NULL, all->count, sizeof *names);
+    char reason[LINE_BYTES];
     int64_t runs = 0, cached = 0;
     struct twin_result twins;
     memset(&twins, 0, sizeof twins);
@@ -894,7 +895,6 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
         names[i] = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     }
     noise_warn(warnings, items, names, all->count, NOISE_ADVICE_SWEEP);
-    free((void *)names);
     free(items);
     for (size_t i = 0; i < all->count; i++) {
         runs += all->items[i].run_count;
@@ -903,7 +903,11 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
         twins.cached += all->items[i].twins.cached;
         twins.unequal += all->items[i].twins.unequal;
         twins.silent += all->items[i].twins.silent;
+        if (all->items[i].twins.basis != TWINS_TTFT) twins.basis = all->items[i].twins.basis;
+        if (twins_are_wrong(&all->items[i].twins, reason, sizeof reason))
+            text_list_add(warnings, "%s: %s", names[i], reason);
     }
+    free((void *)names);
     warn_of_cached_runs(warnings, cached, runs);
     twins_warn(warnings, &twins);
 }
