@@ -100,7 +100,7 @@ rows = json.load(open(sys.argv[1]))["ops"]["rows"][:5]
 for row in rows: print(row["name"], row["calls"], "%.3f" % (row["host_self_ns"] / 1000))
 EOF
     check "load_results.py has the operations and self times of vlmprof trace" diff <("$python" "$work/top.py" "$work/trace-table") \
-        <(sed -nE 's/^(cpu_op)? +(.*[^ ]) +([0-9]+) +[0-9.]+ +([0-9.]+)$/\2 \3 \4/p' "$work/loaded")
+        <(sed -nE 's/^(cpu_op|user_annotation)? +(.*[^ ]) +([0-9]+) +[0-9.]+ +([0-9.]+)$/\2 \3 \4/p' "$work/loaded")
     mkdir "$work/nothing"
     check "load_results.py refuses a folder without results" [ "$("$python" samples/load_results.py "$work/nothing" 2>&1; echo $?)" = \
         "load_results.py: $work/nothing: there is no result file of vlmprof sweep in it
