@@ -66,7 +66,8 @@ static vp_series_value value_of(const struct load_level *level, int which) {
     return which == WHICH_GOODPUT ? goodput : summary->latency[WHICH[which].latency][WHICH[which].percentile];
 }
 static int is_same_load(const struct load_level *left, const struct load_level *right) {
-    return left->concurrency == right->concurrency && fabs(left->rate - right->rate) <= 1e-9 * left->rate;
+    return left->concurrency == right->concurrency && left->places == right->places
+           && fabs(left->rate - right->rate) <= 1e-9 * left->rate;
 }
 static int says_of(const vp_series_value *before, const vp_series_value *after) {
     if (before->low >= before->high && after->low >= before->low && after->high <= before->high) return SAYS_EQUAL;
