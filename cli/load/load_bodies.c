@@ -43,8 +43,8 @@ struct body_maker {
     const struct request_knobs *knobs;
     int32_t new_tokens;
 };
-/* Appends the body of an image, or of an empty one: text only, and of a prompt. The image moves into it. Returns 0 or an exit code after a
- * message. */
+/* Appends the body of an image, or of an empty one: text only, and of a prompt. The image moves
+ * into it. Returns 0 or an exit code after a message. */
 static int add_body(const struct body_maker *maker, struct unique *image, const char *prompt, int64_t id,
                     struct load_bodies *bodies) {
     const struct picture *picture = &image->picture;
