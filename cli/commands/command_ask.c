@@ -11,7 +11,9 @@
 #include "results/metrics.h"
 #include "base/option_rows.h"
 #include "commands/commands.h"
+#include "measure/fidelity.h"
 #include "measure/measure.h"
+#include "measure/served_answer.h"
 #include "server/ask.h"
 #include "server/picture.h"
 #include "server/checks/twin_pairs.h"
@@ -55,6 +57,7 @@ struct served_run {
     struct question question;
     struct timed_runs timed;
     struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: no one asked */
+    struct fidelity fidelity; /* of --baseline; baseline NULL: no one asked */
 };
 
 /* ---- the request */
@@ -183,6 +186,55 @@ static int served_twins(const struct options *options, struct served_run *state)
     twin_forget(&memory);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
     return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
+}
+
+/* ---- against another server */
+/* Asks both servers once more, untimed, for what they show of their distributions. Returns 0 or an exit code. */
+static int served_compare(const struct options *options, struct served_run *state) {
+    const char *url = text_of(options, "baseline");
+    struct served_answer first = {NULL, 0, {NULL, 0}}, own = {NULL, 0, {NULL, 0}};
+    char reason[LINE_BYTES] = "";
+    struct endpoint endpoint;
+    int most_likely[2] = {0, 0}, code;
+    memset(&endpoint, 0, sizeof endpoint);
+    code = endpoint_open(options, url, text_of(options, "baseline_model"), &endpoint);
+    if (!code) code = endpoint_choose_model(&endpoint);
+    if (!code) {
+        struct question question = state->question;
+        question.unique = NULL; /* the same picture for both */
+        code = served_answer_ask(&endpoint, &question, &most_likely[0], &first, reason, sizeof reason);
+        if (!code)
+            code = served_answer_ask(&state->endpoint, &question, &most_likely[1], &own, reason, sizeof reason);
+        if (code && code != EXIT_INTERRUPTED) complain(code, "%s", reason);
+    }
+    if (!code) {
+        fidelity_begin(&state->fidelity, url, NULL);
+        served_answers_compare(&first, &own, &state->fidelity, reason, sizeof reason);
+        if (reason[0]) state->fidelity.reason = copy_text(reason, strlen(reason));
+    }
+    served_answer_free(&first);
+    served_answer_free(&own);
+    endpoint_close(&endpoint);
+    return code;
+}
+static void print_fidelity(const struct fidelity *fidelity) {
+    const struct divergence_summary kl = divergences_summary(fidelity->divergences,
+                                                             (size_t)fidelity->divergence_count);
+    if (!fidelity->baseline) return;
+    print_plain("\nagainst %s, one more request to each\n", fidelity->baseline);
+    print_plain("%-19s %s", "answer", fidelity->answers_equal ? "equal" : "differs");
+    if (fidelity->first_difference >= 0) print_plain(" from token %d on", fidelity->first_difference);
+    if (isfinite(fidelity->baseline_margin))
+        print_plain("; there the baseline prefers its token by %s nats", number_short(fidelity->baseline_margin).text);
+    print_plain("\n");
+    if (fidelity->positions)
+        print_plain("%-19s %d of %d tokens have the same likeliest token\n", "top1_agreement", fidelity->top1_count,
+                    fidelity->positions);
+    if (isfinite(kl.mean))
+        print_plain("%-19s between %s and %s nats, mean of %d tokens: the servers show their likeliest tokens alone\n",
+                    "KL divergence", number_short(kl.mean).text, number_short(kl.mean_at_most).text,
+                    fidelity->divergence_count);
+    if (fidelity->reason) print_plain("%s\n", fidelity->reason);
 }
 
 /* ---- what is doubtful */
@@ -368,6 +420,7 @@ static void print_served(const struct options *options, const struct served_run 
     runs_print(options, &state->timed);
     runs_print_terms(&state->timed);
     print_twins(state);
+    print_fidelity(&state->fidelity);
     print_server_timings(state->timed.runs[0].served);
 }
 
@@ -424,6 +477,7 @@ static void print_served_json(const struct options *options, const struct served
         }
         PUT(&writer, END_ARRAY, END_OBJECT);
     } else PUT(&writer, KEY_NULL("twins"));
+    if (state->fidelity.baseline) put_fidelity_row(&writer, &state->fidelity);
     runs_put_medians(&writer, timed);
     put_served_runs(&writer, timed->runs, timed->count);
     runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));
@@ -440,6 +494,8 @@ int ask_command(const struct options *options) {
     /* not before the runs: it would connect for them */
     if (!code && !interrupted) state.words = endpoint_words(&state.endpoint);
     if (!code && state.timed.count && !interrupted && is_given(options, "twins")) code = served_twins(options, &state);
+    if (!code && state.timed.count && !interrupted && is_given(options, "baseline"))
+        code = served_compare(options, &state);
     if (!code && state.timed.count) {
         served_warn(options, &state);
         (is_given(options, "json") ? print_served_json : print_served)(options, &state);
@@ -451,6 +507,7 @@ int ask_command(const struct options *options) {
     }
     runs_close(&state.timed);
     twins_free(&state.twins);
+    fields_free(&FIDELITY_OBJECT, &state.fidelity);
     unique_free(&state.image);
     knobs_free(&state.knobs);
     free(state.setting);

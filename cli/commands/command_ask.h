@@ -19,6 +19,11 @@
 #define OPTIONS_OF_ASK(must) \
     OPTION_ENDPOINT(must), OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
     OPTIONS_OF_TWINS, \
+    {"baseline", TEXT, "URL", NULL, 0, 0, NULL, \
+     "another server, asked the same: whether the answers are equal, and how far apart the next-token distributions " \
+     "are where both servers give log probabilities"}, \
+    {"baseline_model", TEXT, "NAME", NULL, 0, 0, NULL, "its name of the model (default: its only one)", \
+     .needs = "baseline"}, \
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
     OPTIONS_OF_UNIQUE, \
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, \

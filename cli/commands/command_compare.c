@@ -42,15 +42,21 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* The columns that are compared. All are latencies but the last, which is the accuracy. */
-enum { COMPARED = 7 };
+/* The columns that are compared: latencies, the accuracy, and what a baseline says, of which the last is a distance. */
+enum { COMPARED_ACCURACY = 6, COMPARED_DIVERGENCE = 9, COMPARED };
 static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION,  METRIC_PREFILL,
-                                               METRIC_DECODE, METRIC_PER_TOKEN, COLUMN_ACCURACY};
+                                               METRIC_DECODE, METRIC_PER_TOKEN, COLUMN_ACCURACY, COLUMN_TOP1,
+                                               COLUMN_ANSWER_AGREEMENT, COLUMN_DIVERGENCE};
 
-static int is_latency(int which) { return which + 1 < COMPARED; }
+static int is_latency(int which) { return which < COMPARED_ACCURACY; }
 static const char *compared_name(int which) {
-    return is_latency(which) ? METRIC_KEYS[COMPARED_COLUMNS[which]] : "accuracy";
+    static const char *const names[] = {"accuracy", "top1_agreement", "answer_agreement", "kl_divergence_mean"};
+    return is_latency(which) ? METRIC_KEYS[COMPARED_COLUMNS[which]] : names[which - COMPARED_ACCURACY];
 }
+static const char *unit_of(int which) {
+    return is_latency(which) ? "%" : which == COMPARED_DIVERGENCE ? "nats" : "points";
+}
+static double scale_of(int which) { return which == COMPARED_DIVERGENCE ? 1 : 100; }
 struct result_pair { const struct result_file *before, *after; };
 /* How a difference is judged: latencies, and scores of no known range, by the paired t test. */
 enum { TEST_T, TEST_RATES, TEST_BOUNDED };
@@ -86,10 +92,11 @@ struct comparison_job {
 
 /* What must be alike in both files, by the words of --force. */
 enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
-       ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_IMAGES, ALIKE_CACHE, ALIKE_BLOCKS, ALIKE_COUNT };
+       ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_IMAGES, ALIKE_CACHE, ALIKE_BLOCKS, ALIKE_BASELINE,
+       ALIKE_COUNT };
 static const char *const ALIKE[ALIKE_COUNT] = {"configuration", "device", "clocks", "model",  "weights",        "data",
                                     "seed",          "runs",   "timing", "metric", "max_new_tokens", "images",
-                                    "no_cache",      "blocks"};
+                                    "no_cache",      "blocks", "baseline"};
 
 static int are_texts_different(const char *one, const char *other) {
     return strcmp(one ? one : "", other ? other : "") != 0;
@@ -138,6 +145,10 @@ static int is_different(const struct result_file *before, const struct result_fi
     case ALIKE_RUNS: numbers[0] = before->num_runs_per_sample; numbers[1] = after->num_runs_per_sample; break;
     case ALIKE_TIMING: texts[0] = before->timing; texts[1] = after->timing; break;
     case ALIKE_METRIC: texts[0] = before->accuracy_metric; texts[1] = after->accuracy_metric; break;
+    case ALIKE_BASELINE: /* one side alone is not compared in this */
+        texts[0] = after->fidelity.baseline ? before->fidelity.baseline : NULL;
+        texts[1] = before->fidelity.baseline ? after->fidelity.baseline : NULL;
+        break;
     case ALIKE_IMAGES: texts[0] = before->images; texts[1] = after->images; break;
     case ALIKE_CACHE:
         texts[0] = before->is_served && before->no_cache ? "given" : "not given";
@@ -247,6 +258,7 @@ static int pair_files(struct comparison_job *job) {
 static size_t pair_values(const struct result_pair *pair, int which, double *before, double *after, int64_t *ids) {
     int column = COMPARED_COLUMNS[which];
     size_t count = 0;
+    if (which == COMPARED_ACCURACY && pair->before->is_agreement) return 0; /* top1_agreement is the same */
     for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
         if (pair->before->ids[i] != pair->after->ids[k]) {
             if (pair->before->ids[i] < pair->after->ids[k]) i++;
@@ -340,7 +352,7 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     row.deviation = count > 1 ? vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1))
                               : (double)NAN;
     if (row.correlation_time > 1) row.deviation *= sqrt(row.correlation_time);
-    job->has_unknown_range |= !by_ratio && row.test == TEST_T;
+    job->has_unknown_range |= row.which == COMPARED_ACCURACY && row.test == TEST_T;
     row.mean_a = vp_statistics_mean(before, count);
     row.mean_b = vp_statistics_mean(after, count);
     free(differences);
@@ -351,7 +363,8 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     job->verdicts[job->count++] = comparison;
 }
 /* The range of the scores on both sides. */
-static struct score_range pair_range(const struct result_pair *pair) {
+static struct score_range pair_range(const struct result_pair *pair, int which) {
+    if (which > COMPARED_ACCURACY) return (struct score_range){0, 1, which != COMPARED_DIVERGENCE};
     return score_range_common(score_range_of(pair->before), score_range_of(pair->after));
 }
 /* Compares all configurations of a task, pairs first to last - 1, together. A sample counts once, with its mean over
@@ -387,9 +400,9 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     memset(&row, 0, sizeof row);
     row.task = job->pairs[first].before->dataset_name;
     row.which = which;
-    row.range = pair_range(&job->pairs[first]);
+    row.range = pair_range(&job->pairs[first], which);
     for (size_t pair = first + 1; pair < last; pair++)
-        row.range = score_range_common(row.range, pair_range(&job->pairs[pair]));
+        row.range = score_range_common(row.range, pair_range(&job->pairs[pair], which));
     add_comparison(job, &row, before_means, after_means, count);
     free(before);
     free(ids);
@@ -404,7 +417,7 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
         row.pair = pair;
         row.task = pair->before->dataset_name;
         row.which = which;
-        row.range = pair_range(pair);
+        row.range = pair_range(pair, which);
         add_comparison(job, &row, before, after, pair_values(pair, which, before, after, NULL));
     }
     free(before);
@@ -556,15 +569,16 @@ static enum console_color color_of_verdict(const char *text) {
     return COLOR_END;
 }
 
-/* The library's FASTER means that B is lower, which is worse for an accuracy. */
+/* The library's FASTER means that B is lower, which is worse for an accuracy and better for a distance. */
 static int verdict_of(const struct comparison_job *job, size_t index) {
     const struct compared_row *row = &job->rows[index];
     const vp_comparison *comparison = &job->verdicts[index];
+    const int is_distance = row->which == COMPARED_DIVERGENCE;
     if (job->is_identical) return SAYS_IDENTICAL;
     if (row->is_noisy) return SAYS_INCONCLUSIVE;
     switch (comparison->verdict) {
-    case VP_VERDICT_SLOWER: return is_latency(row->which) ? SAYS_SLOWER : SAYS_BETTER;
-    case VP_VERDICT_FASTER: return is_latency(row->which) ? SAYS_FASTER : SAYS_WORSE;
+    case VP_VERDICT_SLOWER: return is_latency(row->which) ? SAYS_SLOWER : is_distance ? SAYS_WORSE : SAYS_BETTER;
+    case VP_VERDICT_FASTER: return is_latency(row->which) ? SAYS_FASTER : is_distance ? SAYS_BETTER : SAYS_WORSE;
     case VP_VERDICT_SAME: return SAYS_SAME;
     default: return SAYS_INCONCLUSIVE;
     }
@@ -597,8 +611,9 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
 }
 /* A difference in percent, or in points of accuracy, with its interval where there is one. */
 static struct number_text difference_text(const struct compared_row *row, const vp_comparison *comparison) {
-    return row->reason ? number_formatted("%+.2f", 100 * comparison->estimate)
-                       : number_change(100, comparison->estimate, comparison->low, comparison->high);
+    const double scale = scale_of(row->which);
+    return row->reason ? number_formatted("%+.2f", scale * comparison->estimate)
+                       : number_change(scale, comparison->estimate, comparison->low, comparison->high);
 }
 static void write_rows(struct document *document, const struct comparison_job *job) {
     const int is_all = is_given(job->options, "all");
@@ -615,7 +630,7 @@ static void write_rows(struct document *document, const struct comparison_job *j
             else snprintf(full, sizeof full, "%s", name);
             CELLS(list, full, compared_name(row->which), number_short(row->mean_a).text,
                   number_short(row->mean_b).text, difference_text(row, &job->verdicts[i]).text,
-                  is_latency(row->which) ? "%" : "points", number_whole(job->verdicts[i].count).text);
+                  unit_of(row->which), number_whole(job->verdicts[i].count).text);
             if (why_open(job, row)) text_list_add(list, "%s: %s", SAYS[says], why_open(job, row));
             else text_list_add(list, "%s", SAYS[says]);
         }
@@ -663,7 +678,7 @@ static void write_plan(struct document *document, const struct comparison_job *j
         char name[80];
         CELLS(list, row->pair ? setting_text(row->pair->before, name) : "all", compared_name(row->which));
         if (isfinite(row->deviation))
-            text_list_add(list, "%.3f %s", 100 * row->deviation, is_latency(row->which) ? "%" : "points");
+            text_list_add(list, "%.3f %s", scale_of(row->which) * row->deviation, unit_of(row->which));
         else text_list_add(list, "-");
         CELLS(list, !row->needed ? "-" : row->needed > WORTH_SAMPLES ? "> 10000" : number_whole(row->needed).text,
               number_whole(job->verdicts[i].count).text);
@@ -709,7 +724,7 @@ static void write_answer(struct document *document, const struct comparison_job 
         if (row->which && is_latency(row->which)) continue;
         if (job->before.group_count > 1) snprintf(where, sizeof where, "%.90s: ", row->task);
         document_text(document, BLOCK_LINE, "%s%s %s %s", where, compared_name(row->which),
-                      difference_text(row, &job->verdicts[i]).text, is_latency(row->which) ? "%" : "points");
+                      difference_text(row, &job->verdicts[i]).text, unit_of(row->which));
     }
 }
 /* The open comparisons, and what would decide them. */
@@ -782,7 +797,7 @@ static int check_force(const struct options *options) {
         if (known) continue;
         return complain_word("force", "value", value->items[i],
                              "all configuration device clocks model weights data seed runs timing metric "
-                             "max_new_tokens images no_cache blocks noise");
+                             "max_new_tokens images no_cache blocks baseline noise");
     }
     return 0;
 }

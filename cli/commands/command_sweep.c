@@ -96,6 +96,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      OF_ENGINE},
     {"kernel_pass", FLAG, NULL, NULL, 0, 0, NULL,
      "one more run per shape and configuration with every kernel timed: the device's idle share", OF_ENGINE},
+    OPTION_BASELINE,
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "most tokens of an answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
@@ -459,6 +460,7 @@ static void sweep_free(struct sweep *sweep) {
     }
     free(sweep->engines);
     served_close(sweep);
+    baseline_close(&sweep->baseline);
     index_free(&sweep->index);
     journal_close(&sweep->journal);
     plan_free(&sweep->plan);
@@ -475,6 +477,9 @@ static int run_command(const struct options *options) {
     sweep.journal.fd = -1;
     end_in_order();
     code = sweep_plan(&sweep);
+    if (!code)
+        code = baseline_open(&sweep.baseline, options, is_given(options, "endpoint") ? NULL : &sweep.model,
+                             &sweep.plan);
     if (!code && is_given(options, "plan"))
         code = plan_cost_show(options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan);
     else if (!code) {

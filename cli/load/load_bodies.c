@@ -27,6 +27,13 @@ void load_bodies_free(struct load_bodies *bodies) {
     free(bodies->ids);
     memset(bodies, 0, sizeof *bodies);
 }
+/* The bodies' common part. */
+struct body_maker {
+    const struct options *options;
+    const struct endpoint *endpoint;
+    const struct request_knobs *knobs;
+    int32_t new_tokens;
+};
 /* Where the image's base64 begins in a body. */
 static size_t find_image(const struct load_body *body, const struct picture *picture) {
     char *text = resize(NULL, vp_base64_bytes(picture->byte_count) + 1, 1), *at;
@@ -36,18 +43,10 @@ static size_t find_image(const struct load_body *body, const struct picture *pic
     if (!at) abort(); /* ask_begin put it there */
     return (size_t)(at - body->json);
 }
-/* The bodies' common part. */
-struct body_maker {
-    const struct options *options;
-    const struct endpoint *endpoint;
-    const struct request_knobs *knobs;
-    int32_t new_tokens;
-};
-/* Appends the body of an image, or of an empty one: text only, and of a prompt. The image moves
- * into it. Returns 0 or an exit code after a message. */
+/* Appends the body of an image, which it takes, or of an empty one: text only, and of a prompt. Returns 0 or an exit
+ * code after a message. */
 static int add_body(const struct body_maker *maker, struct unique *image, const char *prompt, int64_t id,
                     struct load_bodies *bodies) {
-    const struct picture *picture = &image->picture;
     vp_chat_knob *chosen = zeroed(maker->knobs->count, sizeof *chosen);
     struct load_body *body = &bodies->items[bodies->count];
     struct question question;
@@ -57,7 +56,7 @@ static int add_body(const struct body_maker *maker, struct unique *image, const 
     memset(&question, 0, sizeof question);
     memset(&exchange, 0, sizeof exchange);
     knobs_combination(maker->knobs, 0, chosen);
-    question.picture = picture->bytes ? picture : NULL;
+    question.picture = image->picture.bytes ? &image->picture : NULL;
     question.text = prompt;
     question.max_tokens = maker->new_tokens;
     question.ignore_eos = is_given(maker->options, "ignore_eos") || is_given(maker->options, "output_tokens");
@@ -69,19 +68,19 @@ static int add_body(const struct body_maker *maker, struct unique *image, const 
     if (result != VP_OK) return complain_result(EXIT_USAGE, "--request_knob", result, &error);
     body->json = exchange.body; /* it outlives the exchange */
     body->bytes = exchange.body_bytes;
-    body->width_px = picture->width_px;
-    body->height_px = picture->height_px;
-    bodies->imaged += picture->bytes != NULL;
+    body->width_px = image->picture.width_px;
+    body->height_px = image->picture.height_px;
+    bodies->imaged += image->picture.bytes != NULL;
     bodies->same += !image->to;
-    bodies->ids[bodies->count++] = id;
-    bodies->bytes += body->bytes;
-    bodies->hash = hash_bytes(bodies->hash, body->json, body->bytes);
     if (image->to) {
-        body->image_at = find_image(body, picture);
+        body->image_at = find_image(body, &image->picture);
         body->unique = resize(NULL, 1, sizeof *body->unique);
         *body->unique = *image;
         memset(image, 0, sizeof *image);
     }
+    bodies->ids[bodies->count++] = id;
+    bodies->bytes += body->bytes;
+    bodies->hash = hash_bytes(bodies->hash, body->json, body->bytes);
     return bodies->bytes > BODIES_BYTES_MOST
                ? complain(EXIT_USAGE, "the requests take more than %zu GiB of memory: use a smaller --num_samples",
                           BODIES_BYTES_MOST >> 30)

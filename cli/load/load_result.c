@@ -339,11 +339,11 @@ void load_levels_free(struct load_levels *levels) {
     memset(levels, 0, sizeof *levels);
 }
 
+/* ---- what the trials say */
 double load_cached_share(const struct load_summary *summary) {
     return summary->cached_known && summary->prompt_tokens > 0
                ? (double)summary->cached_tokens / (double)summary->prompt_tokens : (double)NAN;
 }
-/* ---- what the trials say */
 int load_level_saturates(const struct load_level *level) {
     return !level->concurrency && load_is_queue_growing(&level->summary);
 }

@@ -180,6 +180,10 @@ double metric_mean(const struct pass_result *runs, int32_t run_count, int metric
     return mean;
 }
 
+const char FIDELITY_TEXT[] =
+    "KL divergence of the next-token distributions from the baseline's, along its answers: mean over tokens; "
+    "top1_agreement: share of tokens where the likeliest is equal; answer_agreement: share of equal answers; "
+    "margin: by how many nats the baseline prefers its token where answers part, median (0.02 is a tie, 4 is a fault)";
 const char TWINS_TEXT[] =
     "T_image_outside: TTFT of the image's request less that of a text with as many prompt tokens, in pairs; it "
     "contains preprocessing, upload and vision encoder";

@@ -156,6 +156,7 @@ double output_rate_of(const struct pass_result *run);
 /* The mean of a metric over runs; NaN when one of them lacks it. */
 double metric_mean(const struct pass_result *runs, int32_t run_count, int metric);
 
+extern const char FIDELITY_TEXT[]; /* what the columns of a comparison with a baseline are */
 extern const char TWINS_TEXT[]; /* what T_image_outside is; a line */
 extern const char OPS_COLUMNS_TEXT[]; /* what the times in the table of operations are; a line */
 

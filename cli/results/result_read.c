@@ -21,6 +21,7 @@ static void result_file_free(struct result_file *file) {
                       &file->server, &file->variant,    &file->variant_name};
     fields_free(&RESULT, &file->head);
     fields_free(&RESULT_ACCURACY, &file->scores);
+    fields_free(&RESULT_FIDELITY, &file->fidelity);
     fields_free(&RESULT_TIME, &file->times);
     knob_values_free(&file->knobs);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
@@ -230,7 +231,7 @@ enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS 
 /* What a member of a row is: its column, ROW_..., or ROW_OTHER. *range becomes the row of its field. */
 static int row_member(const vp_json *json, uint32_t key, const struct field **range) {
     static const struct field positive = {.most = FIELD_MS_MAX}, any = {.least = -FIELD_MS_MAX, .most = FIELD_MS_MAX};
-    static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &SIZES, &SENT};
+    static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &FIDELITY, &SIZES, &SENT};
     static const struct {
         const char *name;
         int what;
@@ -558,6 +559,10 @@ static int read_members(struct result_file *file, const vp_json *json, const str
         } else if (row->type == FIELD_TRUTH) *(int *)(void *)at = node_is(json, node, VP_JSON_TRUE);
         else if (row->type == FIELD_INT) {
             if (read_count(file, json, 0, row->key, row->most, (int64_t *)(void *)at)) return EXIT_INPUT;
+        } else if (row->type == FIELD_RANGE) {
+            struct field_range range = {node_number(json, vp_json_at(json, node, 0)),
+                                        node_number(json, vp_json_at(json, node, 1))};
+            memcpy(at, &range, sizeof range);
         } else if (node == VP_JSON_NONE) *(double *)(void *)at = (double)NAN;
         else if (read_number(file, json, node, SIZE_MAX, row->key, (double)row->least, (double)row->most,
                              (double *)(void *)at))
@@ -571,6 +576,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     if (!node_is(json, shape, VP_JSON_OBJECT)) shape = VP_JSON_NONE;
     file->is_foreign = vp_json_get(json, 0, "schema") == VP_JSON_NONE;
     if (read_members(file, json, &RESULT, &file->head) || read_members(file, json, &RESULT_ACCURACY, &file->scores)
+        || read_members(file, json, &RESULT_FIDELITY, &file->fidelity)
         || read_members(file, json, &RESULT_VISION, &file->sums)
         || read_members(file, json, &RESULT_TIME, &file->times))
         return EXIT_INPUT;
@@ -895,6 +901,32 @@ static void name_variants(struct results *results) {
     text_list_free(&varied.knobs);
 }
 
+/* Without reference answers the share of equal likeliest tokens takes the place of the accuracy, where all
+ * configurations were compared with one baseline. */
+static void judge_by_baseline(struct results *results, const struct result_group *group) {
+    const struct result_file *first = &results->files[group->first];
+    for (size_t i = 0; i < group->count; i++) {
+        const struct result_file *file = first + i;
+        if (isfinite(file->accuracy) || file->columns[COLUMN_ACCURACY] || !file->columns[COLUMN_TOP1]
+            || !file->fidelity.baseline || strcmp(file->fidelity.baseline, first->fidelity.baseline) != 0)
+            return;
+    }
+    for (struct result_file *file = &results->files[group->first]; file < first + group->count; file++) {
+        double sum = 0;
+        size_t count = 0;
+        file->columns[COLUMN_ACCURACY] = resize(NULL, file->count, sizeof(double));
+        for (size_t i = 0; i < file->count; i++) {
+            const double share = file->columns[COLUMN_ACCURACY][i] = file->columns[COLUMN_TOP1][i];
+            if (isfinite(share)) { sum += share; count++; }
+        }
+        file->accuracy = sum / (double)count;
+        file->is_agreement = 1;
+        free((char *)(size_t)file->accuracy_metric);
+        file->accuracy_metric = copy_text("top1_agreement", 14);
+    }
+    text_list_add(&results->notes, "%.60s has no reference answers: accuracy is the top1_agreement with %.200s",
+                  first->dataset_name, first->fidelity.baseline);
+}
 /* Chooses the configurations that take part in paired statistics: those with at least half of the most samples. */
 static void choose_paired(struct results *results, struct result_group *group) {
     size_t most = 0, first_out = 0, out_count = 0;
@@ -938,6 +970,7 @@ static int64_t *union_of_ids(const struct results *results, const struct result_
 /* Finds the samples that all paired configurations have. */
 static void pair_group(struct results *results, struct result_group *group) {
     size_t all_count, *seen;
+    judge_by_baseline(results, group);
     choose_paired(results, group);
     group->ids = union_of_ids(results, group, &all_count);
     seen = zeroed(all_count, sizeof *seen);

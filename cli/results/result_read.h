@@ -23,6 +23,8 @@ struct result_file {
     /* what the head says, by its keys */
     union { struct result_head head; struct { RESULT_ROWS(FIELD_MEMBER, 0) }; };
     union { struct result_accuracy scores; struct { RESULT_ACCURACY_ROWS(FIELD_MEMBER, 0) }; };
+    struct result_fidelity fidelity; /* with --baseline; baseline NULL: without */
+    int is_agreement;                /* 1 if its accuracy is the agreement with its baseline, for lack of answers */
     union { struct result_vision sums; struct { RESULT_VISION_ROWS(FIELD_MEMBER, 0) }; };
     union { struct result_time times; struct { RESULT_TIME_ROWS(FIELD_MEMBER, 0) }; };
     struct tool_cost cost;           /* of stage times: staged less bare, as a share of T_total */

@@ -28,6 +28,7 @@ struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
     struct twin_memory *texts;  /* [variants] */
     struct sent_picture *pictures;
+    int *most_likely;      /* [variants]: as served_answer_ask has it */
     int no_cache, same_image; /* truths */
 };
 
@@ -67,6 +68,7 @@ int served_open(struct sweep *sweep) {
     int code = 0;
     served->endpoints = zeroed(variants->count + 1, sizeof *served->endpoints);
     served->texts = zeroed(variants->count + 1, sizeof *served->texts);
+    served->most_likely = zeroed(variants->count + 1, sizeof *served->most_likely);
     served->no_cache = is_given(sweep->options, "no_cache");
     served->same_image = is_given(sweep->options, "same_image");
     for (size_t i = 0; i < variants->count && !code; i++) {
@@ -102,6 +104,7 @@ void served_close(struct sweep *sweep) {
     }
     free(sweep->served->endpoints);
     free(sweep->served->texts);
+    free(sweep->served->most_likely);
     free(sweep->served);
     sweep->served = NULL;
 }
@@ -338,6 +341,15 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
     runs_free(first, (int32_t)variants->count);
     return code;
 }
+static struct question question_of_point(const struct sweep *sweep, const struct open_point *point,
+                                         const struct sample *sample) {
+    struct question question =
+        question_of(sweep, variant_index(sweep, point->configuration), point->sent ? &point->sent->image.picture : NULL,
+                    sample->prompt, point->configuration->set->new_tokens);
+    question.ignore_eos = sweep->plan.ignore_eos;
+    if (!sweep->served->same_image && point->sent) question.unique = &point->sent->image;
+    return question;
+}
 static int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
                       size_t capacity, int *is_device) {
     const size_t variant = variant_index(sweep, point->configuration);
@@ -352,10 +364,7 @@ static int served_run(struct sweep *sweep, struct open_point *point, const struc
         snprintf(reason, capacity, "%s", point->configuration->dropped);
         return 0;
     }
-    question = question_of(sweep, variant, point->sent ? &point->sent->image.picture : NULL, sample->prompt,
-                           point->configuration->set->new_tokens);
-    question.ignore_eos = sweep->plan.ignore_eos;
-    if (!sweep->served->same_image && point->sent) question.unique = &point->sent->image;
+    question = question_of_point(sweep, point, sample);
     for (;;) {
         runs_free(sweep->run, 1);
         sweep->run = runs_make(1, 1);
@@ -398,4 +407,33 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     plan.name = point->configuration->file_name;
     plan.memory = &sweep->served->texts[variant];
     return twins_measure(&plan, twins, reason, capacity) == EXIT_INTERRUPTED ? EXIT_INTERRUPTED : 0;
+}
+
+/* ---- against a baseline */
+static int ask_likely(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
+                      struct served_answer *answer, char *reason, size_t capacity) {
+    const size_t variant = variant_index(sweep, point->configuration);
+    struct question question = question_of_point(sweep, point, sample);
+    int code;
+    question.unique = NULL;
+    code = served_answer_ask(&sweep->served->endpoints[variant], &question, &sweep->served->most_likely[variant],
+                             answer, reason, capacity);
+    return code == EXIT_INTERRUPTED ? code : 0;
+}
+int served_ask_baseline(struct sweep *sweep, const struct open_point *first, const struct sample *sample) {
+    char reason[LINE_BYTES] = "";
+    const int code = ask_likely(sweep, first, sample, &sweep->baseline.said, reason, sizeof reason);
+    if (reason[0]) baseline_lacks(&sweep->baseline, reason);
+    sweep->baseline.is_made = 1;
+    return code;
+}
+int served_follow_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
+                           struct fidelity *fidelity, char *reason, size_t capacity) {
+    struct served_answer own;
+    int code;
+    memset(&own, 0, sizeof own);
+    code = ask_likely(sweep, point, sample, &own, reason, capacity);
+    if (!code && !reason[0]) served_answers_compare(&sweep->baseline.said, &own, fidelity, reason, capacity);
+    served_answer_free(&own);
+    return code;
 }

@@ -30,14 +30,14 @@ static struct {
     int64_t stall_at_ns, stall_ns; /* from then on the client is still for so long; 0: never */
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
+    int metrics;                   /* what /metrics is like: 1 vLLM, 2 SGLang, 3 llama.cpp, 4 none of them; 0: there are none */
+    int wrong_every;               /* each Nth answer is "b", not "a"; 0: none */
+    int64_t wrong_wait_ns;         /* and so are those that waited longer; 0: none */
     int64_t jitter, jitter_seed;   /* service_ns is up to so many percent longer or shorter, at random */
     int has_cache;                 /* an image whose bytes came before costs nothing, and its tokens count as cached */
     int64_t byte_ns, text_ns;      /* that each byte of an image and each token of text take */
     int has_sizes;                 /* JPEG files are counted by their size too */
     int break_every;               /* each Nth stream breaks after its first piece; 0: none */
-    int metrics;                   /* what /metrics is like: 1 vLLM, 2 SGLang, 3 llama.cpp, 4 none of them; 0: there are none */
-    int wrong_every;               /* each Nth answer is "b", not "a"; 0: none */
-    int64_t wrong_wait_ns;         /* and so are those that waited longer; 0: none */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server refuses with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
@@ -57,8 +57,8 @@ static void virtual_setting(const char *name, int64_t *to, int64_t unit) {
     if (at && at[strlen(name)] == '=') *to = (int64_t)(atof(at + strlen(name) + 1) * (double)unit);
 }
 static void virtual_read(void) {
-    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, cache = 0, broken = 0;
-    int64_t metrics = virtual_server.metrics, wrong = 0;
+    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, cache = 0, broken = 0, wrong = 0;
+    int64_t metrics = virtual_server.metrics;
     virtual_setting("break_every", &broken, 1);
     virtual_setting("cache", &cache, 1);
     virtual_setting("places", &places, 1);
@@ -169,7 +169,7 @@ static uint64_t virtual_images[65536];
 static int virtual_image_count;
 static struct { const vp_exchange *exchange; int64_t tokens; } virtual_cached[VIRTUAL_FLIGHTS];
 static int64_t virtual_cached_tokens(const char *body) {
-    const char *at = body ? strstr(body, ";base64,") : NULL; /* GET has no body */
+    const char *at = strstr(body, ";base64,");
     uint64_t hash = 14695981039346656037u;
     if (!virtual_server.has_cache || !at) return 0;
     for (; *at && *at != '"'; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
@@ -241,7 +241,7 @@ static void virtual_send(vp_exchange *exchange) {
     int64_t begin;
     for (int i = 1; i < virtual_server.places; i++) if (virtual_free_ns[i] < virtual_free_ns[place]) place = i;
     begin = arrived > virtual_free_ns[place] ? arrived : virtual_free_ns[place];
-    virtual_keep_cached(exchange, virtual_cached_tokens(exchange->body));
+    if (exchange->body) virtual_keep_cached(exchange, virtual_cached_tokens(exchange->body));
     exchange->state = VP_EXCHANGE_SENT;
     exchange->start_ns = virtual_now_ns;
     exchange->sent_ns = exchange->uploaded_ns = virtual_now_ns + VIRTUAL_NETWORK_NS / 2;
@@ -260,10 +260,10 @@ static void virtual_send(vp_exchange *exchange) {
 static void virtual_end(vp_exchange *exchange, const vp_server_options *options) {
     static int ended;
     const int is_empty = virtual_server.empty_every && (ended + 1) % virtual_server.empty_every == 0;
+    const int is_broken = virtual_server.break_every && (ended + 1) % virtual_server.break_every == 0;
     const int64_t waited_ns = exchange->headers_ns - exchange->start_ns - virtual_server.service_ns - virtual_image_ns(exchange) - VIRTUAL_NETWORK_NS;
     const int is_wrong = (virtual_server.wrong_every && (ended + 1) % virtual_server.wrong_every == 0)
                          || (virtual_server.wrong_wait_ns && waited_ns > virtual_server.wrong_wait_ns);
-    const int is_broken = virtual_server.break_every && (ended + 1) % virtual_server.break_every == 0;
     char text[400];
     ended++;
     if (exchange->http_status == 503) {
