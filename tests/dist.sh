@@ -1,7 +1,7 @@
 #!/bin/bash
 # dist.sh, for make test-dist: proves that the portable programs need no newer glibc than 2.28 and only glibc's libraries, that they run in root file
 # systems of Debian 11, 12 and 13 (debootstrap) and on ARM (qemu-user), libcurl found there or the package named, that the wheel is below 6 MB and gives
-# an audit in an empty environment, and that the source package builds. macOS: the file's format; no Mac ran it.
+# an audit in an empty environment, that the source package builds, and that the Debian packages have these programs. macOS: the file's format; no Mac ran it.
 # Needs root, debootstrap, qemu-user-static and a network; what is missing is skipped with its reason.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 B=${B:-build} DIST=${DIST:-dist} python=${PYTHON:-python3}
