@@ -166,6 +166,12 @@ static void test_sweep_strategies(void) {
 
 static void test_sweep_failures(void) {
     document d;
+    check_case("sweep: without a usable sample it ends at once, and says why");
+    mkdir(in_folder("data"), 0777);
+    write_text(in_folder("data/small_set.jsonl"), "{\"image\": \"none.png\", \"question\": \"?\"}\n");
+    CHECK_INT(cli(SWEEP "--tier_list low"), 3);
+    CHECK(last.err_lines == 1 && strstr(last.err, "no sample can be used") && strstr(last.err, "none.png"));
+    CHECK(access(in_folder("out"), F_OK) != 0);
     check_case("sweep: an image that fails is a row that says so");
     make_data("{\"id\": 3, \"image\": \"cut.png\", \"question\": \"?\"}\n{\"id\": 4, \"image\": \"none.png\", \"question\": \"?\"}\n");
     {

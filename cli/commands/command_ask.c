@@ -101,7 +101,7 @@ static int served_count(const struct options *options, struct served_run *state)
     int code;
     if (!is_given(options, "family")) return 0;
     family = resize(NULL, 1, sizeof *family);
-    code = family_by_name(text_of(options, "family"), family);
+    code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     if (!code) {
         result = vp_family_count(family, state->picture.width_px, state->picture.height_px, &count, &error);

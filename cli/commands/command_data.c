@@ -43,10 +43,12 @@ struct data_job {
 };
 /* What one file had. */
 struct file_tally {
-    size_t usable, bad, dropped, pictures, several, by_format[6];
+    size_t usable, bad, dropped, pictures, answered, several, by_format[6];
     int32_t least_px, most_px; /* the shortest and the longest side */
     const char *metric;        /* of the first sample; "several" when others differ */
     char first_bad[REASON_BYTES + 40];
+    struct text_list keys;     /* of the first row */
+    char set_name[64];         /* its "dataset" */
 };
 static const char *const PICTURE_FORMATS[6] = {"PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"};
 
@@ -196,6 +198,7 @@ static void count_sample(struct file_tally *tally, const struct example *example
     else if (example->metric != tally->metric &&
              (!example->metric || !tally->metric || strcmp(example->metric, tally->metric)))
         tally->metric = "several";
+    tally->answered += example->answer || example->answers.count;
     tally->several += example->picture_count > 1;
     for (size_t i = 0; i < example->picture_count; i++) {
         const struct picture *picture = &example->pictures[i];
@@ -245,25 +248,65 @@ static void print_columns(const struct table *table) {
         print_plain("%s%s", i ? ", " : "", table_column_name(table, i));
     print_plain("%s\n", count > 40 ? ", .." : "");
 }
+/* The keys of a row, by which a reader finds a misspelt one. */
+static void keep_keys(struct file_tally *tally, const vp_json *json) {
+    char *name;
+    if (tally->keys.count || !json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
+    for (uint32_t key = 1; key < json->nodes[0].end; key = json->nodes[key + 1].end)
+        text_list_take(&tally->keys, node_text(json, key));
+    if ((name = node_text(json, vp_json_get(json, 0, "dataset"))) != NULL)
+        snprintf(tally->set_name, sizeof tally->set_name, "%.63s", name);
+    free(name);
+}
+/* What no sample has, with the keys that the rows have instead. */
+static void print_missing(const struct file_tally *tally, const char *what, const char *keys) {
+    print_plain("  note      no sample has %s: expected the key %s, found ", what, keys);
+    for (size_t i = 0; i < tally->keys.count && i < 40; i++) print_plain("%s%s", i ? ", " : "", tally->keys.items[i]);
+    print_plain("%s\n", tally->keys.count > 40 ? ", .." : "");
+}
+/* Notes about what a sweep would miss. */
+static void print_notes(const struct table *table, const struct file_tally *tally) {
+    const int is_own = table->format == DATA_VLMPROF || table->format == DATA_TSV || table->format == DATA_CSV;
+    char *annotations = annotations_path(table->path);
+    if (is_own && tally->usable && !tally->pictures) print_missing(tally, "an image", "\"image\"");
+    if (is_own && tally->usable && !tally->answered) print_missing(tally, "an answer", "\"answer\" or \"answers\"");
+    if (table->format == DATA_VQA && !table->notes_path)
+        print_plain("  note      no annotations, so nothing is scored: %.300s is missing; --annotations names another "
+                    "file\n", annotations ? annotations : "a file like v2_mscoco_val2014_annotations.json");
+    if (tally->several)
+        print_plain("  note      %zu sample%s several pictures; the engine and run --endpoint take one\n",
+                    tally->several, tally->several == 1 ? " has" : "s have");
+    if (tally->by_format[5]) print_plain("  note      TIFF pictures are not decoded: convert them to PNG\n");
+    free(annotations);
+}
+/* The rule by which a sweep scores: the data's own, or the default of the set's name. */
+static const char *metric_of(const struct table *table, const struct file_tally *tally) {
+    vp_score_metric metric, unknown;
+    if (tally->metric || !tally->answered) return tally->metric ? tally->metric : "none";
+    vp_score_metric_for_dataset("", &unknown);
+    vp_score_metric_for_dataset(table->variant, &metric);
+    if (metric == unknown) vp_score_metric_for_dataset(tally->set_name, &metric);
+    return vp_score_metric_of(metric)->name;
+}
 static void print_tally(const struct table *table, const struct file_tally *tally) {
     static const char *const origins[] = {"none: the raw question", "lmms_eval", "vlmevalkit"};
     print_plain("%s: %s%s%s\n", table->path, format_title(table->format), table->notes_path ? " with " : "",
                 table->notes_path ? table->notes_path : "");
-    print_plain("  rows      %zu: %zu samples, %zu that cannot be used, %zu without a picture left out\n",
-                table->row_count, tally->usable, tally->bad, tally->dropped);
+    print_plain("  rows      %zu: %zu sample%s", table->row_count, tally->usable, plural_s((int64_t)tally->usable));
+    if (tally->bad) print_plain(", %zu cannot be used", tally->bad);
+    if (tally->dropped) print_plain(", %zu left out, without a picture", tally->dropped);
+    print_plain("\n");
     print_plain("  set       %s\n", table->task ? table->task->name : "not known");
     print_plain("  prompt    %s\n", origins[table->origin]);
-    print_plain("  metric    %s\n", tally->metric ? tally->metric : "none");
+    print_plain("  metric    %s%s\n", metric_of(table, tally),
+                tally->metric || !tally->answered ? "" : ", the default; --metric of a sweep sets another");
     print_plain("  images    %zu", tally->pictures);
     for (size_t i = 0; i < 6; i++)
         if (tally->by_format[i]) print_plain(", %zu %s", tally->by_format[i], PICTURE_FORMATS[i]);
     if (tally->pictures) print_plain(", sides of %d to %d px", tally->least_px, tally->most_px);
     print_plain("\n");
     print_columns(table);
-    if (tally->several)
-        print_plain("  note      %zu samples have several pictures; the engine and run --endpoint take one\n",
-                    tally->several);
-    if (tally->by_format[5]) print_plain("  note      TIFF pictures are not decoded: convert them to PNG\n");
+    print_notes(table, tally);
     if (tally->bad) print_plain("  trouble   %s\n", tally->first_bad);
 }
 
@@ -303,6 +346,7 @@ static int read_file(struct data_job *job, const char *path) {
                 show_sample(&example, i);
                 continue;
             }
+            keep_keys(&tally, &row.parsed.json);
             count_sample(&tally, &example, i);
             if (is_given(options, "json")) code = print_sample(&table, &row, i, &example, &line);
             if (!code && job->has_output && !example.reason[0])
@@ -315,6 +359,7 @@ static int read_file(struct data_job *job, const char *path) {
     job->usable += tally.usable;
     job->bad += tally.bad;
     free(line.data);
+    text_list_free(&tally.keys);
     row_free(&row);
     example_free(&example);
     table_close(&table);

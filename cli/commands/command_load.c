@@ -269,6 +269,7 @@ static int load_prepare(struct load *load) {
     if ((code = endpoint_choose_model(&load->endpoint)) != 0) return code;
     load->dataset.path = text_of(options, "data");
     if ((code = dataset_load(options, NULL, &load->dataset)) != 0
+        || (code = dataset_check_usable(&load->dataset, NULL)) != 0
         || (code = load_bodies_make(options, &load->dataset, &load->endpoint, &load->knobs, &load->bodies)) != 0)
         return code;
     make_order(load);

@@ -45,7 +45,7 @@ static int count_size(const struct options *options, const char *text, double *t
     if (!code && !is_given(options, "family"))
         code = complain(EXIT_USAGE,
                         "predict: %s: how many tokens that is, --family NAME says; or give --vision_tokens N", text);
-    if (!code) code = family_by_name(text_of(options, "family"), family);
+    if (!code) code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     if (!code) {
         const vp_result result = vp_family_count(family, width, height, &count, &error);

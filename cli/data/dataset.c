@@ -432,15 +432,8 @@ static void take_table_image(const struct dataset *dataset, struct sample *sampl
 /* A record without "image" that names one under another key is not a question without an image. Returns 0 or an exit
  * code after a message. */
 static int check_image_key(const char *path, const vp_json *json, const struct sample *sample) {
-    static const char *const others[] = {"picture", "img", "image_path", "image_url", "image_file", "img_path", "photo",
-                                         "pictures", "imgs", "image_paths", "image_urls"};
     char text[160];
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (!has_value(json, 0, others[i])) continue;
-        snprintf(text, sizeof text, "it has no \"image\", but \"%s\": rename that key to \"image\"", others[i]);
-        return bad_record(path, sample->id, text);
-    }
-    return 0;
+    return has_other_image_key(json, text, sizeof text) ? bad_record(path, sample->id, text) : 0;
 }
 /* Reads sample->record: prompt, image path; the references are only checked, because scoring reads them from the
  * record. Returns 0 or an exit code. */
@@ -815,17 +808,33 @@ static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const 
     hash = hash_text(hash_text(hash_text(hash, sample->record), sample->prompt), image);
     return hash_number(hash, sample->id);
 }
-/* Says which sampled rows cannot be used: each is a failed sample, the others go on. */
-static void tell_bad_rows(const struct dataset *dataset) {
-    const char *reason = NULL;
+/* How many samples cannot be used; *reason becomes the first one's. */
+static size_t count_bad(const struct dataset *dataset, const char **reason) {
     size_t count = 0;
     for (size_t i = 0; i < dataset->count; i++) {
         if (!dataset->samples[i].reason) continue;
-        if (!count++) reason = dataset->reasons[dataset->samples[i].reason - 1];
+        if (!count++) *reason = dataset->reasons[dataset->samples[i].reason - 1];
     }
+    return count;
+}
+/* Says which sampled rows cannot be used: each is a failed sample, the others go on. */
+static void tell_bad_rows(const struct dataset *dataset) {
+    const char *reason = NULL;
+    const size_t count = count_bad(dataset, &reason);
     if (count)
-        complain(0, "%s: %zu of %zu samples cannot be used and will fail; %.400s", dataset->path, count, dataset->count,
-                 reason);
+        complain(0, "%s: %zu of %zu sample%s cannot be used and will fail; the first: %.400s", dataset->path, count,
+                 dataset->count, plural_s((int64_t)dataset->count), reason);
+}
+int dataset_check_usable(const struct dataset *dataset, const struct model *model) {
+    const char *reason = NULL;
+    struct sample first;
+    int code;
+    if (!dataset->count || count_bad(dataset, &reason) < dataset->count) return 0;
+    if ((code = dataset_sample(dataset, model, 0, &first)) != 0) return code;
+    code = complain(EXIT_INPUT, "%s: no sample can be used, so there is nothing to measure; the first: %.400s",
+                    dataset->path, dataset->kind == KIND_TABLE ? reason : first.reason);
+    sample_free(&first);
+    return code;
 }
 /* Reads every sample once, so that mistakes in it are reported before anything is measured, and keeps what a plan
  * needs. Returns 0 or an exit code. */
@@ -877,25 +886,25 @@ static char *task_name(const struct options *options, const char *path) {
     dot = is_folder(path) ? NULL : strrchr(start, '.');
     return copy_text(start, (size_t)((dot && dot > start ? dot : end) - start));
 }
-/* The metric of the first sampled row. Captions are scored one by one in a sweep. */
+/* The metric of the first sampled row. */
 static int settle_table_metric(struct dataset *dataset) {
     struct text_buffer record = {NULL, 0, 0};
     const char *name;
     vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : "", &dataset->metric);
     if (dataset->count && table_rows_record(dataset->table, dataset->samples[0].id, &record)
         && (name = dataset->table->example.metric) != NULL)
-        vp_score_metric_find(!strcmp(name, "captions") ? "caption_jaccard" : name, &dataset->metric);
+        find_row_metric(name, &dataset->metric);
     free(record.data);
     return 0;
 }
-/* Settles the metric: --metric, otherwise that of the data set's name, otherwise that of the name in its first record.
- * Returns 0 or an exit code. */
+/* Settles the metric: --metric, otherwise the "metric" of the first record, otherwise that of the data set's name,
+ * otherwise that of the record's "dataset". Returns 0 or an exit code. */
 static int settle_metric(const struct model *model, struct dataset *dataset) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_score_metric unknown;
-    char *name = NULL;
+    char *set = NULL, *name = NULL;
     struct sample sample;
-    int code = 0;
+    int code;
     /* command_sweep has checked the word */
     if (text_of(dataset->options, "metric")
         && vp_score_metric_find(text_of(dataset->options, "metric"), &dataset->metric) == VP_OK)
@@ -903,12 +912,16 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     if (dataset->kind == KIND_TABLE) return settle_table_metric(dataset);
     vp_score_metric_for_dataset("", &unknown);
     vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : dataset->task, &dataset->metric);
-    if (dataset->metric != unknown || !dataset->count) return 0;
+    if (!dataset->count) return 0;
     if ((code = dataset_sample(dataset, model, 0, &sample)) != 0) return code;
-    if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK
-        && (name = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "dataset"))) != NULL)
-        vp_score_metric_for_dataset(name, &dataset->metric);
+    if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK) {
+        set = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "dataset"));
+        name = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "metric"));
+    }
+    if (set && dataset->metric == unknown) vp_score_metric_for_dataset(set, &dataset->metric);
+    if (name) find_row_metric(name, &dataset->metric);
     sample_free(&sample);
+    free(set);
     free(name);
     free(parsed.nodes);
     return 0;

@@ -390,7 +390,9 @@ int plan_make(const struct options *options, const struct model *model, struct p
     for (size_t i = 0; i < data->count; i++) {
         struct dataset *dataset = &plan->sets[plan->set_count++];
         dataset->path = data->items[i];
-        if ((code = dataset_load(options, model, dataset)) != 0) return code;
+        if ((code = dataset_load(options, model, dataset)) != 0
+            || (code = dataset_check_usable(dataset, model)) != 0)
+            return code;
         if (dataset->new_tokens > plan->new_tokens) plan->new_tokens = dataset->new_tokens;
         for (size_t k = 0; k < i; k++)
             if (!strcmp(dataset->task, plan->sets[k].task))

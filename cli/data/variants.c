@@ -38,7 +38,7 @@ static int variant_family(const struct options *options, struct variant *variant
     int code;
     if (!is_given(options, "family")) return 0;
     variant->family = zeroed(1, sizeof *variant->family);
-    code = family_by_name(text_of(options, "family"), variant->family);
+    code = family_by_name("family", text_of(options, "family"), variant->family);
     if (!code) code = family_set_keys(options, variant->family, 1);
     for (size_t i = 0; i < variant->knob_count && !code; i++) {
         const char *path = variant->knobs[i].path, *key = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;

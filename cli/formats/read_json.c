@@ -182,10 +182,29 @@ static void read_vqa(struct table *table, const vp_json *json, struct example *e
 }
 
 /* ---- our own lines */
+int has_other_image_key(const vp_json *json, char *text, size_t capacity) {
+    static const char *const others[] = {"picture", "img", "image_path", "image_url", "image_file", "img_path", "photo",
+                                         "pictures", "imgs", "image_paths", "image_urls"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!has_value(json, 0, others[i])) continue;
+        snprintf(text, capacity, "it has no \"image\", but \"%s\": rename that key to \"image\"", others[i]);
+        return 1;
+    }
+    return 0;
+}
+/* The rule that the record names, as `data --output` writes it. */
+static void read_own_metric(const vp_json *json, struct example *example) {
+    char *name = member_text(json, 0, "metric");
+    vp_score_metric metric;
+    if (name && example->answers.count && find_row_metric(name, &metric))
+        example->metric = vp_score_metric_of(metric)->name;
+    free(name);
+}
 static void read_own(const vp_json *json, struct example *example) {
     uint32_t options = vp_json_get(json, 0, "options");
     char *image = member_text(json, 0, "image");
     struct text_list list = {NULL, 0};
+    char reason[160];
     if (options == VP_JSON_NONE) options = vp_json_get(json, 0, "choices");
     if (node_is(json, options, VP_JSON_ARRAY)) read_texts(json, options, &list);
     for (size_t i = 0; i < list.count && i < OPTIONS_MAX; i++)
@@ -197,7 +216,10 @@ static void read_own(const vp_json *json, struct example *example) {
         for (size_t i = 0; i < list.count; i++) add_path(example, copy_text(list.items[i], strlen(list.items[i])));
         text_list_free(&list);
     }
+    else if (!has_value(json, 0, "images") && has_other_image_key(json, reason, sizeof reason))
+        example_fail(example, "%s", reason);
     set_answers(json, has_value(json, 0, "answers") ? "answers" : "answer", example);
+    read_own_metric(json, example);
 }
 void read_json_row(struct table *table, struct row *row, size_t index, struct example *example) {
     const vp_json *json = &row->parsed.json;

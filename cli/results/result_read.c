@@ -603,6 +603,7 @@ static int list_results(struct text_list *paths, const char *operand) {
     size_t first = paths->count;
     struct text_list names = {NULL, 0};
     int code;
+    if (vp_path_kind(operand) == VP_PATH_NONE) return complain(EXIT_INPUT, "%s: no such file or folder", operand);
     if (!is_folder(operand)) {
         text_list_add(paths, "%s", operand);
         return 0;

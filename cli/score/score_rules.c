@@ -344,7 +344,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     put_double(writer, "score", outcome.score);
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
-    job->unread_count += outcome.is_unread != 0;
+    job->tally.unread_count += outcome.is_unread != 0;
     if (job->by && parsed->json.node_count)
         by_add(job->by, &parsed->json, text_of(job->options, "by"), job->tally.is_binary, outcome.score,
                outcome.is_unparsed);
@@ -500,7 +500,7 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         line.bytes = 0;
         summary_begin(&writer, &line);
         tally_put(&writer, &job->tally, job->name);
-        if (is_tool) put_int(&writer, "unread", job->unread_count);
+        if (is_tool) put_int(&writer, "unread", job->tally.unread_count);
         circles_put(&writer, &circles);
         if (job->pairs) pairs_put(&writer, job->pairs);
         if (job->by) by_put(&writer, job->by, job->name);
@@ -509,9 +509,6 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     if (!code && !job->is_silent) tally_print(&job->tally, job->name);
     if (!code && job->pairs && !job->is_silent) pairs_print(job->pairs);
     if (!code && job->by) by_print(job->by);
-    if (!code && !job->is_silent && job->unread_count)
-        print_note("vlmprof: %lld answers could not be read by the rule and count as wrong\n",
-                   (long long)job->unread_count);
     if (!code && !job->is_silent) circles_print(&circles);
     circles_free(&circles);
     if (!code && job->bad_lines)

@@ -42,6 +42,7 @@ void scoring_as_run(struct scoring *scoring);
 struct tally {
     int is_binary;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
+    int64_t unread_count; /* rules of other tools: answers that the rule could not read */
     double mean, spread; /* of the scored rows; spread is the sum of squared distances from the mean (Welford) */
 };
 

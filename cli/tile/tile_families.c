@@ -105,7 +105,8 @@ static int add_operand(struct family_job *job, const char *text) {
     else if (is_folder(text)) return add_folder(job, text);
     else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
         char line[LINE_BYTES];
-        snprintf(line, sizeof line, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
+        snprintf(line, sizeof line, "\"%s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
+                 text);
         add_size(job, 0, 0, NULL)->error = copy_text(line, strlen(line));
     } else add_file(job, text);
     return 0;
@@ -180,7 +181,7 @@ static int families_of(struct family_job *job, const struct options *options) {
     for (; !code && wanted; wanted = job->compare && strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL) {
         size_t bytes = job->compare ? strcspn(wanted, ",") : strlen(wanted);
         char *name = copy_text(wanted, bytes);
-        code = family_by_name(name, add_family(job));
+        code = family_by_name(job->compare ? "compare" : "family", name, add_family(job));
         free(name);
     }
     return code ? code : family_set_keys(options, job->families, job->family_count);
