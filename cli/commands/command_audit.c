@@ -94,7 +94,9 @@ static int add_sizes(const struct options *options, struct audit *audit) {
         int64_t width = 0, height = 0;
         vp_result result;
         if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height))
-            return complain(EXIT_USAGE, "--sizes: \"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480", text);
+            return complain(EXIT_USAGE,
+                            "--sizes: \"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
+                            text);
         if (!has_image_size(width, height))
             return complain(EXIT_USAGE, "--sizes: %s: an image has 1 to %d pixels", text, VP_IMAGE_PIXELS_MAX);
         *corner = (struct corner){(int32_t)width, (int32_t)height, {0, 0, 0, 0, 0, 0, 0, 0, 0}, "given"};

@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "formats/table.h"
+#include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
@@ -248,6 +249,14 @@ static void print_columns(const struct table *table) {
         print_plain("%s%s", i ? ", " : "", table_column_name(table, i));
     print_plain("%s\n", count > 40 ? ", .." : "");
 }
+/* The rule that a line of our own names, as --output writes it. */
+static void read_own_metric(const vp_json *json, struct example *example) {
+    char *name = json->node_count ? node_text(json, vp_json_get(json, 0, "metric")) : NULL;
+    vp_score_metric metric;
+    if (name && example->answers.count && find_row_metric(name, &metric))
+        example->metric = vp_score_metric_of(metric)->name;
+    free(name);
+}
 /* The keys of a row, by which a reader finds a misspelt one. */
 static void keep_keys(struct file_tally *tally, const vp_json *json) {
     char *name;
@@ -280,7 +289,7 @@ static void print_notes(const struct table *table, const struct file_tally *tall
     free(annotations);
 }
 /* The rule by which a sweep scores: the data's own, or the default of the set's name. */
-static const char *metric_of(const struct table *table, const struct file_tally *tally) {
+static const char *rule_of(const struct table *table, const struct file_tally *tally) {
     vp_score_metric metric, unknown;
     if (tally->metric || !tally->answered) return tally->metric ? tally->metric : "none";
     vp_score_metric_for_dataset("", &unknown);
@@ -298,7 +307,7 @@ static void print_tally(const struct table *table, const struct file_tally *tall
     print_plain("\n");
     print_plain("  set       %s\n", table->task ? table->task->name : "not known");
     print_plain("  prompt    %s\n", origins[table->origin]);
-    print_plain("  metric    %s%s\n", metric_of(table, tally),
+    print_plain("  metric    %s%s\n", rule_of(table, tally),
                 tally->metric || !tally->answered ? "" : ", the default; --metric of a sweep sets another");
     print_plain("  images    %zu", tally->pictures);
     for (size_t i = 0; i < 6; i++)
@@ -346,6 +355,7 @@ static int read_file(struct data_job *job, const char *path) {
                 show_sample(&example, i);
                 continue;
             }
+            if (table.format == DATA_VLMPROF) read_own_metric(&row.parsed.json, &example);
             keep_keys(&tally, &row.parsed.json);
             count_sample(&tally, &example, i);
             if (is_given(options, "json")) code = print_sample(&table, &row, i, &example, &line);

@@ -202,7 +202,7 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
     }
     if (code && alone)
         return strstr(row.error, text) ? complain(code, "%s", row.error) : complain(code, "%s: %s", text, row.error);
-    if (code && !row.file && row.width_px < 0) { /* there is no number to show: the error repeats the words */
+    if (code && !row.file && row.width_px < 0 && !strstr(row.error, text)) { /* no number to show */
         static char both[LINE_BYTES * 2];
         snprintf(both, sizeof both, "%s: %s", text, row.error);
         row.error = both;

@@ -192,14 +192,6 @@ int has_other_image_key(const vp_json *json, char *text, size_t capacity) {
     }
     return 0;
 }
-/* The rule that the record names, as `data --output` writes it. */
-static void read_own_metric(const vp_json *json, struct example *example) {
-    char *name = member_text(json, 0, "metric");
-    vp_score_metric metric;
-    if (name && example->answers.count && find_row_metric(name, &metric))
-        example->metric = vp_score_metric_of(metric)->name;
-    free(name);
-}
 static void read_own(const vp_json *json, struct example *example) {
     uint32_t options = vp_json_get(json, 0, "options");
     char *image = member_text(json, 0, "image");
@@ -219,7 +211,6 @@ static void read_own(const vp_json *json, struct example *example) {
     else if (!has_value(json, 0, "images") && has_other_image_key(json, reason, sizeof reason))
         example_fail(example, "%s", reason);
     set_answers(json, has_value(json, 0, "answers") ? "answers" : "answer", example);
-    read_own_metric(json, example);
 }
 void read_json_row(struct table *table, struct row *row, size_t index, struct example *example) {
     const vp_json *json = &row->parsed.json;

@@ -77,9 +77,6 @@ void set_default_metric(const struct table *table, struct example *example, enum
     else example->metric = family == ORIGIN_VLMEVALKIT ? table->task->vlmevalkit_metric : table->task->lmms_metric;
 }
 
-int find_row_metric(const char *name, vp_score_metric *metric) {
-    return vp_score_metric_find(!strcmp(name, "captions") ? "caption_jaccard" : name, metric) == VP_OK;
-}
 int names_part(const char *name, const char *part) {
     for (; *name; name++) if (!strncasecmp(name, part, strlen(part))) return 1;
     return 0;

@@ -8,7 +8,6 @@
 #include "formats/json_rows.h"
 #include "formats/parquet.h"
 #include "formats/tsv.h"
-#include "vlmprof_score.h"
 
 /* X(enumerator, name for --data_format, title) */
 #define DATA_FORMATS(X) \
@@ -86,10 +85,6 @@ const char *table_column_name(const struct table *table, size_t column);
 
 /* The name of what the file's first bytes are, when no reader takes it: "a ZIP archive"; NULL: not known. */
 const char *foreign_format(const unsigned char *data, size_t bytes);
-
-/* The rule by which a sweep scores rows of this metric; captions are scored one by one. Returns 0 if it has none, and
- * *metric stays. */
-int find_row_metric(const char *name, vp_score_metric *metric);
 
 /* Returns 1 if a record of our own lines names its image under another key; the text says which. */
 int has_other_image_key(const vp_json *json, char *text, size_t capacity);

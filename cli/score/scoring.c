@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+int find_row_metric(const char *name, vp_score_metric *metric) {
+    return vp_score_metric_find(!strcmp(name, "captions") ? "caption_jaccard" : name, metric) == VP_OK;
+}
 void scoring_clear(struct scoring *scoring) {
     for (size_t i = 0; i < scoring->owned_count; i++) free(scoring->owned[i]);
     scoring->owned_count = scoring->text_bytes = 0;

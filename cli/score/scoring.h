@@ -19,6 +19,10 @@ struct scoring {
 void scoring_clear(struct scoring *scoring); /* before each row */
 void scoring_free(struct scoring *scoring);
 
+/* The rule by which a sweep scores rows of this metric; captions are scored one by one. Returns 0 if it has none, and
+ * *metric stays. */
+int find_row_metric(const char *name, vp_score_metric *metric);
+
 /* Takes over a malloc'ed text until the next scoring_clear; NULL stays NULL. */
 const char *scoring_own(struct scoring *scoring, char *text);
 
