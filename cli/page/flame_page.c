@@ -253,8 +253,7 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
              flame->request_count > 1 ? "s" : "", number_short((double)flame->request.total_ns / 1e6).text);
     page_section_open(out, "flame", "Flame chart");
     figure_open(out, caption,
-                "from left to right: time; rows from the top: stages, passes of the image tower and decode steps, "
-                "blocks, operations by kind",
+                "rows from the top: stages, passes of the image tower and decode steps, blocks, operations by kind",
                 1);
     legend_open(out);
     for (int kind = 0; kind < FLAME_KINDS; kind++)
@@ -266,9 +265,11 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
                     "are whole.</p></noscript>\n");
     figure_close(out);
     text_add_string(out,
-                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys as "
-                    "in speedscope: + and - zoom, 0 shows the whole request, A and D move. Within the chart arrows "
-                    "go from box to box, and Backspace goes back.</p>\n");
+                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Views "
+                    "and keys are those of speedscope: 1 Time Order, 2 Left Heavy (equal names together, the longest "
+                    "first), 3 Sandwich (all calls of one name, with its callers and callees); + and - zoom, 0 shows "
+                    "everything, A and D move. Within the chart arrows go from box to box, and Backspace goes "
+                    "back.</p>\n");
     if (left_out)
         page_add(out, "<p id=\"left\">%lld of %lld operations are not drawn, so that the page stays small: those of "
                       "the boxes with a dashed line. The tables count them; --trace FILE has them one by one.</p>\n",

@@ -53,11 +53,14 @@ static void write_summary(struct document *document, const struct report *report
         if (results->files[i].count > most) most = results->files[i].count;
     }
     document_text(document, BLOCK_HEADING, "vlmprof report: %zu configuration%s", results->count,
-                  results->count == 1 ? "" : "s");
+                  plural_s((int64_t)results->count));
+    document_list(document, "Findings", &report->findings);
+    document_list(document, "Warnings", &report->warnings);
+    document_text(document, BLOCK_HEADING, "Measured");
     for (size_t i = 0; i < results->group_count; i++) {
         const struct result_file *first = &results->files[results->groups[i].first];
         document_text(document, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->dataset_name,
-                      results->groups[i].count, results->groups[i].count == 1 ? "" : "s",
+                      results->groups[i].count, plural_s((int64_t)results->groups[i].count),
                       first->accuracy_metric ? first->accuracy_metric : "a metric that is not said");
     }
     if (are_all_served(results)) write_servers(document, results);
@@ -68,8 +71,6 @@ static void write_summary(struct document *document, const struct report *report
     free(weights);
     if (least == most) document_text(document, BLOCK_LINE, "%zu samples a configuration", most);
     else document_text(document, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
-    document_list(document, "Warnings", &report->warnings);
-    document_list(document, "Findings", &report->findings);
 }
 static void write_provenance(struct document *document, const struct report *report) {
     const struct result_file *file = &report->results->files[0];
@@ -77,7 +78,7 @@ static void write_provenance(struct document *document, const struct report *rep
     document_text(document, BLOCK_HEADING, "Provenance");
     if (file->num_runs_per_sample > 0)
         document_text(document, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs",
-                      (long long)file->num_runs_per_sample, file->num_runs_per_sample == 1 ? "" : "s");
+                      (long long)file->num_runs_per_sample, plural_s(file->num_runs_per_sample));
     if (file->measured_from && file->measured_to)
         document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
                       file->measured_to, file->version ? file->version : "?", file->host ? file->host : "?");
