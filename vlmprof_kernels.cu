@@ -448,9 +448,9 @@ FN float vk_gelu_tanh(float value) {
 
 /* ================================================================================================ kernels >>kernels
  * d, width: width of a row; ld: padded row length of an in-type buffer. One block per row unless stated.
- * A new shared kernel needs its body here, a launcher with its FLOPs and bytes in >>launchers, and a member of
- * vk_kernels (parts/engine/backend.h) at the place where VK_KERNEL_TABLE names the launcher. A kernel that one target
- * has alone is in that target's rooms; a function of vk_backend or vk_decode_kernels leads to it. */
+ * Launchers are behind their kernels in kernels/shared/, those of the kernels here in >>launchers; a row of VK_KERNELS
+ * (parts/engine/backend.h) names each. A kernel that one target has alone is in that target's folder; a function of
+ * vk_backend or vk_decode_kernels leads to it. */
 
 #ifndef VK_CUDA /* the GPU's body: kernels/gpu/rows.h */
 /* out in-type [rows, ld_out] = weight * in / rms(in); in f32 [rows, width] */
@@ -845,13 +845,6 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 }
 #endif
 
-#include "kernels/shared/stream_rows.h"
-#include "kernels/shared/native.h"
-#include "kernels/shared/prune.h"
-#ifdef VK_CUDA
-#include "kernels/gpu/rows.h"
-#endif
-
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target: vk_kernels. */
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
@@ -864,6 +857,14 @@ static int64_t vk_weight_bytes(const vk_linear *linear) {
 static int64_t vk_gelu_flops(vk_epilogue epilogue) {
     return epilogue == VK_QUICKGELU ? 4 : epilogue == VK_GELU ? 5 : epilogue == VK_GELU_TANH ? 8 : 0;
 }
+
+/* each with its launchers */
+#include "kernels/shared/stream_rows.h"
+#include "kernels/shared/native.h"
+#include "kernels/shared/prune.h"
+#ifdef VK_CUDA
+#include "kernels/gpu/rows.h"
+#endif
 static void l_rmsnorm(vk_queue *queue, void *out, const float *in, const float *weight, int rows, int width, int ld_out,
                       float eps, int wide) {
     int64_t count = (int64_t)rows * width;
@@ -1030,41 +1031,8 @@ static void l_read(vk_queue *queue, float *sums, const float *from, int blocks, 
            streams);
 }
 
-static void l_add_rmsnorm(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width,
-                          float eps) {
-    int64_t values = (int64_t)count * width;
-    vk_shape(queue, count, width, 0, 0);
-    LAUNCH(k_add_rmsnorm, count, vk_threads_for(width), 5 * values, 12 * values + 4 * width, stream, rows, weight,
-           width, eps);
-}
-static void l_add_scaled(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width) {
-    int64_t values = (int64_t)count * width;
-    vk_shape(queue, count, width, 0, 0);
-    LAUNCH(k_add_scaled, count, vk_threads_for(width), 2 * values, 12 * values + 4 * width, stream, rows, weight,
-           width);
-}
-static void l_place_rows(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
-                         int width) {
-    vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_place_rows, rows, vk_threads_for(width), 0, (int64_t)rows * (8 * width + 4), stream, features, index,
-           width);
-}
-static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int views, int before, int width, int side,
-                            int pool, int ld, int wide) {
-    int windows = views * (side / pool) * (side / pool), columns = pool * pool * width;
-    vk_shape(queue, windows, columns, 0, 0);
-    LAUNCH(k_patch_windows, windows, vk_threads_for(width), 0, (int64_t)windows * columns * (4 + vk_element(wide)), out,
-           hidden, before, width, side, pool, ld, wide);
-}
-
-#include "kernels/shared/native_launchers.h"
-
-#define VK_KERNEL_TABLE { \
-    l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_places, l_pool_attention, l_silu_mul, \
-    l_gelu_mul, l_embed, l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, \
-    l_combine, l_argmax, l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows, \
-    l_mean_windows, l_grid_embed, l_grid_turn, l_take_rows, l_compose_rope, l_attention_tops, l_attention_received, \
-    l_row_size, l_unit_rows, l_row_products, l_nearest_target, l_second_nearest, l_spread, l_mean_heads, l_mean_rows }
+#define VK_KERNEL_LAUNCHER(name, ...) l_##name,
+#define VK_KERNEL_TABLE { VK_KERNELS(VK_KERNEL_LAUNCHER) }
 
 /* ================================================================================================ backend >>backend
  * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that shows

@@ -164,63 +164,65 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
 /* ---- metrics by name */
 typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT } vp_score_cleaning;
 /* X(metric, name, other names with a space on either side, cleaning in the rule's own evaluator, cleaning in a run
- * of the experiments, 0/1 only). Rules of the experiments' compute_accuracy run with its cleaning (LAST); rules that
- * only VqaEval has run with its cleaning (FREQUENT).
- * A new rule needs a function of its own, a line here and its case in vp_impl_score_by_metric. The program names it
- * once more in SCORE_RULES of cli/score/score_rules.c, with what it shows next to the score. */
+ * of the experiments, 0/1 only, references that it needs, function). Rules of the experiments' compute_accuracy run
+ * with its cleaning (LAST); rules that only VqaEval has run with its cleaning (FREQUENT). References: NONE, a LIST that
+ * may be empty, at least ONE. PLAIN(NAME): vp_score_NAME, of prediction and references; WHOLE(NAME):
+ * vp_impl_score_NAME, of the whole sample; TOOL(NAME), TOOL_OF(NAME, variant): vp_impl_tool_NAME.
+ * A new rule is a line here and its function. What the score command shows next to a score: SCORE_DETAILS of
+ * cli/score/score_rules.c. */
 #define VP_SCORE_METRICS(X) \
-    X(VQA_SEED, "vqa_seed", " vqa_score ", NONE, LAST, 0) \
-    X(VQA_OFFICIAL, "vqa_official", " ", NONE, LAST, 0) \
-    X(EM, "em", " ", LAST, LAST, 1) \
-    X(ANLS, "anls", " ansl ansl_em ", NONE, LAST, 0) \
-    X(RELAXED, "relaxed", " relaxed_correctness ", NONE, FREQUENT, 1) \
-    X(MC, "mc", " ", LAST, LAST, 1) \
-    X(MC_TEXT, "mc_ai2d", " mc_ai2d_transparent mc_ai2d_opaque ", FREQUENT, FREQUENT, 1) \
-    X(MMMU, "mmmu", " mmmu_score ", NONE, LAST, 1) \
-    X(MMMU_CHOICE, "mmmu_multiple_choice", " ", NONE, LAST, 1) \
-    X(MMMU_OPEN, "mmmu_open", " ", NONE, LAST, 1) \
-    X(A_OKVQA, "a_okvqa", " a_okvqa_score ", NONE, FREQUENT, 0) \
-    X(REAL_WORLD_QA, "real_world_qa", " real_world_qa_score ", NONE, FREQUENT, 1) \
-    X(SEED_BENCH, "seed_bench", " seed_bench_score ", FREQUENT, FREQUENT, 1) \
-    X(MATH_VISTA, "math_vista_local", " math_vista math_vista_score ", NONE, FREQUENT, 1) \
-    X(CAPTION_JACCARD, "caption_jaccard", " ", NONE, LAST, 0) \
+    X(VQA_SEED, "vqa_seed", " vqa_score ", NONE, LAST, 0, LIST, WHOLE(plain_vqa)) \
+    X(VQA_OFFICIAL, "vqa_official", " ", NONE, LAST, 0, ONE, PLAIN(vqa_official)) \
+    X(EM, "em", " ", LAST, LAST, 1, LIST, PLAIN(em)) \
+    X(ANLS, "anls", " ansl ansl_em ", NONE, LAST, 0, LIST, WHOLE(anls_rule)) \
+    X(RELAXED, "relaxed", " relaxed_correctness ", NONE, FREQUENT, 1, ONE, PLAIN(relaxed)) \
+    X(MC, "mc", " ", LAST, LAST, 1, NONE, WHOLE(mc_rule)) \
+    X(MC_TEXT, "mc_ai2d", " mc_ai2d_transparent mc_ai2d_opaque ", FREQUENT, FREQUENT, 1, NONE, WHOLE(mc_text)) \
+    X(MMMU, "mmmu", " mmmu_score ", NONE, LAST, 1, LIST, WHOLE(mmmu)) \
+    X(MMMU_CHOICE, "mmmu_multiple_choice", " ", NONE, LAST, 1, LIST, WHOLE(mmmu_letters)) \
+    X(MMMU_OPEN, "mmmu_open", " ", NONE, LAST, 1, LIST, PLAIN(mmmu_open)) \
+    X(A_OKVQA, "a_okvqa", " a_okvqa_score ", NONE, FREQUENT, 0, LIST, PLAIN(a_okvqa)) \
+    X(REAL_WORLD_QA, "real_world_qa", " real_world_qa_score ", NONE, FREQUENT, 1, ONE, WHOLE(real_world)) \
+    X(SEED_BENCH, "seed_bench", " seed_bench_score ", FREQUENT, FREQUENT, 1, NONE, WHOLE(seed_bench)) \
+    X(MATH_VISTA, "math_vista_local", " math_vista math_vista_score ", NONE, FREQUENT, 1, ONE, WHOLE(vista)) \
+    X(CAPTION_JACCARD, "caption_jaccard", " ", NONE, LAST, 0, LIST, PLAIN(caption_jaccard)) \
     VP_SCORE_TOOL_METRICS(X)
 /* The same for rules of other tools, named after them: VLMEvalKit (.._vlmevalkit), lmms-eval (.._lmms) and the official
  * scripts (.._official). None cleans. Their code is in vlmprof_score_tools.h. */
 #define VP_SCORE_TOOL_METRICS(X) \
-    X(MCQ_VK, "mcq_vlmevalkit", " ", NONE, NONE, 1) \
-    X(MCQ_CIRCULAR_VK, "mcq_circular_vlmevalkit", " ", NONE, NONE, 1) \
-    X(MMMU_VK, "mmmu_vlmevalkit", " ", NONE, NONE, 1) \
-    X(MMMU_PRO_COT_VK, "mmmu_pro_cot_vlmevalkit", " ", NONE, NONE, 1) \
-    X(MCQ_LMMS, "mcq_lmms", " ", NONE, NONE, 1) \
-    X(REALWORLDQA_LMMS, "realworldqa_lmms", " ", NONE, NONE, 1) \
-    X(MMBENCH_LMMS, "mmbench_static_lmms", " ", NONE, NONE, 1) \
-    X(AI2D_LMMS, "ai2d_lmms", " ", NONE, NONE, 1) \
-    X(SCIENCEQA_LMMS, "scienceqa_lmms", " ", NONE, NONE, 1) \
-    X(SEED_BENCH_LMMS, "seed_bench_lmms", " ", NONE, NONE, 1) \
-    X(MMMU_OFFICIAL, "mmmu_official", " ", NONE, NONE, 1) \
-    X(MMMU_LMMS, "mmmu_lmms", " ", NONE, NONE, 1) \
-    X(MMMU_PRO_OFFICIAL, "mmmu_pro_official", " ", NONE, NONE, 1) \
-    X(MMMU_PRO_LMMS, "mmmu_pro_lmms", " ", NONE, NONE, 1) \
-    X(YES_NO_VK, "yes_no_vlmevalkit", " ", NONE, NONE, 1) \
-    X(MME_LMMS, "mme_lmms", " ", NONE, NONE, 1) \
-    X(POPE_LMMS, "pope_lmms", " ", NONE, NONE, 1) \
-    X(POPE_OFFICIAL, "pope_official", " ", NONE, NONE, 1) \
-    X(ANLS_VK, "anls_vlmevalkit", " ", NONE, NONE, 0) \
-    X(ANLS_LMMS, "anls_lmms", " ", NONE, NONE, 0) \
-    X(RELAXED_VK, "relaxed_vlmevalkit", " ", NONE, NONE, 1) \
-    X(RELAXED_LMMS, "relaxed_lmms", " ", NONE, NONE, 1) \
-    X(VQA_VK, "vqa_vlmevalkit", " ", NONE, NONE, 0) \
-    X(TEXTVQA_LMMS, "textvqa_lmms", " ", NONE, NONE, 0) \
-    X(VQAV2_LMMS, "vqav2_lmms", " ", NONE, NONE, 0) \
-    X(OCRBENCH_VK, "ocrbench_vlmevalkit", " ", NONE, NONE, 1) \
-    X(OCRBENCH_LMMS, "ocrbench_lmms", " ", NONE, NONE, 1) \
-    X(TALLYQA_VK, "tallyqa_vlmevalkit", " ", NONE, NONE, 1) \
-    X(MATHVISTA_OFFICIAL, "mathvista_official", " ", NONE, NONE, 1) \
-    X(MATHVISTA_LMMS, "mathvista_lmms", " ", NONE, NONE, 1) \
-    X(MATHVISTA_VK, "mathvista_vlmevalkit", " ", NONE, NONE, 1)
+    X(MCQ_VK, "mcq_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(mcq_vk)) \
+    X(MCQ_CIRCULAR_VK, "mcq_circular_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(mcq_vk)) \
+    X(MMMU_VK, "mmmu_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL_OF(mmmu_vk, 0)) \
+    X(MMMU_PRO_COT_VK, "mmmu_pro_cot_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL_OF(mmmu_vk, 1)) \
+    X(MCQ_LMMS, "mcq_lmms", " ", NONE, NONE, 1, ONE, TOOL(mcq_lmms)) \
+    X(REALWORLDQA_LMMS, "realworldqa_lmms", " ", NONE, NONE, 1, ONE, TOOL(realworld)) \
+    X(MMBENCH_LMMS, "mmbench_static_lmms", " ", NONE, NONE, 1, ONE, TOOL(mmbench)) \
+    X(AI2D_LMMS, "ai2d_lmms", " ", NONE, NONE, 1, ONE, TOOL(ai2d)) \
+    X(SCIENCEQA_LMMS, "scienceqa_lmms", " ", NONE, NONE, 1, ONE, TOOL(scienceqa)) \
+    X(SEED_BENCH_LMMS, "seed_bench_lmms", " ", NONE, NONE, 1, ONE, TOOL(seed)) \
+    X(MMMU_OFFICIAL, "mmmu_official", " ", NONE, NONE, 1, ONE, WHOLE(mmmu)) \
+    X(MMMU_LMMS, "mmmu_lmms", " ", NONE, NONE, 1, ONE, TOOL(mmmu_lmms)) \
+    X(MMMU_PRO_OFFICIAL, "mmmu_pro_official", " ", NONE, NONE, 1, ONE, TOOL(pro)) \
+    X(MMMU_PRO_LMMS, "mmmu_pro_lmms", " ", NONE, NONE, 1, ONE, TOOL(pro_lmms)) \
+    X(YES_NO_VK, "yes_no_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(yes_no)) \
+    X(MME_LMMS, "mme_lmms", " ", NONE, NONE, 1, ONE, TOOL(mme)) \
+    X(POPE_LMMS, "pope_lmms", " ", NONE, NONE, 1, ONE, TOOL(pope_lmms)) \
+    X(POPE_OFFICIAL, "pope_official", " ", NONE, NONE, 1, ONE, TOOL(pope)) \
+    X(ANLS_VK, "anls_vlmevalkit", " ", NONE, NONE, 0, ONE, TOOL_OF(anls, 0)) \
+    X(ANLS_LMMS, "anls_lmms", " ", NONE, NONE, 0, ONE, TOOL_OF(anls, 1)) \
+    X(RELAXED_VK, "relaxed_vlmevalkit", " ", NONE, NONE, 1, ONE, WHOLE(relaxed_vk)) \
+    X(RELAXED_LMMS, "relaxed_lmms", " ", NONE, NONE, 1, ONE, PLAIN(relaxed)) \
+    X(VQA_VK, "vqa_vlmevalkit", " ", NONE, NONE, 0, ONE, TOOL_OF(vqa, VP_SCORE_VQA_VK)) \
+    X(TEXTVQA_LMMS, "textvqa_lmms", " ", NONE, NONE, 0, ONE, TOOL_OF(vqa, VP_SCORE_TEXTVQA_LMMS)) \
+    X(VQAV2_LMMS, "vqav2_lmms", " ", NONE, NONE, 0, ONE, TOOL_OF(vqa, VP_SCORE_VQAV2_LMMS)) \
+    X(OCRBENCH_VK, "ocrbench_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL_OF(ocrbench, 0)) \
+    X(OCRBENCH_LMMS, "ocrbench_lmms", " ", NONE, NONE, 1, ONE, TOOL_OF(ocrbench, 1)) \
+    X(TALLYQA_VK, "tallyqa_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(tally)) \
+    X(MATHVISTA_OFFICIAL, "mathvista_official", " ", NONE, NONE, 1, ONE, TOOL_OF(vista, 0)) \
+    X(MATHVISTA_LMMS, "mathvista_lmms", " ", NONE, NONE, 1, ONE, TOOL_OF(vista, 1)) \
+    X(MATHVISTA_VK, "mathvista_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(vista_vk))
 typedef enum vp_score_metric {
-#define VP_IMPL_SCORE_ENUM(metric, name, others, own, run, binary) VP_SCORE_##metric,
+#define VP_IMPL_SCORE_ENUM(metric, ...) VP_SCORE_##metric,
     VP_SCORE_METRICS(VP_IMPL_SCORE_ENUM)
 #undef VP_IMPL_SCORE_ENUM
     VP_SCORE_METRIC_COUNT
@@ -1847,7 +1849,7 @@ static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sa
 
 /* -------------------------------------------------------------------------------------------------- metrics by name */
 static const vp_score_metric_info vp_impl_score_metrics[] = {
-#define VP_IMPL_SCORE_INFO(metric, name, others, own, run, binary) \
+#define VP_IMPL_SCORE_INFO(metric, name, others, own, run, binary, references, function) \
     {name, others, VP_SCORE_CLEAN_##own, VP_SCORE_CLEAN_##run, binary},
     VP_SCORE_METRICS(VP_IMPL_SCORE_INFO)
 #undef VP_IMPL_SCORE_INFO
@@ -1903,23 +1905,8 @@ VP_API vp_score_sample vp_score_sample_default(void) {
     return sample;
 }
 
-/* the option that a rule chooses, against the answer's index */
-static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sample *sample, char *scratch,
-                                      size_t bytes, vp_score_outcome *outcome) {
-    static const char *const letters[] = {"A", "B", "C", "D"};
-    const char *const *options = metric == VP_SCORE_MC_TEXT ? sample->option_names : letters;
-    const size_t count = metric == VP_SCORE_MC_TEXT ? sample->option_name_count : 4;
-    int64_t answer = sample->answer_index;
-    int32_t index = -1;
-    vp_result result;
-    if (metric == VP_SCORE_REAL_WORLD_QA)
-        answer = sample->references[0][0] >= 'A' && sample->references[0][0] <= 'D' && !sample->references[0][1]
-                     ? sample->references[0][0] - 'A'
-                     : -1;
-    if (metric == VP_SCORE_MC)
-        result = vp_score_mc(sample->prediction, sample->options, sample->option_count, sample->option_names,
-                             sample->option_name_count, scratch, bytes, &index);
-    else result = vp_score_select_option(sample->prediction, options, count, scratch, bytes, &index);
+/* the option that a rule chose, against the answer's index */
+static vp_result vp_impl_score_chosen(vp_result result, int32_t index, int64_t answer, vp_score_outcome *outcome) {
     if (result == VP_ERR_MISMATCH) {
         outcome->reason =
             "the row has no options, or two that are equal after lower-casing and stripping: the reference stops there";
@@ -1931,13 +1918,52 @@ static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sam
     else outcome->score = index == answer;
     return VP_OK;
 }
+static vp_result vp_impl_score_mc_rule(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                       vp_score_outcome *outcome) {
+    int32_t index = -1;
+    vp_result result = vp_score_mc(sample->prediction, sample->options, sample->option_count, sample->option_names,
+                                   sample->option_name_count, pool->next, pool->left, &index);
+    return vp_impl_score_chosen(result, index, sample->answer_index, outcome);
+}
+static vp_result vp_impl_score_selected(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                        const char *const *options, size_t count, int64_t answer,
+                                        vp_score_outcome *outcome) {
+    int32_t index = -1;
+    vp_result result = vp_score_select_option(sample->prediction, options, count, pool->next, pool->left, &index);
+    return vp_impl_score_chosen(result, index, answer, outcome);
+}
+static vp_result vp_impl_score_mc_text(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                       vp_score_outcome *outcome) {
+    return vp_impl_score_selected(pool, sample, sample->option_names, sample->option_name_count, sample->answer_index,
+                                  outcome);
+}
+static const char *const vp_impl_score_letters[] = {"A", "B", "C", "D"};
+static vp_result vp_impl_score_seed_bench(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                          vp_score_outcome *outcome) {
+    return vp_impl_score_selected(pool, sample, vp_impl_score_letters, 4, sample->answer_index, outcome);
+}
+/* equal after normalisation: one match of one reference; or the letter */
+static vp_result vp_impl_score_real_world(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                          vp_score_outcome *outcome) {
+    const char *letter = sample->references[0];
+    size_t matches = 0;
+    vp_result result;
+    if (sample->question_type && !strcmp(sample->question_type, "multiple_choice"))
+        return vp_impl_score_selected(pool, sample, vp_impl_score_letters, 4,
+                                      letter[0] >= 'A' && letter[0] <= 'D' && !letter[1] ? letter[0] - 'A' : -1,
+                                      outcome);
+    result = vp_impl_score_matches(sample->prediction, sample->references, 1, vp_impl_score_normalised, pool->next,
+                                   pool->left, &matches);
+    if (result == VP_OK) outcome->score = matches == 1;
+    return result;
+}
 
-static vp_result vp_impl_score_mmmu_letters(const vp_score_sample *sample, char *scratch, size_t bytes,
+static vp_result vp_impl_score_mmmu_letters(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                             vp_score_outcome *outcome) {
     int32_t index = -1;
     size_t i;
-    vp_result result = vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, scratch, bytes,
-                                            &index);
+    vp_result result = vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, pool->next,
+                                            pool->left, &index);
     if (result == VP_ERR_NOT_FOUND) {
         outcome->is_unparsed = 1;
         outcome->reason = "unparsed: the answer names no option";
@@ -1951,72 +1977,65 @@ static vp_result vp_impl_score_mmmu_letters(const vp_score_sample *sample, char 
     return VP_OK;
 }
 
-static vp_result vp_impl_score_plain_vqa(const vp_score_sample *sample, char *scratch, size_t bytes,
+static vp_result vp_impl_score_mmmu(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                    vp_score_outcome *outcome) {
+    if (sample->question_type ? !strcmp(sample->question_type, "multiple-choice") : sample->option_count > 0)
+        return vp_impl_score_mmmu_letters(pool, sample, outcome);
+    return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, pool->next, pool->left,
+                              &outcome->score);
+}
+
+static vp_result vp_impl_score_plain_vqa(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                          vp_score_outcome *outcome) {
     vp_result result;
     if (!sample->is_plain_reference || !sample->reference_count)
-        return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
-                                 &outcome->score);
-    result = vp_score_vqa_normalise(sample->prediction, scratch, bytes, NULL);
+        return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, pool->next,
+                                 pool->left, &outcome->score);
+    result = vp_score_vqa_normalise(sample->prediction, pool->next, pool->left, NULL);
     /* the reference text is not normalised: neither is it in the original */
-    if (result == VP_OK) outcome->score = !strcmp(scratch, sample->references[0]);
+    if (result == VP_OK) outcome->score = !strcmp(pool->next, sample->references[0]);
     return result;
+}
+
+static vp_result vp_impl_score_anls_rule(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                         vp_score_outcome *outcome) {
+    vp_result result = vp_score_anls(sample->prediction, sample->references, sample->reference_count, pool->next,
+                                     pool->left, &outcome->score);
+    if (result != VP_ERR_MISMATCH) return result;
+    outcome->reason = "prediction and reference are both empty: the reference stops there";
+    return VP_OK;
 }
 
 #include "vlmprof_score_tools.h"
 
+typedef enum vp_impl_score_needs { VP_IMPL_SCORE_NONE, VP_IMPL_SCORE_LIST, VP_IMPL_SCORE_ONE } vp_impl_score_needs;
+static const struct {
+    vp_impl_score_needs references;
+    vp_result (*plain)(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                       size_t scratch_bytes, double *score);
+    vp_result (*whole)(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome);
+    void (*tool)(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome);
+    void (*tool_of)(vp_impl_score_pool *pool, const vp_score_sample *sample, int variant, vp_score_outcome *outcome);
+    int variant;
+} vp_impl_score_rules[] = {
+#define VP_IMPL_SCORE_PLAIN(name) vp_score_##name, NULL, NULL, NULL, 0
+#define VP_IMPL_SCORE_WHOLE(name) NULL, vp_impl_score_##name, NULL, NULL, 0
+#define VP_IMPL_SCORE_TOOL(name) NULL, NULL, vp_impl_tool_##name, NULL, 0
+#define VP_IMPL_SCORE_TOOL_OF(name, variant) NULL, NULL, NULL, vp_impl_tool_##name, variant
+#define VP_IMPL_SCORE_RULE(metric, name, others, own, run, binary, references, function) \
+    {VP_IMPL_SCORE_##references, VP_IMPL_SCORE_##function},
+    VP_SCORE_METRICS(VP_IMPL_SCORE_RULE)
+};
+
 static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_sample *sample,
                                          vp_impl_score_pool *pool, vp_score_outcome *outcome) {
-    vp_result result;
-    size_t bytes = pool->left;
-    char *scratch = pool->next;
-    double *score = &outcome->score;
-    switch (metric) {
-        case VP_SCORE_VQA_SEED: return vp_impl_score_plain_vqa(sample, scratch, bytes, outcome);
-        case VP_SCORE_VQA_OFFICIAL:
-            return vp_score_vqa_official(sample->prediction, sample->references, sample->reference_count, scratch,
-                                         bytes, score);
-        case VP_SCORE_EM:
-            return vp_score_em(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
-        case VP_SCORE_RELAXED:
-            return vp_score_relaxed(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
-                                    score);
-        case VP_SCORE_A_OKVQA:
-            return vp_score_a_okvqa(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
-                                    score);
-        case VP_SCORE_CAPTION_JACCARD:
-            return vp_score_caption_jaccard(sample->prediction, sample->references, sample->reference_count, scratch,
-                                            bytes, score);
-        case VP_SCORE_MMMU_CHOICE: return vp_impl_score_mmmu_letters(sample, scratch, bytes, outcome);
-        case VP_SCORE_MMMU_OPEN:
-            return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
-                                      score);
-        case VP_SCORE_MATH_VISTA: return vp_impl_score_vista(pool, sample, outcome);
-        case VP_SCORE_MMMU: case VP_SCORE_MMMU_OFFICIAL:
-            if (sample->question_type ? !strcmp(sample->question_type, "multiple-choice") : sample->option_count > 0)
-                return vp_impl_score_mmmu_letters(sample, scratch, bytes, outcome);
-            return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
-                                      score);
-        case VP_SCORE_ANLS:
-            result = vp_score_anls(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
-                                   score);
-            if (result == VP_ERR_MISMATCH)
-                outcome->reason = "prediction and reference are both empty: the reference stops there";
-            return result == VP_ERR_MISMATCH ? VP_OK : result;
-        case VP_SCORE_REAL_WORLD_QA:
-            if (sample->question_type && !strcmp(sample->question_type, "multiple_choice"))
-                return vp_impl_score_choice(metric, sample, scratch, bytes, outcome);
-            { /* equal after normalisation: one match of one reference */
-                size_t matches = 0;
-                result = vp_impl_score_matches(sample->prediction, sample->references, 1, vp_impl_score_normalised,
-                                               scratch, bytes, &matches);
-                if (result == VP_OK) *score = matches == 1;
-                return result;
-            }
-        default:
-            if (vp_score_is_tool(metric)) return vp_impl_tool_compute(metric, sample, pool, outcome);
-            return vp_impl_score_choice(metric, sample, scratch, bytes, outcome);
-    }
+    if (vp_impl_score_rules[metric].plain)
+        return vp_impl_score_rules[metric].plain(sample->prediction, sample->references, sample->reference_count,
+                                                 pool->next, pool->left, &outcome->score);
+    if (vp_impl_score_rules[metric].whole) return vp_impl_score_rules[metric].whole(pool, sample, outcome);
+    if (vp_impl_score_rules[metric].tool) vp_impl_score_rules[metric].tool(pool, sample, outcome);
+    else vp_impl_score_rules[metric].tool_of(pool, sample, vp_impl_score_rules[metric].variant, outcome);
+    return pool->full ? VP_ERR_CAPACITY : VP_OK;
 }
 
 static int vp_impl_score_sample_is_whole(const vp_score_sample *sample) {
@@ -2043,13 +2062,11 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     char *text;
     size_t bytes = 0;
     vp_result result = VP_OK;
-    const int by_index = metric == VP_SCORE_MC || metric == VP_SCORE_MC_TEXT || metric == VP_SCORE_SEED_BENCH;
-    const int needs_one = metric == VP_SCORE_VQA_OFFICIAL || metric == VP_SCORE_RELAXED
-                          || metric == VP_SCORE_REAL_WORLD_QA || metric == VP_SCORE_MATH_VISTA
-                          || vp_score_is_tool(metric);
+    vp_impl_score_needs needed;
     if (!vp_score_metric_of(metric) || !sample || !scratch || !outcome || !vp_impl_score_sample_is_whole(sample))
         return VP_ERR_RANGE;
     if ((int)cleaning < 0 || cleaning > VP_SCORE_CLEAN_FREQUENT) return VP_ERR_RANGE;
+    needed = vp_impl_score_rules[metric].references;
     cleaned = *sample;
     made.score = (double)NAN;
     made.reason = made.parsed = NULL;
@@ -2067,7 +2084,8 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
         cleaned.prediction = text;
     }
     made.cleaned = cleaned.prediction;
-    if (!by_index && (!sample->references || (needs_one && !sample->reference_count)))
+    if (needed != VP_IMPL_SCORE_NONE
+        && (!sample->references || (needed == VP_IMPL_SCORE_ONE && !sample->reference_count)))
         made.reason = "the row has no references";
     else result = vp_impl_score_by_metric(metric, &cleaned, &pool, &made);
     if (result == VP_OK) *outcome = made;

@@ -134,33 +134,15 @@ static char vp_impl_tool_infer(vp_impl_score_pool *pool, const vp_score_sample *
     char letter = vp_impl_tool_infer_letter(pool, sample, span);
     return letter ? letter : vp_impl_tool_infer_text(pool, sample, span);
 }
-static void vp_impl_tool_mcq_vk(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_impl_score_span span,
-                                vp_score_outcome *outcome) {
+static void vp_impl_tool_mcq(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_impl_score_span span,
+                             vp_score_outcome *outcome) {
     char letter = vp_impl_tool_infer(pool, sample, span);
     outcome->is_unread = !letter ? 1 : letter == 'Z' ? 2 : 0;
     vp_impl_tool_letter(pool, letter ? letter : 'Z', outcome);
     outcome->score = vp_impl_tool_right(sample, letter);
 }
-/* MMMU's open questions become a choice of the answer and "Other Answers". */
-static void vp_impl_tool_mmmu_vk(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_impl_score_span span,
-                                 vp_score_outcome *outcome) {
-    static const char *const right[] = {"A"};
-    const char *made[2];
-    vp_score_sample open = *sample;
-    const char *answer = vp_impl_tool_answer(sample);
-    if (vp_impl_tool_option(sample, 0)) {
-        vp_impl_tool_mcq_vk(pool, sample, span, outcome);
-        return;
-    }
-    made[0] = answer;
-    made[1] = "Other Answers";
-    open.options = made;
-    open.option_count = 2;
-    if (!(answer[0] >= 'A' && answer[0] <= 'Z' && !answer[1])) {
-        open.references = right;
-        open.reference_count = 1;
-    }
-    vp_impl_tool_mcq_vk(pool, &open, span, outcome);
+static void vp_impl_tool_mcq_vk(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
+    vp_impl_tool_mcq(pool, sample, vp_impl_score_span_of(sample->prediction), outcome);
 }
 /* What is after the last line that begins with "Answer:"; its only capital letter, if it has one alone. */
 static vp_impl_score_span vp_impl_tool_cot(vp_impl_score_span span) {
@@ -184,6 +166,29 @@ static vp_impl_score_span vp_impl_tool_cot(vp_impl_score_span span) {
         letter = found.text + i;
     }
     return letter ? vp_impl_score_span_from(letter, letter + 1) : found;
+}
+/* MMMU's open questions become a choice of the answer and "Other Answers". */
+static void vp_impl_tool_mmmu_vk(vp_impl_score_pool *pool, const vp_score_sample *sample, int is_cot,
+                                 vp_score_outcome *outcome) {
+    const vp_impl_score_span whole = vp_impl_score_span_of(sample->prediction),
+                             span = is_cot ? vp_impl_tool_cot(whole) : whole;
+    static const char *const right[] = {"A"};
+    const char *made[2];
+    vp_score_sample open = *sample;
+    const char *answer = vp_impl_tool_answer(sample);
+    if (vp_impl_tool_option(sample, 0)) {
+        vp_impl_tool_mcq(pool, sample, span, outcome);
+        return;
+    }
+    made[0] = answer;
+    made[1] = "Other Answers";
+    open.options = made;
+    open.option_count = 2;
+    if (!(answer[0] >= 'A' && answer[0] <= 'Z' && !answer[1])) {
+        open.references = right;
+        open.reference_count = 1;
+    }
+    vp_impl_tool_mcq(pool, &open, span, outcome);
 }
 
 /* ---- multiple choice of lmms-eval: _task_utils/mcq_extract.py */
@@ -634,7 +639,7 @@ static void vp_impl_tool_tokenise_rule(vp_impl_score_span span, vp_impl_score_te
         vp_impl_score_text_add(out, span.text + i, 1);
     }
 }
-static vp_impl_score_span vp_impl_tool_process(vp_impl_score_pool *pool, const char *text, vp_score_metric metric) {
+static vp_impl_score_span vp_impl_tool_process(vp_impl_score_pool *pool, const char *text, int metric) {
     vp_impl_score_span span = vp_impl_score_span_of(text);
     if (metric == VP_SCORE_TEXTVQA_LMMS)
         span = vp_impl_score_map(pool, vp_impl_score_lower(pool, span), vp_impl_tool_tokenise_rule);
@@ -644,7 +649,7 @@ static vp_impl_score_span vp_impl_tool_process(vp_impl_score_pool *pool, const c
     return vp_impl_score_map(pool, vp_impl_score_lower(pool, span), vp_impl_tool_words_rule);
 }
 /* Leave one reference out at a time: the mean of min(matches / 3, 1), both sides processed. */
-static void vp_impl_tool_vqa(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_metric metric,
+static void vp_impl_tool_vqa(vp_impl_score_pool *pool, const vp_score_sample *sample, int metric,
                              vp_score_outcome *outcome) {
     vp_impl_score_span wanted = vp_impl_tool_process(pool, sample->prediction, metric);
     size_t i, matches = 0, others;
@@ -876,49 +881,12 @@ static void vp_impl_tool_vista_vk(vp_impl_score_pool *pool, const vp_score_sampl
     outcome->is_unread = outcome->score != 1;
 }
 
-/* ---- all rules by their metric */
-static vp_result vp_impl_tool_compute(vp_score_metric metric, const vp_score_sample *sample, vp_impl_score_pool *pool,
-                                      vp_score_outcome *outcome) {
-    vp_impl_score_span span = vp_impl_score_span_of(sample->prediction);
-    vp_score_sample other = *sample;
-    switch (metric) {
-        case VP_SCORE_MCQ_VK: case VP_SCORE_MCQ_CIRCULAR_VK: vp_impl_tool_mcq_vk(pool, sample, span, outcome); break;
-        case VP_SCORE_MMMU_VK: vp_impl_tool_mmmu_vk(pool, sample, span, outcome); break;
-        case VP_SCORE_MMMU_PRO_COT_VK: vp_impl_tool_mmmu_vk(pool, sample, vp_impl_tool_cot(span), outcome); break;
-        case VP_SCORE_MCQ_LMMS: vp_impl_tool_mcq_lmms(pool, sample, outcome); break;
-        case VP_SCORE_REALWORLDQA_LMMS: vp_impl_tool_realworld(pool, sample, outcome); break;
-        case VP_SCORE_MMBENCH_LMMS: vp_impl_tool_mmbench(pool, sample, outcome); break;
-        case VP_SCORE_AI2D_LMMS: vp_impl_tool_ai2d(pool, sample, outcome); break;
-        case VP_SCORE_SCIENCEQA_LMMS: vp_impl_tool_scienceqa(pool, sample, outcome); break;
-        case VP_SCORE_SEED_BENCH_LMMS: vp_impl_tool_seed(pool, sample, outcome); break;
-        case VP_SCORE_MMMU_LMMS: vp_impl_tool_mmmu_lmms(pool, sample, outcome); break;
-        case VP_SCORE_MMMU_PRO_OFFICIAL: vp_impl_tool_pro(pool, sample, outcome); break;
-        case VP_SCORE_MMMU_PRO_LMMS: vp_impl_tool_pro_lmms(pool, sample, outcome); break;
-        case VP_SCORE_YES_NO_VK: vp_impl_tool_yes_no(pool, sample, outcome); break;
-        case VP_SCORE_MME_LMMS: vp_impl_tool_mme(pool, sample, outcome); break;
-        case VP_SCORE_POPE_LMMS: vp_impl_tool_pope_lmms(pool, sample, outcome); break;
-        case VP_SCORE_POPE_OFFICIAL: vp_impl_tool_pope(pool, sample, outcome); break;
-        case VP_SCORE_ANLS_VK: vp_impl_tool_anls(pool, sample, 0, outcome); break;
-        case VP_SCORE_ANLS_LMMS: vp_impl_tool_anls(pool, sample, 1, outcome); break;
-        case VP_SCORE_RELAXED_VK:
-            other.prediction = vp_impl_score_keep(pool, vp_impl_score_trimmed(span));
-            return vp_score_relaxed(other.prediction, sample->references, sample->reference_count, pool->next,
-                                    pool->left, &outcome->score);
-        case VP_SCORE_RELAXED_LMMS:
-            return vp_score_relaxed(sample->prediction, sample->references, sample->reference_count, pool->next,
-                                    pool->left, &outcome->score);
-        case VP_SCORE_VQA_VK: case VP_SCORE_TEXTVQA_LMMS: case VP_SCORE_VQAV2_LMMS:
-            vp_impl_tool_vqa(pool, sample, metric, outcome);
-            break;
-        case VP_SCORE_OCRBENCH_VK: vp_impl_tool_ocrbench(pool, sample, 0, outcome); break;
-        case VP_SCORE_OCRBENCH_LMMS: vp_impl_tool_ocrbench(pool, sample, 1, outcome); break;
-        case VP_SCORE_TALLYQA_VK: vp_impl_tool_tally(pool, sample, outcome); break;
-        case VP_SCORE_MATHVISTA_OFFICIAL: vp_impl_tool_vista(pool, sample, 0, outcome); break;
-        case VP_SCORE_MATHVISTA_LMMS: vp_impl_tool_vista(pool, sample, 1, outcome); break;
-        case VP_SCORE_MATHVISTA_VK: vp_impl_tool_vista_vk(pool, sample, outcome); break;
-        default: return VP_ERR_RANGE;
-    }
-    return pool->full ? VP_ERR_CAPACITY : VP_OK;
+/* ---- relaxed accuracy, of the stripped answer */
+static vp_result vp_impl_score_relaxed_vk(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                          vp_score_outcome *outcome) {
+    const char *stripped = vp_impl_score_keep(pool, vp_impl_score_trimmed(vp_impl_score_span_of(sample->prediction)));
+    return vp_score_relaxed(stripped, sample->references, sample->reference_count, pool->next, pool->left,
+                            &outcome->score);
 }
 
 #endif /* implementation */

@@ -38,11 +38,11 @@ parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
 cli/results/metrics.:       vlmprof.h vlmprof_stages vlmprof_analysis vlmprof_chat cli/base/ cli/results/metrics.h
-cli/results/result_read.:   vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_noise cli/base/ cli/results/
+cli/results/result_read.:   vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_noise vlmprof_chat cli/base/ cli/results/
 cli/results/result_:        subjects cli/base/ cli/results/ cli/score/ cli/server/ cli/measure/ cli/sweep/journal.h
 cli/results/reference_layout.: vlmprof.h vlmprof_file cli/base/ cli/results/
 cli/results/knobs.:         vlmprof.h vlmprof_config cli/base/ cli/results/
-cli/results/:               vlmprof.h vlmprof_noise cli/base/ cli/results/
+cli/results/:               vlmprof.h vlmprof_noise vlmprof_chat cli/base/ cli/results/
 cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h cli/model/webp_gif.h
 cli/model/webp_gif.:     vlmprof.h vlmprof_image cli/base/ cli/model/webp_gif.h
 cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h

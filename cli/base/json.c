@@ -102,6 +102,28 @@ void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node) {
     vp_json_raw(writer, text, (size_t)value->bytes + 2 * quotes);
     free(text);
 }
+void json_compact_members(vp_json_writer *writer, const vp_json *json, uint32_t object, json_other *other,
+                          const void *context) {
+    for (uint32_t i = object + 1; i < json->nodes[object].end; i = json->nodes[i + 1].end) {
+        char *key = node_text(json, i);
+        vp_json_key(writer, key ? key : "?");
+        free(key);
+        json_compact(writer, json, i + 1, other, context);
+    }
+}
+void json_compact(vp_json_writer *writer, const vp_json *json, uint32_t node, json_other *other, const void *context) {
+    if (other && other(writer, json, node, context)) return;
+    if (node_is(json, node, VP_JSON_ARRAY)) {
+        vp_json_begin_array(writer);
+        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end)
+            json_compact(writer, json, i, other, context);
+        vp_json_end_array(writer);
+    } else if (node_is(json, node, VP_JSON_OBJECT)) {
+        vp_json_begin_object(writer);
+        json_compact_members(writer, json, node, other, context);
+        vp_json_end_object(writer);
+    } else json_node(writer, json, node);
+}
 int json_depth(const vp_json *json, uint32_t node) {
     uint32_t ends[64]; /* of the containers around the node; vp_json_parse reads 64 levels */
     int depth = 0, deepest = 0;
@@ -139,7 +161,7 @@ static void json_range(vp_json_writer *writer, double low, double high) {
     vp_json_double(writer, high);
     vp_json_end_array(writer);
 }
-static void json_texts(vp_json_writer *writer, const struct text_list *list) {
+void json_texts(vp_json_writer *writer, const struct text_list *list) {
     vp_json_begin_array(writer);
     for (size_t i = 0; i < list->count; i++) json_lossy(writer, list->items[i]);
     vp_json_end_array(writer);

@@ -37,6 +37,12 @@ vp_result bad_member(vp_error *error, const char *key, const char *want);
 int has_value(const vp_json *json, uint32_t object, const char *key);       /* 1 if the key is there and not null */
 /* Writes the node as read, on one line. */
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
+/* The same without the white space inside it. `other`, if not NULL, returns 1 for a node that it wrote itself. */
+typedef int json_other(vp_json_writer *writer, const vp_json *json, uint32_t node, const void *context);
+void json_compact(vp_json_writer *writer, const vp_json *json, uint32_t node, json_other *other, const void *context);
+/* The members of an object into the open one. */
+void json_compact_members(vp_json_writer *writer, const vp_json *json, uint32_t object, json_other *other,
+                          const void *context);
 int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
 
 /* Adds "sum" to a whole object as its last member: FNV-1a of the text before it, without white space between values, so
@@ -56,6 +62,7 @@ int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t 
 void put_range(vp_json_writer *writer, const char *key, double low, double high);
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high);
 
+void json_texts(vp_json_writer *writer, const struct text_list *texts);
 void put_list(vp_json_writer *writer, const char *key, const struct text_list *list);
 
 /* Several members of an object at once, in their order:

@@ -101,24 +101,6 @@ static char *save_picture(const struct data_job *job, const struct table *table,
     free(path);
     return NULL;
 }
-static void put_own_answer(vp_json_writer *writer, const struct example *example) {
-    int count = 0;
-    for (int i = 0; i < OPTIONS_MAX; i++) count += example->options[i] != NULL;
-    if (count) {
-        vp_json_key(writer, "options");
-        vp_json_begin_array(writer);
-        for (int i = 0; i < OPTIONS_MAX; i++) {
-            /* letters stay in place: a gap is an empty option */
-            int later = 0;
-            for (int k = i; k < OPTIONS_MAX; k++) later |= example->options[k] != NULL;
-            if (later) json_lossy(writer, example->options[i] ? example->options[i] : "");
-        }
-        vp_json_end_array(writer);
-    }
-    if (example->answer) put_text(writer, "answer", example->answer);
-    if (example->has_answers) put_list(writer, "answers", &example->answers);
-    if (example->metric) put_text(writer, "metric", example->metric);
-}
 /* A picture's path as the written file's reader finds it: relative to that file where it is below its folder, otherwise
  * absolute. Takes the path and returns a malloc'ed one. */
 static char *path_from_output(const struct data_job *job, char *path) {
@@ -139,14 +121,6 @@ static char *path_from_output(const struct data_job *job, char *path) {
     free(base);
     return path;
 }
-/* Writes the further members of the data, such as a category by which report can group. */
-static void put_own_members(vp_json_writer *writer, const struct example *example) {
-    for (size_t i = 0; i < example->member_count; i++) {
-        if (has_word("id image images question options answer answers metric", example->members[i].key)) continue;
-        vp_json_key(writer, example->members[i].key);
-        vp_json_raw(writer, example->members[i].json, strlen(example->members[i].json));
-    }
-}
 /* Writes a sample as a line of our own JSONL. Returns 0 or an exit code. */
 static int save_sample(struct data_job *job, const struct table *table, const struct row *row, size_t index,
                        const struct example *example, struct text_buffer *line) {
@@ -165,21 +139,19 @@ static int save_sample(struct data_job *job, const struct table *table, const st
                         ? EXIT_OUTPUT
                         : complain(EXIT_USAGE, "%s has pictures inside: --images DIR says where they go", table->name);
     }
-    text_add_string(&joined, example->prompt ? example->prompt : "");
-    for (size_t i = 0; !example->prompt && i < example->part_count; i++)
-        if (example->parts[i].text) text_add_string(&joined, example->parts[i].text);
+    example_prompt(example, &joined);
     line->bytes = 0;
     vp_json_writer_init_sink(&writer, text_sink, line, 0);
     vp_json_begin_object(&writer);
-    if (example->id.bytes) {
-        vp_json_key(&writer, "id");
-        vp_json_raw(&writer, example->id.data, example->id.bytes);
-    }
+    example_put_id(&writer, example);
     if (paths.count == 1) put_text(&writer, "image", paths.items[0]);
     else if (paths.count) put_list(&writer, "images", &paths);
     put_text(&writer, "question", joined.data);
-    put_own_answer(&writer, example);
-    put_own_members(&writer, example);
+    example_put_options(&writer, example, "options");
+    example_put_answer(&writer, example);
+    if (example->metric) put_text(&writer, "metric", example->metric);
+    /* such as a category by which report can group */
+    example_put_members(&writer, example, "id image images question options answer answers metric");
     vp_json_end_object(&writer);
     if (!code) code = put_line(line, &writer, table->name);
     if (!code && (result = vp_output_write(&job->output, line->data, line->bytes, &error)) != VP_OK)

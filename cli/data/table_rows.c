@@ -82,42 +82,20 @@ static struct table *table_of(struct table_rows *rows, int64_t *index) {
         *index -= (int64_t)rows->tables[i++].row_count;
     return &rows->tables[i];
 }
-/* Options by letter; a gap is an empty text. Where the prompt is made already they are "choices": no one adds them to
- * it again. */
-static void put_choices(vp_json_writer *writer, const struct example *example, int is_asked) {
-    int last = OPTIONS_MAX;
-    while (last && !example->options[last - 1]) last--;
-    if (!last) return;
-    vp_json_key(writer, is_asked ? "choices" : "options");
-    vp_json_begin_array(writer);
-    for (int i = 0; i < last; i++) json_lossy(writer, example->options[i] ? example->options[i] : "");
-    vp_json_end_array(writer);
-}
 static void put_record(vp_json_writer *writer, const struct table *table, const struct example *example) {
     static const char *const origins[] = {"none", "lmms_eval", "vlmevalkit"};
     struct text_buffer joined = {NULL, 0, 0};
-    text_add_string(&joined, example->prompt ? example->prompt : "");
-    for (size_t i = 0; !example->prompt && i < example->part_count; i++)
-        if (example->parts[i].text) text_add_string(&joined, example->parts[i].text);
-    if (example->id.bytes) {
-        vp_json_key(writer, "id");
-        vp_json_raw(writer, example->id.data, example->id.bytes);
-    }
+    example_prompt(example, &joined);
+    example_put_id(writer, example);
     put_text(writer, "question", joined.data);
-    put_choices(writer, example, table->origin != ORIGIN_NONE);
+    /* where the prompt is made already they are "choices": no one adds them to it again */
+    example_put_options(writer, example, table->origin != ORIGIN_NONE ? "choices" : "options");
     if (table->origin == ORIGIN_NONE && example->hint) put_text(writer, "hint", example->hint);
-    if (example->answer) put_text(writer, "answer", example->answer);
-    if (example->has_answers) put_list(writer, "answers", &example->answers);
+    example_put_answer(writer, example);
     if (example->metric) put_text(writer, "metric", example->metric);
     if (example->group) put_text(writer, "g_index", example->group);
     put_text(writer, "prompt_origin", origins[table->origin]);
-    for (size_t i = 0; i < example->member_count; i++) {
-        const struct member *member = &example->members[i];
-        if (!strcmp(member->key, "choices") || !strcmp(member->key, "texts") || !strcmp(member->key, "image_urls"))
-            continue;
-        vp_json_key(writer, member->key);
-        vp_json_raw(writer, member->json, strlen(member->json));
-    }
+    example_put_members(writer, example, "choices texts image_urls");
     if (example->picture_count) { /* what the pictures are belongs to the record */
         vp_json_key(writer, "images_sha256");
         vp_json_begin_array(writer);

@@ -2,6 +2,7 @@
 #include "formats/example.h"
 
 #include "base/files.h"
+#include "base/options.h"
 #include "formats/picture_header.h"
 #include "base/sha256.h"
 #include "vlmprof_file.h"
@@ -25,7 +26,7 @@ void example_clear(struct example *example) {
         free(pictures[i].file);
     }
     for (size_t i = 0; i < example->part_count; i++) free(parts[i].text);
-    for (size_t i = 0; i < example->member_count; i++) free(members[i].json);
+    for (size_t i = 0; i < example->member_count; i++) free(members[i].json.data);
     text_list_free(&example->answers);
     memset(example, 0, sizeof *example);
     example->id = id;
@@ -68,60 +69,31 @@ void example_add_text(struct example *example, const char *text, size_t bytes) {
 void example_add_place(struct example *example, size_t picture) { add_part(example)->picture = picture; }
 
 /* ---- further members */
-/* Takes over what a writer has put into `json`. */
-static void keep_member(struct example *example, const char *key, struct text_buffer *json) {
+/* A writer of a new member's value, valid until the next one is added. */
+static vp_json_writer add_member(struct example *example, const char *key) {
+    vp_json_writer writer;
     example->members = resize(example->members, example->member_count + 1, sizeof *example->members);
-    example->members[example->member_count].key = key;
-    example->members[example->member_count++].json = json->data;
+    example->members[example->member_count] = (struct member){key, {NULL, 0, 0}};
+    vp_json_writer_init_sink(&writer, text_sink, &example->members[example->member_count++].json, 0);
+    return writer;
 }
 void example_more_text(struct example *example, const char *key, const char *text) {
-    struct text_buffer json = {NULL, 0, 0};
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, text_sink, &json, 0);
+    vp_json_writer writer = add_member(example, key);
     if (text) json_lossy(&writer, text);
     else vp_json_null(&writer);
-    keep_member(example, key, &json);
-}
-/* Writes a node without the white space that the file has inside it. */
-static void put_compact(vp_json_writer *writer, const vp_json *json, uint32_t node) {
-    if (node_is(json, node, VP_JSON_ARRAY)) {
-        vp_json_begin_array(writer);
-        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end) put_compact(writer, json, i);
-        vp_json_end_array(writer);
-    } else if (node_is(json, node, VP_JSON_OBJECT)) {
-        vp_json_begin_object(writer);
-        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i + 1].end) {
-            char *key = node_text(json, i);
-            vp_json_key(writer, key ? key : "?");
-            free(key);
-            put_compact(writer, json, i + 1);
-        }
-        vp_json_end_object(writer);
-    } else json_node(writer, json, node);
 }
 void example_more_node(struct example *example, const char *key, const vp_json *json, uint32_t node) {
-    struct text_buffer copy = {NULL, 0, 0};
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, text_sink, &copy, 0);
+    vp_json_writer writer = add_member(example, key);
     if (node == VP_JSON_NONE) vp_json_null(&writer);
-    else put_compact(&writer, json, node);
-    keep_member(example, key, &copy);
+    else json_compact(&writer, json, node, NULL, NULL);
 }
 void example_more_int(struct example *example, const char *key, int64_t value) {
-    struct text_buffer json = {NULL, 0, 0};
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, text_sink, &json, 0);
+    vp_json_writer writer = add_member(example, key);
     vp_json_int(&writer, value);
-    keep_member(example, key, &json);
 }
 void example_more_list(struct example *example, const char *key, const struct text_list *list) {
-    struct text_buffer json = {NULL, 0, 0};
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, text_sink, &json, 0);
-    vp_json_begin_array(&writer);
-    for (size_t i = 0; i < list->count; i++) json_lossy(&writer, list->items[i]);
-    vp_json_end_array(&writer);
-    keep_member(example, key, &json);
+    vp_json_writer writer = add_member(example, key);
+    json_texts(&writer, list);
 }
 
 /* ---- pictures */
@@ -213,11 +185,39 @@ static void put_options(vp_json_writer *writer, const struct example *example) {
     }
     vp_json_end_object(writer);
 }
-void example_put(vp_json_writer *writer, const struct example *example) {
+void example_put_id(vp_json_writer *writer, const struct example *example) {
     if (example->id.bytes) {
         vp_json_key(writer, "id");
         vp_json_raw(writer, example->id.data, example->id.bytes);
     }
+}
+void example_put_answer(vp_json_writer *writer, const struct example *example) {
+    if (example->answer) put_text(writer, "answer", example->answer);
+    if (example->has_answers) put_list(writer, "answers", &example->answers);
+}
+void example_put_members(vp_json_writer *writer, const struct example *example, const char *without) {
+    for (size_t i = 0; i < example->member_count; i++) {
+        if (has_word(without, example->members[i].key)) continue;
+        vp_json_key(writer, example->members[i].key);
+        vp_json_raw(writer, example->members[i].json.data, example->members[i].json.bytes);
+    }
+}
+void example_put_options(vp_json_writer *writer, const struct example *example, const char *key) {
+    int last = OPTIONS_MAX;
+    while (last && !example->options[last - 1]) last--;
+    if (!last) return;
+    vp_json_key(writer, key);
+    vp_json_begin_array(writer);
+    for (int i = 0; i < last; i++) json_lossy(writer, example->options[i] ? example->options[i] : "");
+    vp_json_end_array(writer);
+}
+void example_prompt(const struct example *example, struct text_buffer *text) {
+    text_add_string(text, example->prompt ? example->prompt : "");
+    for (size_t i = 0; !example->prompt && i < example->part_count; i++)
+        if (example->parts[i].text) text_add_string(text, example->parts[i].text);
+}
+void example_put(vp_json_writer *writer, const struct example *example) {
+    example_put_id(writer, example);
     if (!example->hides_pictures) {
         vp_json_key(writer, "images");
         if (example->reason[0]) vp_json_null(writer);
@@ -232,13 +232,9 @@ void example_put(vp_json_writer *writer, const struct example *example) {
     if (example->shows_prompt || (example->prompt && !example->part_count))
         put_text(writer, "question", example->prompt);
     put_options(writer, example);
-    if (example->answer) put_text(writer, "answer", example->answer);
-    if (example->has_answers) put_list(writer, "answers", &example->answers);
+    example_put_answer(writer, example);
     put_text(writer, "metric", example->metric);
-    for (size_t i = 0; i < example->member_count; i++) {
-        vp_json_key(writer, example->members[i].key);
-        vp_json_raw(writer, example->members[i].json, strlen(example->members[i].json));
-    }
+    example_put_members(writer, example, "");
     if (example->reason[0]) {
         vp_json_key(writer, "error");
         json_lossy(writer, example->reason);

@@ -21,7 +21,7 @@ struct picture {
 struct part { char *text; size_t picture; };
 
 /* A further member: JSON. */
-struct member { const char *key; char *json; };
+struct member { const char *key; struct text_buffer json; };
 
 enum { OPTIONS_MAX = 26, REASON_BYTES = 640 };
 struct example {
@@ -68,5 +68,13 @@ void example_see_pictures(struct example *example, const struct row *row, const 
 
 /* Writes the members of an example into the open object. */
 void example_put(vp_json_writer *writer, const struct example *example);
+/* Pieces of that: the id; answer and answers, if there are; the further members but those of some names. */
+void example_put_id(vp_json_writer *writer, const struct example *example);
+void example_put_answer(vp_json_writer *writer, const struct example *example);
+void example_put_members(vp_json_writer *writer, const struct example *example, const char *without);
+/* Options in the order of their letters, a gap is an empty text; nothing without options. */
+void example_put_options(vp_json_writer *writer, const struct example *example, const char *key);
+/* Appends the prompt, or the texts of the parts. */
+void example_prompt(const struct example *example, struct text_buffer *text);
 
 #endif

@@ -228,36 +228,15 @@ static void put_blob(vp_json_writer *writer, const struct row *row, size_t index
     }
     vp_json_end_object(writer);
 }
-static void put_plain(vp_json_writer *writer, const struct row *row, uint32_t node) {
-    const vp_json *json = &row->parsed.json;
+static int put_blobs(vp_json_writer *writer, const vp_json *json, uint32_t node, const void *context) {
+    const struct row *row = context;
     uint32_t bytes = node_is(json, node, VP_JSON_OBJECT) ? vp_json_get(json, node, "bytes") : VP_JSON_NONE;
-    int64_t blob;
-    if (node_is(json, node, VP_JSON_OBJECT) &&
-        vp_json_to_int(json, vp_json_get(json, node_is(json, bytes, VP_JSON_OBJECT) ? bytes : node, "blob"), &blob) ==
-            VP_OK &&
-        blob >= 0 && (size_t)blob < row->blob_count)
-        put_blob(writer, row, (size_t)blob, json, vp_json_get(json, node, "path"));
-    else if (node_is(json, node, VP_JSON_ARRAY)) {
-        vp_json_begin_array(writer);
-        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end) put_plain(writer, row, i);
-        vp_json_end_array(writer);
-    } else if (node_is(json, node, VP_JSON_OBJECT)) {
-        vp_json_begin_object(writer);
-        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i + 1].end) {
-            char *key = node_text(json, i);
-            vp_json_key(writer, key ? key : "?");
-            free(key);
-            put_plain(writer, row, i + 1);
-        }
-        vp_json_end_object(writer);
-    } else json_node(writer, json, node);
+    int64_t blob = node_is(json, node, VP_JSON_OBJECT)
+                       ? node_int(json, node_is(json, bytes, VP_JSON_OBJECT) ? bytes : node, "blob", -1) : -1;
+    if (blob < 0 || (size_t)blob >= row->blob_count) return 0;
+    put_blob(writer, row, (size_t)blob, json, vp_json_get(json, node, "path"));
+    return 1;
 }
 void put_columns(vp_json_writer *writer, const struct row *row) {
-    const vp_json *json = &row->parsed.json;
-    for (uint32_t i = 1; i < json->nodes[0].end; i = json->nodes[i + 1].end) {
-        char *key = node_text(json, i);
-        vp_json_key(writer, key ? key : "?");
-        free(key);
-        put_plain(writer, row, i + 1);
-    }
+    json_compact_members(writer, &row->parsed.json, 0, put_blobs, row);
 }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "results/metrics.h"
 #include "vlmprof.h"
+#include "vlmprof_chat.h"
 #include "vlmprof_noise.h"
 
 /* What is in a file, and what is in memory for it. */
@@ -628,6 +629,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define TIER_RANGE_ROWS(ELSE) \
     ELSE(INT, "min_crops", "fewest crops", .least = 1) \
     ELSE(INT, "max_crops", "most crops", .least = 1)
+#define API_FIRST(id, name, path, text) #name
+#define API_NEXT(id, name, path, text) "|" #name
 #define SETTING_ROWS(ELSE) \
     ELSE(OBJECT, "tier_range", "crops that the tier allows", .of = &TIER_RANGE, .null = "no tier") \
     ELSE(INT, "image_knob_value", "the number of image_knob", .least = 1, .null = "none") \
@@ -636,7 +639,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
          .null = "a server, or a journal of a version that did not record it") \
     ELSE(INTS, "active_block_indices", "the blocks that run, 0-based, ascending", .null = "of a server") \
     ELSE(TEXT, "endpoint_api", "of a server: the language that was spoken", .is_optional = 1, \
-         .choices = "chat|responses|ollama") \
+         .choices = VP_CHAT_APIS(API_FIRST, API_NEXT)) \
     ELSE(TEXT, "family", "of a server: whose rule counts image tokens", .is_optional = 1, .null = "none was named") \
     ELSE(JSON, "family_keys", "of a server: keys of the rule that the command line set", .is_optional = 1)
 #define STOPS_ROWS(ELSE) \

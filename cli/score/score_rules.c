@@ -207,38 +207,40 @@ static void details_tool(vp_json_writer *writer, struct scoring *scoring, const 
     (void)json;
     put_text(writer, "parsed", outcome->parsed);
 }
-/* Rules of --metric. The rules of single answers are those of VP_SCORE_METRICS in parts/vlmprof_score.h: a new one also
- * needs its row there. Rules of a whole corpus are negative and computed in score_captions.c. */
+/* What rules of VP_SCORE_METRICS show next to the score; the others nothing, other tools' what was read. */
+static const score_details SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
+    [VP_SCORE_VQA_SEED] = details_vqa_seed,
+    [VP_SCORE_VQA_OFFICIAL] = details_official,
+    [VP_SCORE_EM] = details_em,
+    [VP_SCORE_ANLS] = details_anls,
+    [VP_SCORE_RELAXED] = details_relaxed,
+    [VP_SCORE_MC] = details_mc,
+    [VP_SCORE_MC_TEXT] = details_ai2d,
+    [VP_SCORE_MMMU] = details_mmmu,
+    [VP_SCORE_MMMU_CHOICE] = details_mmmu_choice,
+    [VP_SCORE_MMMU_OPEN] = details_mmmu_open,
+    [VP_SCORE_REAL_WORLD_QA] = details_real_world,
+    [VP_SCORE_SEED_BENCH] = details_vqa_eval,
+    [VP_SCORE_MATH_VISTA] = details_vista,
+    [VP_SCORE_CAPTION_JACCARD] = details_jaccard,
+    [VP_SCORE_MMMU_OFFICIAL] = details_mmmu
+};
+/* Rules of --metric: those of single answers, then those of whole sets and of a whole corpus, which are negative and
+ * computed in score_captions.c. */
 static const struct score_rule SCORE_RULES[] = {
-    {"vqa_seed", VP_SCORE_VQA_SEED, details_vqa_seed},
-    {"vqa_official", VP_SCORE_VQA_OFFICIAL, details_official},
-    {"em", VP_SCORE_EM, details_em},
-    {"anls", VP_SCORE_ANLS, details_anls},
-    {"relaxed", VP_SCORE_RELAXED, details_relaxed},
-    {"mc", VP_SCORE_MC, details_mc},
-    {"mc_ai2d", VP_SCORE_MC_TEXT, details_ai2d},
-    {"mmmu", VP_SCORE_MMMU, details_mmmu},
-    {"mmmu_multiple_choice", VP_SCORE_MMMU_CHOICE, details_mmmu_choice},
-    {"mmmu_open", VP_SCORE_MMMU_OPEN, details_mmmu_open},
-    {"a_okvqa", VP_SCORE_A_OKVQA, NULL},
-    {"real_world_qa", VP_SCORE_REAL_WORLD_QA, details_real_world},
-    {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval},
-    {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista},
-    {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard},
-#define TOOL_RULE(metric, name, others, own, run, binary) \
-    {name, VP_SCORE_##metric, VP_SCORE_##metric == VP_SCORE_MMMU_OFFICIAL ? details_mmmu : details_tool},
-    VP_SCORE_TOOL_METRICS(TOOL_RULE)
-#undef TOOL_RULE
-    {"mme_sets", RULE_MME_SETS, NULL},
-    {"pope_sets", RULE_POPE_SETS, NULL},
-    {"captions", RULE_CAPTIONS, NULL},
-    {"cider", RULE_CIDER_D, NULL},
-    {"bleu", RULE_BLEU_4, NULL},
-    {"bleu_1", RULE_BLEU_1, NULL},
-    {"bleu_2", RULE_BLEU_1 - 1, NULL},
-    {"bleu_3", RULE_BLEU_1 - 2, NULL},
-    {"bleu_4", RULE_BLEU_4, NULL},
-    {"rouge_l", RULE_ROUGE_L, NULL},
+#define RULE_OF_METRIC(metric, name, ...) {name, VP_SCORE_##metric},
+    VP_SCORE_METRICS(RULE_OF_METRIC)
+#undef RULE_OF_METRIC
+    {"mme_sets", RULE_MME_SETS},
+    {"pope_sets", RULE_POPE_SETS},
+    {"captions", RULE_CAPTIONS},
+    {"cider", RULE_CIDER_D},
+    {"bleu", RULE_BLEU_4},
+    {"bleu_1", RULE_BLEU_1},
+    {"bleu_2", RULE_BLEU_1 - 1},
+    {"bleu_3", RULE_BLEU_1 - 2},
+    {"bleu_4", RULE_BLEU_4},
+    {"rouge_l", RULE_ROUGE_L},
 };
 
 enum { SCORE_RULE_COUNT = sizeof SCORE_RULES / sizeof SCORE_RULES[0] };
@@ -278,6 +280,9 @@ int unknown_metric(const char *name, int wanted) {
     return complain_word("metric", "rule", name, names);
 }
 
+static score_details details_of(int metric) {
+    return SCORE_DETAILS[metric] || !vp_score_is_tool((vp_score_metric)metric) ? SCORE_DETAILS[metric] : details_tool;
+}
 /* The cleaning that --clean asks for. */
 static vp_score_cleaning cleaning_of(const char *clean, const vp_score_metric_info *info) {
     if (!strcmp(clean, "none")) return VP_SCORE_CLEAN_NONE;
@@ -339,7 +344,8 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
         result = scoring_run(scoring, (vp_score_metric)rule->metric, cleaning, &outcome);
         if (result != VP_OK) trouble = vp_result_text(result);
     }
-    if (!trouble && rule->details) rule->details(writer, scoring, &parsed->json, &outcome);
+    if (!trouble && !is_corpus(rule) && details_of(rule->metric))
+        details_of(rule->metric)(writer, scoring, &parsed->json, &outcome);
     if (!trouble) trouble = outcome.reason;
     put_double(writer, "score", outcome.score);
     if (trouble) put_text(writer, "reason", trouble);

@@ -39,8 +39,7 @@ enum { RULE_MME_SETS = -20, RULE_POPE_SETS = -21 };
 
 struct score_rule {
     const char *name;
-    int metric;            /* a vp_score_metric, or RULE_... below 0 */
-    score_details details; /* NULL: none */
+    int metric; /* a vp_score_metric, or RULE_... below 0 */
 };
 
 int is_corpus(const struct score_rule *rule); /* 1 if the score is one of a whole corpus */

@@ -15,10 +15,14 @@
      .is_required = must}
 #define OPTION_ENDPOINT_MODEL \
     {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name of the model (default: its only one)"}
+#define ENDPOINT_API_FIRST(id, name, path, text) #name
+#define ENDPOINT_API_NEXT(id, name, path, text) " " #name
+#define ENDPOINT_API_TEXT(id, name, path, text) #name ": " text
+#define ENDPOINT_API_TEXT_NEXT(id, name, path, text) "; " #name ": " text
 /* How the server is talked to; endpoint_open reads these. */
 #define OPTIONS_OF_CLIENT \
-    {"endpoint_api", CHOICE, "API", "chat", 0, 0, "chat responses ollama", \
-     "chat: OpenAI's chat completions; responses: OpenAI's responses; ollama: Ollama's own"}, \
+    {"endpoint_api", CHOICE, "API", "chat", 0, 0, VP_CHAT_APIS(ENDPOINT_API_FIRST, ENDPOINT_API_NEXT), \
+     VP_CHAT_APIS(ENDPOINT_API_TEXT, ENDPOINT_API_TEXT_NEXT)}, \
     {"api_key_env", TEXT, "NAME", "OPENAI_API_KEY", 0, 0, NULL, \
      "environment variable with the server's API key, if there is one"}, \
     {"api_key_file", TEXT, "FILE", NULL, 0, 0, NULL, "file whose first line is the API key", \

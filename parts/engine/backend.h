@@ -99,79 +99,74 @@ typedef struct vk_scores_job {
     float scale;
 } vk_scores_job;
 
-/* The shared kernels, the same for every device. Pointers are the device's memory. FLOPs count additions,
- * multiplications, divisions and exponentials as one each; bytes count every operand read or written once. */
+/* The shared kernels, the same for every device. X(name, parameters behind the queue). Pointers are the device's
+ * memory. FLOPs count additions, multiplications, divisions and exponentials as one each; bytes count every operand
+ * read or written once. A new kernel is a row here and, in a file of kernels/shared/, its body with its launcher l_NAME
+ * behind it, which says the FLOPs and bytes. */
+#define VK_KERNELS(X) \
+    X(rmsnorm, void *out, const float *in, const float *weight, int rows, int width, int ld_out, float eps, int wide) \
+    X(layernorm, void *out, const float *in, const float *weight, const float *bias, int rows, int width, int ld_out, \
+      float eps, int wide) \
+    X(convert, void *out, const float *in, int rows, int width, int ld_out, int wide) \
+    X(vit_embed, float *out, const float *patches, const float *class_embedding, const float *positions, int views, \
+      int count, int width) \
+    X(pool_windows, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead, \
+      const float *pad_embed, size_t layer_floats, int views, int layers, int width, int side, int pool, int ld, \
+      int wide) \
+    X(pool_places, void *keys, void *query, const float *hidden, const int32_t *places, size_t layer_floats, \
+      int windows, int patches, int layers, int width, int ld, int wide) \
+    X(pool_attention, void *out, const float *q, const float *kv, const int32_t *places, int windows, int keys, \
+      int heads, int head_dim, int ld_out, int wide) \
+    X(silu_mul, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) \
+    X(gelu_mul, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) \
+    X(embed, float *out, const vk_table *table, const int32_t *ids, int rows, int width, int wide) \
+    X(scatter_add, float *stream, const float *features, const int32_t *index, int rows, int width) \
+    X(qk_norm_rope, void *q, void *key, void *value, const float *qkv, const vk_heads *heads, const int32_t *position, \
+      int rows, int ldq, int wide) \
+    /* keys: what *position + 1 will be; used only for counting */ \
+    X(attention_decode, void *out, const void *q, const void *key, const void *value, float *scores, \
+      const int32_t *position, int keys, int lds, const vk_heads *heads, int wide) \
+    X(router, int32_t *index, float *weight, const float *logits, int rows, int experts, int top_k, int norm_topk) \
+    X(moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, \
+      const int32_t *index, int experts, int pairs, int tile_rows) \
+    X(gather, void *out, const void *in, const int32_t *list, int rows, int top_k, int row_bytes) \
+    X(combine, float *stream, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, \
+      int top_k, int width) \
+    X(argmax, int32_t *out, const float *values, int rows, int count) \
+    X(advance, int32_t *position, int by) \
+    /* count: a multiple of 4; streams: 1 or 4 */ \
+    X(read, float *sums, const float *from, int blocks, int count, int streams) \
+    X(add_rmsnorm, float *stream, const float *rows, const float *weight, int count, int width, float eps) \
+    X(add_scaled, float *stream, const float *rows, const float *weight, int count, int width) \
+    X(place_rows, float *stream, const float *features, const int32_t *index, int rows, int width) \
+    X(patch_windows, void *out, const float *hidden, int views, int before, int width, int side, int pool, int ld, \
+      int wide) \
+    X(mean_windows, float *out, const float *hidden, int views, int before, int width, int side, int pool) \
+    X(grid_embed, float *out, const float *patches, const float *table, const int32_t *places, \
+      const vk_picture_grid *grid, int width) \
+    X(grid_turn, void *qkv, const float *cs, const int32_t *places, int rows, int heads, int head_dim, int ld, \
+      int wide) \
+    X(take_rows, void *out, const float *in, const int32_t *index, int rows, int width, int ld, int wide) \
+    X(compose_rope, float *cs, const float *table, const int32_t *positions, const int32_t *axes, int rows, \
+      int stride, int head_dim) \
+    /* of pruning image tokens (kernels/shared/prune.h) */ \
+    X(attention_tops, const vk_scores_job *job, int wide) \
+    X(attention_received, const vk_scores_job *job, int wide) \
+    X(row_size, float *out, const void *in, int rows, int width, int ld, int wide) \
+    X(unit_rows, float *out, const float *in, const int32_t *index, int rows, int width, int ld) \
+    X(row_products, float *out, const float *left, const float *right, int count, int rows, int width) \
+    X(nearest_target, int32_t *out, const float *rows, const int32_t *members, int member_count, \
+      const int32_t *targets, int target_count, int width) \
+    X(second_nearest, float *out, const float *rows, int count, int width) \
+    X(spread, float *distance, const float *rows, const int32_t *picked, int count, int width, int first) \
+    X(mean_heads, float *out, const void *in, int rows, int heads, int head_dim, int ld, int wide) \
+    X(mean_rows, float *out, const float *in, const int32_t *base, const int32_t *list, const int32_t *start, \
+      int rows, int members, int width)
+
 typedef struct vk_kernels {
-    void (*rmsnorm)(vk_queue *queue, void *out, const float *in, const float *weight, int rows, int width, int ld_out,
-                    float eps, int wide);
-    void (*layernorm)(vk_queue *queue, void *out, const float *in, const float *weight, const float *bias, int rows,
-                      int width, int ld_out, float eps, int wide);
-    void (*convert)(vk_queue *queue, void *out, const float *in, int rows, int width, int ld_out, int wide);
-    void (*vit_embed)(vk_queue *queue, float *out, const float *patches, const float *class_embedding,
-                      const float *positions, int views, int count, int width);
-    void (*pool_windows)(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask,
-                         const int32_t *dead, const float *pad_embed, size_t layer_floats, int views, int layers,
-                         int width, int side, int pool, int ld, int wide);
-    void (*pool_places)(vk_queue *queue, void *keys, void *query, const float *hidden, const int32_t *places,
-                        size_t layer_floats, int windows, int patches, int layers, int width, int ld, int wide);
-    void (*pool_attention)(vk_queue *queue, void *out, const float *q, const float *kv, const int32_t *places,
-                           int windows, int keys, int heads, int head_dim, int ld_out, int wide);
-    void (*silu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
-    void (*gelu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
-    void (*embed)(vk_queue *queue, float *out, const vk_table *table, const int32_t *ids, int rows, int width,
-                  int wide);
-    void (*scatter_add)(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
-                        int width);
-    void (*qk_norm_rope)(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const vk_heads *heads,
-                         const int32_t *position, int rows, int ldq, int wide);
-    /* keys: what *position + 1 will be; used only for counting */
-    void (*attention_decode)(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
-                             float *scores, const int32_t *position, int keys, int lds, const vk_heads *heads,
-                             int wide);
-    void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts,
-                   int top_k, int norm_topk);
-    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles,
-                      const int32_t *index, int experts, int pairs, int tile_rows);
-    void (*gather)(vk_queue *queue, void *out, const void *in, const int32_t *list, int rows, int top_k, int row_bytes);
-    void (*combine)(vk_queue *queue, float *stream, const float *expert_rows, const int32_t *slot_row,
-                    const float *weight, int rows, int top_k, int width);
-    void (*argmax)(vk_queue *queue, int32_t *out, const float *values, int rows, int count);
-    void (*advance)(vk_queue *queue, int32_t *position, int by);
-    /* count: a multiple of 4; streams: 1 or 4 */
-    void (*read)(vk_queue *queue, float *sums, const float *from, int blocks, int count, int streams);
-    void (*add_rmsnorm)(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width,
-                        float eps);
-    void (*add_scaled)(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width);
-    void (*place_rows)(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
-                       int width);
-    void (*patch_windows)(vk_queue *queue, void *out, const float *hidden, int views, int before, int width, int side,
-                          int pool, int ld, int wide);
-    void (*mean_windows)(vk_queue *queue, float *out, const float *hidden, int views, int before, int width, int side,
-                         int pool);
-    void (*grid_embed)(vk_queue *queue, float *out, const float *patches, const float *table, const int32_t *places,
-                       const vk_picture_grid *grid, int width);
-    void (*grid_turn)(vk_queue *queue, void *qkv, const float *cs, const int32_t *places, int rows, int heads,
-                      int head_dim, int ld, int wide);
-    void (*take_rows)(vk_queue *queue, void *out, const float *in, const int32_t *index, int rows, int width, int ld,
-                      int wide);
-    void (*compose_rope)(vk_queue *queue, float *cs, const float *table, const int32_t *positions, const int32_t *axes,
-                         int rows, int stride, int head_dim);
-    /* of pruning image tokens (kernels/shared/prune.h) */
-    void (*attention_tops)(vk_queue *queue, const vk_scores_job *job, int wide);
-    void (*attention_received)(vk_queue *queue, const vk_scores_job *job, int wide);
-    void (*row_size)(vk_queue *queue, float *out, const void *in, int rows, int width, int ld, int wide);
-    void (*unit_rows)(vk_queue *queue, float *out, const float *in, const int32_t *index, int rows, int width, int ld);
-    void (*row_products)(vk_queue *queue, float *out, const float *left, const float *right, int count, int rows,
-                         int width);
-    void (*nearest_target)(vk_queue *queue, int32_t *out, const float *rows, const int32_t *members, int member_count,
-                           const int32_t *targets, int target_count, int width);
-    void (*second_nearest)(vk_queue *queue, float *out, const float *rows, int count, int width);
-    void (*spread)(vk_queue *queue, float *distance, const float *rows, const int32_t *picked, int count, int width,
-                   int first);
-    void (*mean_heads)(vk_queue *queue, float *out, const void *in, int rows, int heads, int head_dim, int ld,
-                       int wide);
-    void (*mean_rows)(vk_queue *queue, float *out, const float *in, const int32_t *base, const int32_t *list,
-                      const int32_t *start, int rows, int members, int width);
+#define VK_KERNEL_MEMBER(name, ...) void (*name)(vk_queue *queue, __VA_ARGS__);
+    VK_KERNELS(VK_KERNEL_MEMBER)
+#undef VK_KERNEL_MEMBER
 } vk_kernels;
 
 /* Pointers named y, x, to, from are the backend's memory unless they say host. Sending never waits. A failure on a

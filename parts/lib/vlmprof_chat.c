@@ -3,10 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names */
-static const struct { const char *name, *path; } vp_impl_chat_apis[] = {
-#define VP_IMPL_CHAT_ROW(id, name, path, text) {name, path},
-    VP_CHAT_APIS(VP_IMPL_CHAT_ROW)
+/* ---- names, and what writes and reads each API's JSON: all members of a body but the model, an object of an answer */
+#define VP_IMPL_CHAT_FUNCTIONS(id, name, path, text) \
+    static void vp_impl_chat_put_##name(vp_json_writer *writer, const vp_chat_request *request); \
+    static vp_result vp_impl_chat_read_##name(vp_chat_reply *reply, const vp_json *json);
+VP_CHAT_APIS(VP_IMPL_CHAT_FUNCTIONS, VP_IMPL_CHAT_FUNCTIONS)
+static const struct {
+    const char *name, *path;
+    void (*put)(vp_json_writer *writer, const vp_chat_request *request);
+    vp_result (*read)(vp_chat_reply *reply, const vp_json *json);
+} vp_impl_chat_apis[] = {
+#define VP_IMPL_CHAT_ROW(id, name, path, text) {#name, path, vp_impl_chat_put_##name, vp_impl_chat_read_##name},
+    VP_CHAT_APIS(VP_IMPL_CHAT_ROW, VP_IMPL_CHAT_ROW)
 #undef VP_IMPL_CHAT_ROW
 };
 VP_API const char *vp_chat_api_name(int32_t api) {
@@ -124,9 +132,30 @@ static void vp_impl_chat_member(vp_json_writer *writer, const char *key, const c
     vp_json_key(writer, key);
     vp_json_string(writer, text);
 }
+static void vp_impl_chat_flag(vp_json_writer *writer, const char *key, int value) {
+    vp_json_key(writer, key);
+    vp_json_bool(writer, value);
+}
+/* A list with one message, of the user; its content comes between the two calls. */
+static void vp_impl_chat_begin_message(vp_json_writer *writer, const char *key) {
+    vp_json_key(writer, key);
+    vp_json_begin_array(writer);
+    vp_json_begin_object(writer);
+    vp_impl_chat_member(writer, "role", "user");
+}
+static void vp_impl_chat_end_message(vp_json_writer *writer) {
+    vp_json_end_object(writer);
+    vp_json_end_array(writer);
+}
+static void vp_impl_chat_limits(vp_json_writer *writer, const vp_chat_request *request, const char *key) {
+    vp_json_key(writer, "temperature");
+    vp_json_int(writer, 0);
+    if (request->max_tokens <= 0) return;
+    vp_json_key(writer, key);
+    vp_json_int(writer, request->max_tokens);
+}
 /* The images, then the text, as parts of a list. */
-static void vp_impl_chat_parts(vp_json_writer *writer, vp_chat_api api, const vp_chat_request *request) {
-    const int is_chat = api == VP_CHAT_COMPLETIONS;
+static void vp_impl_chat_parts(vp_json_writer *writer, const vp_chat_request *request, int is_chat) {
     int32_t i;
     vp_json_key(writer, "content");
     vp_json_begin_array(writer);
@@ -148,65 +177,48 @@ static void vp_impl_chat_parts(vp_json_writer *writer, vp_chat_api api, const vp
     vp_json_end_object(writer);
     vp_json_end_array(writer);
 }
-static void vp_impl_chat_messages(vp_json_writer *writer, vp_chat_api api, const vp_chat_request *request) {
-    int32_t i;
-    vp_json_key(writer, api == VP_CHAT_RESPONSES ? "input" : "messages");
-    vp_json_begin_array(writer);
-    vp_json_begin_object(writer);
-    vp_impl_chat_member(writer, "role", "user");
-    if (api == VP_CHAT_OLLAMA) {
-        vp_impl_chat_member(writer, "content", request->text);
-        if (request->image_count > 0) {
-            vp_json_key(writer, "images");
-            vp_json_begin_array(writer);
-            for (i = 0; i < request->image_count; i++) vp_impl_chat_image_text(writer, &request->images[i], 1);
-            vp_json_end_array(writer);
-        }
-    } else {
-        vp_impl_chat_parts(writer, api, request);
-    }
-    vp_json_end_object(writer);
-    vp_json_end_array(writer);
-}
 /* Hosted servers refuse members that they do not know: each is here only when it is asked for. */
-static void vp_impl_chat_settings(vp_json_writer *writer, vp_chat_api api, const vp_chat_request *request) {
-    const int is_ollama = api == VP_CHAT_OLLAMA;
-    if (is_ollama) {
-        vp_json_key(writer, "options");
-        vp_json_begin_object(writer);
-    }
-    vp_json_key(writer, "temperature");
-    vp_json_int(writer, 0);
-    if (request->max_tokens > 0) {
-        vp_json_key(writer, is_ollama ? "num_predict" : api == VP_CHAT_RESPONSES ? "max_output_tokens" : "max_tokens");
+static void vp_impl_chat_put_openai(vp_json_writer *writer, const vp_chat_request *request, int is_chat) {
+    vp_impl_chat_begin_message(writer, is_chat ? "messages" : "input");
+    vp_impl_chat_parts(writer, request, is_chat);
+    vp_impl_chat_end_message(writer);
+    vp_impl_chat_limits(writer, request, is_chat ? "max_tokens" : "max_output_tokens");
+    if (request->ignore_eos) vp_impl_chat_flag(writer, "ignore_eos", 1);
+    if (request->ignore_eos && request->max_tokens > 0) { /* vLLM: stop tokens of the model's own count as well */
+        vp_json_key(writer, "min_tokens");
         vp_json_int(writer, request->max_tokens);
     }
-    if (is_ollama) {
-        vp_json_end_object(writer);
-    } else {
-        if (request->ignore_eos) {
-            vp_json_key(writer, "ignore_eos");
-            vp_json_bool(writer, 1);
-            if (request->max_tokens > 0) { /* vLLM: stop tokens of the model's own count as well */
-                vp_json_key(writer, "min_tokens");
-                vp_json_int(writer, request->max_tokens);
-            }
-        }
-        if (request->no_cache) {
-            vp_json_key(writer, "cache_prompt");
-            vp_json_bool(writer, 0);
-        }
-        if (request->cache_salt) vp_impl_chat_member(writer, "cache_salt", request->cache_salt);
+    if (request->no_cache) vp_impl_chat_flag(writer, "cache_prompt", 0);
+    if (request->cache_salt) vp_impl_chat_member(writer, "cache_salt", request->cache_salt);
+    vp_impl_chat_flag(writer, "stream", !request->no_stream);
+}
+static void vp_impl_chat_put_chat(vp_json_writer *writer, const vp_chat_request *request) {
+    vp_impl_chat_put_openai(writer, request, 1);
+    if (request->no_stream) return;
+    vp_json_key(writer, "stream_options");
+    vp_json_begin_object(writer);
+    vp_impl_chat_flag(writer, "include_usage", 1);
+    vp_json_end_object(writer);
+}
+static void vp_impl_chat_put_responses(vp_json_writer *writer, const vp_chat_request *request) {
+    vp_impl_chat_put_openai(writer, request, 0);
+}
+static void vp_impl_chat_put_ollama(vp_json_writer *writer, const vp_chat_request *request) {
+    int32_t i;
+    vp_impl_chat_begin_message(writer, "messages");
+    vp_impl_chat_member(writer, "content", request->text);
+    if (request->image_count > 0) {
+        vp_json_key(writer, "images");
+        vp_json_begin_array(writer);
+        for (i = 0; i < request->image_count; i++) vp_impl_chat_image_text(writer, &request->images[i], 1);
+        vp_json_end_array(writer);
     }
-    vp_json_key(writer, "stream");
-    vp_json_bool(writer, !request->no_stream);
-    if (api == VP_CHAT_COMPLETIONS && !request->no_stream) {
-        vp_json_key(writer, "stream_options");
-        vp_json_begin_object(writer);
-        vp_json_key(writer, "include_usage");
-        vp_json_bool(writer, 1);
-        vp_json_end_object(writer);
-    }
+    vp_impl_chat_end_message(writer);
+    vp_json_key(writer, "options");
+    vp_json_begin_object(writer);
+    vp_impl_chat_limits(writer, request, "num_predict");
+    vp_json_end_object(writer);
+    vp_impl_chat_flag(writer, "stream", !request->no_stream);
 }
 
 static int vp_impl_chat_is_blank(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
@@ -331,19 +343,20 @@ static vp_result vp_impl_chat_walk(vp_impl_chat_setting *setting, uint32_t node,
     if (result == VP_OK && json->nodes[node].count > 0) result = vp_impl_chat_sink(&setting->out, ", ", 2);
     return result == VP_OK ? vp_impl_chat_put(setting, step) : result;
 }
-/* "image_url.detail": in chat completions a member of each part's "image_url"; in responses it is next to it. */
-static vp_result vp_impl_chat_walk_images(vp_impl_chat_setting *setting, vp_chat_api api) {
+/* "image_url.detail": a member of each part's "image_url" where that is an object (chat completions), next to it where
+ * it is a text (responses). */
+static vp_result vp_impl_chat_walk_images(vp_impl_chat_setting *setting) {
     const vp_json *json = setting->json;
-    const int is_chat = api == VP_CHAT_COMPLETIONS;
-    const uint32_t message = vp_json_at(json, vp_json_get(json, 0, is_chat ? "messages" : "input"), 0),
-                   parts = vp_json_get(json, message, "content");
+    const uint32_t messages = vp_json_get(json, 0, "messages"),
+                   list = messages == VP_JSON_NONE ? vp_json_get(json, 0, "input") : messages,
+                   parts = vp_json_get(json, vp_json_at(json, list, 0), "content");
     vp_result result = VP_OK;
     uint32_t part;
-    if (api == VP_CHAT_OLLAMA || parts == VP_JSON_NONE || json->nodes[parts].type != VP_JSON_ARRAY)
-        return VP_ERR_MISMATCH;
-    for (part = parts + 1; part < json->nodes[parts].end && result == VP_OK; part = json->nodes[part].end)
-        if (vp_json_get(json, part, "image_url") != VP_JSON_NONE)
-            result = vp_impl_chat_walk(setting, part, is_chat ? 0 : 1);
+    if (parts == VP_JSON_NONE || json->nodes[parts].type != VP_JSON_ARRAY) return VP_ERR_MISMATCH;
+    for (part = parts + 1; part < json->nodes[parts].end && result == VP_OK; part = json->nodes[part].end) {
+        const uint32_t url = vp_json_get(json, part, "image_url");
+        if (url != VP_JSON_NONE) result = vp_impl_chat_walk(setting, part, json->nodes[url].type != VP_JSON_OBJECT);
+    }
     return result;
 }
 /* Parses into nodes that grow. */
@@ -369,7 +382,7 @@ static const char *vp_impl_chat_knob_text(vp_result result) {
     default: return vp_result_text(result);
     }
 }
-static vp_result vp_impl_chat_knob(vp_chat_api api, const vp_chat_knob *knob, vp_impl_chat_text *body) {
+static vp_result vp_impl_chat_knob(const vp_chat_knob *knob, vp_impl_chat_text *body) {
     vp_impl_chat_setting setting;
     vp_json_node *nodes = NULL;
     size_t capacity = 0;
@@ -385,7 +398,7 @@ static vp_result vp_impl_chat_knob(vp_chat_api api, const vp_chat_knob *knob, vp
     result = vp_impl_chat_parse(body->text, body->bytes, &nodes, &capacity, &json, NULL);
     if (result == VP_OK) {
         setting.json = &json;
-        result = strncmp(knob->path, "image_url.", 10) == 0 ? vp_impl_chat_walk_images(&setting, api)
+        result = strncmp(knob->path, "image_url.", 10) == 0 ? vp_impl_chat_walk_images(&setting)
                                                             : vp_impl_chat_walk(&setting, 0, 0);
         if (result == VP_OK) result = vp_impl_chat_copy(&setting, body->bytes);
     }
@@ -424,13 +437,12 @@ VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, c
     vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &out, 0);
     vp_json_begin_object(&writer);
     vp_impl_chat_member(&writer, "model", request->model);
-    vp_impl_chat_messages(&writer, api, request);
-    vp_impl_chat_settings(&writer, api, request);
+    vp_impl_chat_apis[api].put(&writer, request);
     vp_json_end_object(&writer);
     result = vp_json_finish(&writer);
     if (result != VP_OK) vp_fail(error, result, -1, "body", vp_result_text(result));
     for (i = 0; result == VP_OK && i < request->knob_count; i++) {
-        result = vp_impl_chat_knob(api, &request->knobs[i], &out);
+        result = vp_impl_chat_knob(&request->knobs[i], &out);
         if (result != VP_OK)
             vp_fail(error, result, -1, request->knobs[i].path ? request->knobs[i].path : "path",
                     vp_impl_chat_knob_text(result));
@@ -802,7 +814,7 @@ static vp_result vp_impl_chat_choice(vp_chat_reply *reply, const vp_json *json, 
     return vp_impl_chat_keep_text(reply, &reply->finish_reason, json, vp_json_get(json, choice, "finish_reason"),
                                   "finish_reason");
 }
-static vp_result vp_impl_chat_completion(vp_chat_reply *reply, const vp_json *json) {
+static vp_result vp_impl_chat_read_chat(vp_chat_reply *reply, const vp_json *json) {
     const uint32_t choices = vp_json_get(json, 0, "choices");
     uint32_t choice, place = 0;
     vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
@@ -885,6 +897,9 @@ static vp_result vp_impl_chat_response_event(vp_chat_reply *reply, const vp_json
         return vp_impl_chat_response(reply, json, vp_json_get(json, 0, "response"));
     return VP_OK;
 }
+static vp_result vp_impl_chat_read_responses(vp_chat_reply *reply, const vp_json *json) {
+    return reply->is_streamed ? vp_impl_chat_response_event(reply, json) : vp_impl_chat_response(reply, json, 0);
+}
 
 /* ---- answers: Ollama */
 static vp_result vp_impl_chat_ollama_times(vp_chat_reply *reply, const vp_json *json) {
@@ -912,7 +927,7 @@ static vp_result vp_impl_chat_ollama_times(vp_chat_reply *reply, const vp_json *
     VP_FREE(out.text);
     return result;
 }
-static vp_result vp_impl_chat_ollama(vp_chat_reply *reply, const vp_json *json) {
+static vp_result vp_impl_chat_read_ollama(vp_chat_reply *reply, const vp_json *json) {
     const uint32_t message = vp_json_get(json, 0, "message"), done = vp_json_get(json, 0, "done");
     const vp_impl_chat_counter counters[] = {{NULL, "prompt_eval_count", &reply->usage.prompt_tokens},
         {NULL, "eval_count", &reply->usage.completion_tokens}};
@@ -947,12 +962,7 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     error = vp_json_get(&json, 0, "error");
     if (vp_impl_chat_is_set(&json, error)) return vp_impl_chat_failure(reply, &json, error);
     if (is_error) return vp_impl_chat_failure(reply, &json, 0);
-    switch (state->api) {
-    case VP_CHAT_OLLAMA: return vp_impl_chat_ollama(reply, &json);
-    case VP_CHAT_RESPONSES:
-        return reply->is_streamed ? vp_impl_chat_response_event(reply, &json) : vp_impl_chat_response(reply, &json, 0);
-    default: return vp_impl_chat_completion(reply, &json);
-    }
+    return vp_impl_chat_apis[state->api].read(reply, &json);
 }
 static vp_result vp_impl_chat_event(void *user, const char *name, const char *data, size_t bytes) {
     vp_chat_reply *reply = (vp_chat_reply *)user;

@@ -19,13 +19,15 @@
 extern "C" {
 #endif
 
-/* The language of a server: name for options, path below the base URL, what it is. */
-#define VP_CHAT_APIS(X) \
-    X(VP_CHAT_COMPLETIONS, "chat", "/v1/chat/completions", "OpenAI's chat completions") \
-    X(VP_CHAT_RESPONSES, "responses", "/v1/responses", "OpenAI's responses") \
-    X(VP_CHAT_OLLAMA, "ollama", "/api/chat", "Ollama's own chat")
+/* The language of a server: name for options, path below the base URL, what it is. FIRST for the first row, X for the
+ * others. A new one is a row here and two functions in vlmprof_chat.c: vp_impl_chat_put_NAME, which writes a body, and
+ * vp_impl_chat_read_NAME, which reads an object of the answer. */
+#define VP_CHAT_APIS(FIRST, X) \
+    FIRST(VP_CHAT_COMPLETIONS, chat, "/v1/chat/completions", "OpenAI's chat completions") \
+    X(VP_CHAT_RESPONSES, responses, "/v1/responses", "OpenAI's responses") \
+    X(VP_CHAT_OLLAMA, ollama, "/api/chat", "Ollama's own")
 #define VP_CHAT_API_ENUM(id, name, path, text) id,
-typedef enum vp_chat_api { VP_CHAT_APIS(VP_CHAT_API_ENUM) VP_CHAT_API_LAST_ } vp_chat_api;
+typedef enum vp_chat_api { VP_CHAT_APIS(VP_CHAT_API_ENUM, VP_CHAT_API_ENUM) VP_CHAT_API_LAST_ } vp_chat_api;
 #undef VP_CHAT_API_ENUM
 /* The name and the path of an API; NULL for a number that is none. */
 VP_API const char *vp_chat_api_name(int32_t api);

@@ -28,6 +28,14 @@ KERNEL(k_grid_embed, float *out, const float *patches, const float *table, const
                                 + d[i] * (down * across));
     } else EACH(i, width) to[i] = patch[i];
 }
+/* native_launchers.h - launchers of native.h's and prune.h's kernels, included by vlmprof_kernels.cu */
+static void l_grid_embed(vk_queue *queue, float *out, const float *patches, const float *table, const int32_t *places,
+                         const vk_picture_grid *grid, int width) {
+    int64_t rows = (int64_t)grid->rows * grid->cols, values = rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_grid_embed, rows, vk_threads_for(width), table ? 8 * values : 0, (table ? 24 : 8) * values + 8 * rows, out,
+           patches, table, places, *grid, width);
+}
 
 /* Turns heads by their patch's place, in place: the first half of a head's pairs by its row, the second by its column.
  * qkv in-type [rows, ld], of which the first `heads` heads are turned; cs f32 [positions, head_dim / 2]: cos, then
@@ -47,11 +55,25 @@ KERNEL(k_grid_turn, void *qkv, const float *cs, const int32_t *places, int heads
         }
     }
 }
+static void l_grid_turn(vk_queue *queue, void *qkv, const float *cs, const int32_t *places, int rows, int heads,
+                        int head_dim, int ld, int wide) {
+    int64_t values = (int64_t)rows * heads * head_dim;
+    vk_shape(queue, rows, (int64_t)heads * head_dim, 0, 0);
+    LAUNCH(k_grid_turn, rows, vk_threads_for(head_dim / 2), 3 * values,
+           2 * values * vk_element(wide) + (int64_t)rows * (4 * head_dim + 8), qkv, cs, places, heads, head_dim, ld,
+           wide);
+}
 
 /* out row BLK in-type [width of ld] = row index[BLK] of f32 [.., width] */
 KERNEL(k_take_rows, void *out, const float *in, const int32_t *index, int width, int ld, int wide) {
     const float *row = in + (size_t)index[BLK] * (size_t)width;
     EACH(i, width) vk_put(out, BLK * (size_t)ld + (size_t)i, row[i], wide);
+}
+static void l_take_rows(vk_queue *queue, void *out, const float *in, const int32_t *index, int rows, int width, int ld,
+                        int wide) {
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_take_rows, rows, vk_threads_for(width), 0, (int64_t)rows * (width * (4 + vk_element(wide)) + 4), out, in,
+           index, width, ld, wide);
 }
 
 /* Row BLK of a request's own cos and sin, f32 [rows, head_dim]: pair i from the row of `table` that is the token's
@@ -67,11 +89,23 @@ KERNEL(k_compose_rope, float *cs, const float *table, const int32_t *positions, 
         to[half + i] = from[half + i];
     }
 }
+static void l_compose_rope(vk_queue *queue, float *cs, const float *table, const int32_t *positions,
+                           const int32_t *axes, int rows, int stride, int head_dim) {
+    vk_shape(queue, rows, head_dim, 0, 0);
+    LAUNCH(k_compose_rope, rows, vk_threads_for(head_dim / 2), 0, (int64_t)rows * (8 * head_dim + 12) + 2 * head_dim,
+           cs, table, positions, axes, stride, head_dim);
+}
 
 /* out in-type [rows, ld_out] = gelu(gate) * up, GELU by way of tanh; otherwise as k_silu_mul */
 KERNEL(k_gelu_mul, void *out, const float *gate_up, int width, int ld_out, int wide) {
     const float *gate = gate_up + BLK * 2 * (size_t)width, *up = gate + width;
     EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, vk_gelu_tanh(gate[i]) * up[i], wide);
+}
+static void l_gelu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
+    int64_t count = (int64_t)rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_gelu_mul, rows, vk_threads_for(width), 9 * count, count * (8 + vk_element(wide)), out, gate_up, width,
+           ld_out, wide);
 }
 
 /* out f32 [views * windows, width] = the mean of a window's pool * pool patches; hidden f32 [views, before + side *
@@ -87,6 +121,14 @@ KERNEL(k_mean_windows, float *out, const float *hidden, int before, int width, i
             sum += view[(size_t)(first + p / pool * side + p % pool) * (size_t)width + (size_t)i];
         out[BLK * (size_t)width + (size_t)i] = sum / (float)(pool * pool);
     }
+}
+static void l_mean_windows(vk_queue *queue, float *out, const float *hidden, int views, int before, int width, int side,
+                           int pool) {
+    int windows = views * (side / pool) * (side / pool);
+    int64_t count = (int64_t)windows * width;
+    vk_shape(queue, windows, width, 0, 0);
+    LAUNCH(k_mean_windows, windows, vk_threads_for(width), count * (pool * pool + 1), 4 * count * (pool * pool + 1),
+           out, hidden, before, width, side, pool);
 }
 
 /* One window of patches of several views, from `layers` saved hidden states, `layer_floats` apart, each f32 [views *
@@ -112,4 +154,12 @@ KERNEL(k_pool_places, void *keys, void *query, const float *hidden, const int32_
             vk_put(query, BLK * (size_t)ld + (size_t)(l * width + i), sum / (float)there, wide);
         }
     }
+}
+static void l_pool_places(vk_queue *queue, void *keys, void *query, const float *hidden, const int32_t *places,
+                          size_t layer_floats, int windows, int patches, int layers, int width, int ld, int wide) {
+    int64_t values = (int64_t)windows * patches * layers * width, queries = (int64_t)windows * layers * width;
+    vk_shape(queue, windows, (int64_t)layers * width, 0, 0);
+    LAUNCH(k_pool_places, windows, vk_threads_for(width), values + queries,
+           4 * (values + (int64_t)windows * patches) + (values + queries) * vk_element(wide), keys, query, hidden,
+           places, layer_floats, patches, layers, width, ld, wide);
 }

@@ -23,6 +23,19 @@ KERNEL(k_attention_tops, float *tops, const void *q, const void *k, int heads, i
     sum = block_sum(LANE0 && top > -INFINITY ? sum * vk_exp(top - most) : 0.0f);
     if (TID == 0) { tops[2 * BLK] = most; tops[2 * BLK + 1] = sum; }
 }
+/* queries of all heads against all keys: each score is made once for the tops, once for what keys receive */
+static int64_t vk_scored(const vk_scores_job *job) { return (int64_t)job->queries * job->heads * job->keys; }
+static int64_t vk_scores_bytes(const vk_scores_job *job, int wide) {
+    return ((int64_t)job->queries * job->heads + (int64_t)job->keys * job->kv_heads) * job->head_dim
+           * vk_element(wide);
+}
+static void l_attention_tops(vk_queue *queue, const vk_scores_job *job, int wide) {
+    int64_t pairs = (int64_t)job->queries * job->heads;
+    vk_shape(queue, 1, job->queries, job->keys, (int64_t)job->heads * job->head_dim);
+    LAUNCH(k_attention_tops, pairs, VK_BLOCK_MAX, vk_scored(job) * (2 * (int64_t)job->head_dim + 5),
+           vk_scores_bytes(job, wide) + 8 * pairs, job->tops, job->q, job->k, job->heads, job->heads / job->kv_heads,
+           job->head_dim, job->keys, job->ldq, job->ldk, job->scale, wide);
+}
 
 /* What key BLK gets of all queries' attention, the mean over heads: the sum over queries and heads of exp(score -
  * largest) / sum, by the tops of k_attention_tops, divided by heads */
@@ -42,6 +55,14 @@ KERNEL(k_attention_received, float *received, const float *tops, const void *q, 
     all = block_sum(LANE0 ? all : 0.0f);
     if (TID == 0) received[BLK] = all / (float)heads;
 }
+static void l_attention_received(vk_queue *queue, const vk_scores_job *job, int wide) {
+    int64_t pairs = (int64_t)job->queries * job->heads;
+    vk_shape(queue, 1, job->queries, job->keys, (int64_t)job->heads * job->head_dim);
+    LAUNCH(k_attention_received, job->keys, pairs < 8 ? vk_threads_for((int)pairs * 32) : VK_BLOCK_MAX,
+           vk_scored(job) * (2 * (int64_t)job->head_dim + 5) + job->keys,
+           vk_scores_bytes(job, wide) + 8 * pairs + 4 * (int64_t)job->keys, job->received, job->tops, job->q, job->k,
+           job->queries, job->heads, job->heads / job->kv_heads, job->head_dim, job->ldq, job->ldk, job->scale, wide);
+}
 
 /* out f32 [rows] = the sum of a row's absolute values; in in-type [rows, ld] */
 KERNEL(k_row_size, float *out, const void *in, int width, int ld, int wide) {
@@ -52,6 +73,12 @@ KERNEL(k_row_size, float *out, const void *in, int width, int ld, int wide) {
     }
     sum = block_sum(sum);
     if (TID == 0) out[BLK] = sum;
+}
+static void l_row_size(vk_queue *queue, float *out, const void *in, int rows, int width, int ld, int wide) {
+    int64_t values = (int64_t)rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_row_size, rows, vk_threads_for(width), values, values * vk_element(wide) + 4 * (int64_t)rows, out, in,
+           width, ld, wide);
 }
 
 /* out f32 [rows, width] = row index[BLK] of f32 [.., ld], or row BLK where index is NULL, divided by its length, at
@@ -64,6 +91,13 @@ KERNEL(k_unit_rows, float *out, const float *in, const int32_t *index, int width
     length = length > 1e-8f ? length : 1e-8f;
     EACH(i, width) out[BLK * (size_t)width + (size_t)i] = row[i] / length;
 }
+static void l_unit_rows(vk_queue *queue, float *out, const float *in, const int32_t *index, int rows, int width,
+                        int ld) {
+    int64_t values = (int64_t)rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_unit_rows, rows, vk_threads_for(width), 3 * values, 8 * values + (index ? 4 * (int64_t)rows : 0), out, in,
+           index, width, ld);
+}
 
 /* out f32 [count, rows]: the products of `count` rows f32 [count, width] with row BLK of f32 [rows, width] */
 KERNEL(k_row_products, float *out, const float *left, const float *right, int count, int rows, int width) {
@@ -74,6 +108,13 @@ KERNEL(k_row_products, float *out, const float *left, const float *right, int co
         sum = warp_sum(sum);
         if (LANE0) out[(size_t)j * (size_t)rows + BLK] = sum;
     }
+}
+static void l_row_products(vk_queue *queue, float *out, const float *left, const float *right, int count, int rows,
+                           int width) {
+    int64_t products = (int64_t)count * rows;
+    vk_shape(queue, rows, count, width, 0);
+    LAUNCH(k_row_products, rows, count < 8 ? vk_threads_for(count * 32) : VK_BLOCK_MAX, 2 * products * width,
+           4 * (((int64_t)count + rows) * width + products), out, left, right, count, rows, width);
 }
 
 /* Which of `count` targets has the largest product with row members[BLK], the first of equal ones. targets, members:
@@ -92,6 +133,15 @@ KERNEL(k_nearest_target, int32_t *out, const float *rows, const int32_t *members
     all = block_max(most);
     best = block_max(most == all ? -best : -INFINITY);
     if (TID == 0) out[BLK] = (int32_t)-best;
+}
+/* rows: of members and targets together */
+static void l_nearest_target(vk_queue *queue, int32_t *out, const float *rows, const int32_t *members,
+                             int member_count, const int32_t *targets, int target_count, int width) {
+    int64_t products = (int64_t)member_count * target_count, both = (int64_t)member_count + target_count;
+    vk_shape(queue, member_count, target_count, width, 0);
+    LAUNCH(k_nearest_target, member_count, target_count < 8 ? vk_threads_for(target_count * 32) : VK_BLOCK_MAX,
+           products * (2 * (int64_t)width + 1), 4 * (both * width + both + member_count), out, rows, members, targets,
+           target_count, width);
 }
 
 /* out f32 [rows] = the second smallest of 1 - (row BLK . row j) over all rows j: the distance to the nearest other row,
@@ -112,6 +162,12 @@ KERNEL(k_second_nearest, float *out, const float *rows, int count, int width) {
     all = -block_max(-least);
     if (TID == 0) out[BLK] = all;
 }
+static void l_second_nearest(vk_queue *queue, float *out, const float *rows, int count, int width) {
+    int64_t products = (int64_t)count * count;
+    vk_shape(queue, count, count, width, 0);
+    LAUNCH(k_second_nearest, count, VK_BLOCK_MAX, products * (2 * (int64_t)width + 3),
+           4 * ((int64_t)count * width + count), out, rows, count, width);
+}
 
 /* A row was picked: distance f32 [rows] becomes the distance to the nearest picked row, -infinity for what was picked.
  * first: there was no distance before */
@@ -125,6 +181,12 @@ KERNEL(k_spread, float *distance, const float *rows, const int32_t *picked, int 
         distance[BLK] = BLK == (size_t)*picked ? -INFINITY : sum < before ? sum : before;
     }
 }
+static void l_spread(vk_queue *queue, float *distance, const float *rows, const int32_t *picked, int count, int width,
+                     int first) {
+    vk_shape(queue, count, width, 0, 0);
+    LAUNCH(k_spread, count, vk_threads_for(width), (int64_t)count * (2 * (int64_t)width + 2),
+           4 * (int64_t)count * (width + (first ? 1 : 2)) + 4, distance, rows, picked, width, first);
+}
 
 /* out f32 [rows, head_dim] = the mean over heads of in-type [rows, ld], heads side by side */
 KERNEL(k_mean_heads, float *out, const void *in, int heads, int head_dim, int ld, int wide) {
@@ -134,6 +196,13 @@ KERNEL(k_mean_heads, float *out, const void *in, int heads, int head_dim, int ld
             sum += vk_get(in, BLK * (size_t)ld + (size_t)(head * head_dim + i), wide);
         out[BLK * (size_t)head_dim + (size_t)i] = sum / (float)heads;
     }
+}
+static void l_mean_heads(vk_queue *queue, float *out, const void *in, int rows, int heads, int head_dim, int ld,
+                         int wide) {
+    int64_t values = (int64_t)rows * head_dim;
+    vk_shape(queue, rows, (int64_t)heads * head_dim, 0, 0);
+    LAUNCH(k_mean_heads, rows, vk_threads_for(head_dim), values * (heads + 1),
+           values * (heads * vk_element(wide) + 4), out, in, heads, head_dim, ld, wide);
 }
 
 /* out f32 [rows, width] = row base[BLK] of f32 [.., width] (nothing where base is NULL), plus the mean of its members,
@@ -148,4 +217,12 @@ KERNEL(k_mean_rows, float *out, const float *in, const int32_t *base, const int3
         sum = to > from ? sum / (float)(to - from) : 0.0f;
         out[BLK * (size_t)width + (size_t)i] = base ? first[i] + sum : sum;
     }
+}
+/* members: of all rows together */
+static void l_mean_rows(vk_queue *queue, float *out, const float *in, const int32_t *base, const int32_t *list,
+                        const int32_t *start, int rows, int members, int width) {
+    int64_t count = rows, based = base ? count : 0;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_mean_rows, rows, vk_threads_for(width), (members + count + based) * width,
+           4 * ((members + count + based) * width + members + count + 1 + based), out, in, base, list, start, width);
 }
