@@ -163,7 +163,7 @@ static vp_result stream_member(struct json_stream *stream, struct stream_visitor
     char *key = NULL;
     vp_result result = stream_value(stream, &place, &bytes, error);
     if (result == VP_OK && (key = node_text(&stream->value.json, 0)) == NULL)
-        result = stream_fail(stream, "want a key", error);
+        result = stream_fail(stream, "expected a key", error);
     if (result == VP_OK && !stream_has_taken(stream, ':')) result = stream_fail(stream, "a colon is missing", error);
     if (result == VP_OK && !strcmp(key, visitor->array)) result = stream_array(stream, visitor, error);
     else if (result == VP_OK) {

@@ -34,9 +34,9 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
     OPTION_GROUP("measuring"),
-    {"num_runs", COUNT, "R", NULL, 1, 10000, NULL, "timed runs, after an untimed one that warms up (default: 1)"},
+    {"num_runs", COUNT, "R", NULL, 1, 10000, NULL, "timed runs, after one untimed warm-up (default: 1)"},
     OPTION_COLD,
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the order in the pairs of --twins", .needs = "twins"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of the order within the pairs of --twins", .needs = "twins"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -121,7 +121,7 @@ static int served_prepare(const struct options *options, struct served_run *stat
     if (options->operand_count) state->image_path = options->operands[0];
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
-        return complain(EXIT_USAGE, "--request_knob: run takes one value of each; sweep measures several");
+        return complain(EXIT_USAGE, "--request_knob: run takes one value per knob; sweep takes several");
     state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
     knobs_combination(&state->knobs, 0, state->setting);
     state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
@@ -198,8 +198,7 @@ static void warn_of_pieces(struct served_run *state) {
     if (served->is_streamed && pieces && tokens >= 2 * pieces)
         text_list_add(&state->timed.warnings,
                       "%lld tokens came in %lld piece%s: the first piece may contain several tokens, so TTFT may be "
-                          "too "
-                      "long and TPOT too short; where the server gives its own times, they are better",
+                          "too long and TPOT too short; prefer the server's own times where it gives them",
                       (long long)tokens, (long long)pieces, pieces == 1 ? "" : "s");
 }
 /* An answer that was buffered and came at once has a decode rate of its own network, not of the model. */
@@ -207,8 +206,8 @@ static void warn_of_rate(struct served_run *state) {
     const double rate = range_of_runs(state->timed.runs, state->timed.count, term_of, TERM_DECODE_RATE).median;
     if (rate > CREDIBLE_TOKENS_PER_S)
         text_list_add(&state->timed.warnings, "%.0f tokens/s is not credible, because no server decodes so fast: the "
-                      "answer was buffered and came at once (a proxy's buffer, or a server that does not stream); "
-                      "TTFT then is the time of the whole answer, and TPOT says nothing", rate);
+                      "answer was buffered and came at once (a proxy's buffer, or a server that does not stream); TTFT "
+                      "then is the time of the whole answer, and TPOT means nothing", rate);
 }
 static void served_warn(const struct options *options, struct served_run *state) {
     vp_noise_summary noise = state->timed.noise;
@@ -232,8 +231,9 @@ static void served_warn(const struct options *options, struct served_run *state)
                           (long long)served->usage.completion_tokens, (long long)wanted);
     }
     if (new_count)
-        text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s: connecting is in their times",
-                      new_count, state->timed.count, new_count > 1 ? ", as the server had closed the last one" : "");
+        text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s: their times include connecting",
+                      new_count, state->timed.count, new_count > 1 ? ", "
+                                                                     "because the server had closed the last one" : "");
     if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0
         && state->timed.runs[0].served->usage.image_tokens != state->tokens_by_rule)
         text_list_add(&state->timed.warnings, "the server counts %lld image tokens, the rule of %s %lld",
@@ -256,7 +256,7 @@ static void print_head(const struct served_run *state) {
     struct text_buffer knobs = {NULL, 0, 0};
     print_plain("answer   ");
     print_answer(run->answer, run->answer_bytes);
-    if (!run->answer_bytes && served->reasoning) print_plain("(nothing but reasoning: raise --max_new_tokens)");
+    if (!run->answer_bytes && served->reasoning) print_plain("(only reasoning: raise --max_new_tokens)");
     print_plain("%s\n", answers_are_equal(state->timed.runs, state->timed.count)
                             ? ""
                             : "   (run 1; other runs gave other answers)");
@@ -302,7 +302,7 @@ static void print_server_timings(const struct served *served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     if (served->timings && parse_json(&parsed, served->timings, strlen(served->timings), NULL) == VP_OK
         && node_is(&parsed.json, 0, VP_JSON_OBJECT) && parsed.json.nodes[0].count) {
-        print_plain("\nthe server's own numbers of run 1, as it names them\n");
+        print_plain("\nthe server's own numbers for run 1, under its names\n");
         for (uint32_t i = 1, member = 0; member < parsed.json.nodes[0].count;
              member++, i = parsed.json.nodes[i + 1].end) {
             struct text_buffer value = {NULL, 0, 0};
@@ -327,8 +327,8 @@ static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
     if (!state->twins.count) return;
-    print_plain("\nimage from outside: TTFT of the image's request less that of a text with as many prompt tokens, "
-                "%lld\n",
+    print_plain("\nimage from outside: TTFT of the request with the image minus that of a text with as many prompt "
+                "tokens, %lld\n",
                 (long long)state->twins.prompt_tokens);
     print_plain("%-19s %s ms   preprocessing, upload and vision encoder of %lld image tokens%s\n", "T_image_outside",
                 number_measured(result->difference.median, result->difference.low, result->difference.high).text,

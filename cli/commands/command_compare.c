@@ -25,18 +25,19 @@
 
 static const struct option_spec COMPARE_OPTIONS[] = {
     OPTION_GROUP("what counts"),
-    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "a latency that differs by less is the same"},
-    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "an accuracy that differs by less is the same (1 is 0.01)"},
+    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "latencies that differ by less count as the same"},
+    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "accuracies that differ by less count as the same (1 is "
+                                                           "0.01)"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
-     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ...; although "
-     "the machine was not quiet: noise; all"},
+     "compare even if this differs: device, clocks, model, weights, data, seed, runs, timing, metric ...; noise: even "
+     "if the machine was not quiet; all"},
     OPTION_GROUP("planning"),
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples would find a change of --effect"},
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
-     "with --plan: the smallest change of a latency that must be found; more than --margin"},
+     "with --plan: the smallest change of a latency to find; more than --margin"},
     OPTION_GROUP("output"),
     {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print the comparisons that are INCONCLUSIVE"},
-    {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "also end with 1 for the verdict INCONCLUSIVE"},
+    {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "also exit with 1 if the verdict is INCONCLUSIVE"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -166,7 +167,7 @@ static int check_alike(struct comparison_job *job) {
         if (pair == job->pair_count) continue;
         snprintf(line, sizeof line, "%s (%s / %s)", ALIKE[what], values[0], values[1]);
         if (is_forced(job->options, ALIKE[what]))
-            text_list_add(&job->warnings, "they differ in %s: compared all the same", line);
+            text_list_add(&job->warnings, "they differ in %s; compared anyway", line);
         else {
             text_add_string(&refused, refused.bytes ? ", " : "");
             text_add_string(&refused, line);
@@ -175,7 +176,7 @@ static int check_alike(struct comparison_job *job) {
         }
     }
     if (refused.bytes)
-        code = complain(EXIT_USAGE, "compare: not comparable: %.600s; --force%.200s compares them all the same",
+        code = complain(EXIT_USAGE, "compare: not comparable: %.600s; --force%.200s compares them anyway",
                         refused.data, words.data);
     free(refused.data);
     free(words.data);
@@ -287,7 +288,7 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
     }
     if (count == 1) {
         *comparison = comparison_unknown(by_ratio ? after[0] / before[0] - 1 : after[0] - before[0], 1);
-        row->reason = "1 pair has no spread: no interval";
+        row->reason = "no interval: a single pair has no spread";
         return 1;
     }
     /* samples come in the order in which they were measured: what the machine did lasts for several of them */
@@ -403,7 +404,7 @@ static void warn_of_pairs(struct comparison_job *job) {
         size_t both = 0;
         if (before->is_served && after->is_served && knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
             && !asked++)
-            text_list_add(&job->warnings, "they differ in members of the request (%.80s / %.80s)",
+            text_list_add(&job->warnings, "their request knobs differ (%.80s / %.80s)",
                           knob_text(&before->knobs, KNOB_REQUEST), knob_text(&after->knobs, KNOB_REQUEST));
         for (size_t i = 0; i < before->count; i++) {
             size_t row = result_row(after, before->ids[i]);
@@ -419,7 +420,8 @@ static void warn_of_pairs(struct comparison_job *job) {
     }
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)
-        text_list_add(&job->warnings, "%zu samples are measured on one side only: left out; %zu pairs are compared",
+        text_list_add(&job->warnings, "%zu samples were measured on one side only and are left out; %zu pairs are "
+                                      "compared",
                       missing, pairs);
     if (lengths)
         text_list_add(
@@ -586,7 +588,7 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(document, BLOCK_HEADING, "How to read this");
     document_text(
         document, BLOCK_LINE,
-        "differences paired by sample, B less A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy "
+        "differences paired by sample, B minus A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy "
         "+-%.3g points",
         100 * job->margin, 100 * job->accuracy_margin);
     document_text(
@@ -600,9 +602,9 @@ static void write_method(struct document *document, const struct comparison_job 
                   job->has_unknown_range ? "; of scores of no known range: Student's t" : "");
     document_text(
         document, BLOCK_LINE,
-        "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample counts alike; "
-        "in the ratio of the two means slow samples count more; consecutive samples are correlated, so fewer count as "
-        "independent");
+        "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample weighs the "
+        "same, while in the ratio of the two means slow samples weigh more; consecutive samples are correlated, so "
+        "fewer count as independent");
 }
 enum { WORTH_SAMPLES = 10000 }; /* a forecast of more is not worth measuring */
 static void write_plan(struct document *document, const struct comparison_job *job) {
@@ -677,7 +679,7 @@ static void write_open(struct document *document, const struct comparison_job *j
         document_text(document, BLOCK_LINE, "%zu INCONCLUSIVE comparison%s not shown: --all shows them", open,
                       open == 1 ? " is" : "s are");
     if (verdict->more > WORTH_SAMPLES)
-        document_text(document, BLOCK_LINE, "to decide them all takes more than 10,000 more samples: not worth it");
+        document_text(document, BLOCK_LINE, "deciding them all would take more than 10,000 more samples: not worth it");
     else if (verdict->more)
         document_text(document, BLOCK_LINE,
                       "about %zu more samples should decide the inconclusive cases, at the same spread", verdict->more);
@@ -778,7 +780,7 @@ static int run_command(const struct options *options) {
     job.accuracy_margin = opt(options, "accuracy_margin")->real / 100;
     job.effect = opt(options, "effect")->real / 100;
     if (!(job.margin > 0) || !(job.accuracy_margin > 0))
-        return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
+        return complain(EXIT_USAGE, "compare: with a margin of 0 nothing would count as the same; use a larger one");
     if (!(job.effect > job.margin)) {
         if (is_given(options, "effect") || is_given(options, "plan"))
             return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
@@ -809,7 +811,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_compare = {
     "compare", "A B",
-    "did it become slower, or worse? B against A, paired by sample and configuration, or trials at equal loads; exit 1 "
-    "when it did",
+    "did it become slower or less accurate? B against A, paired by sample and configuration, or load trials at equal "
+    "loads; exit 1 if so",
     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
     SIZE_MAX, COMPARE_OPTIONS, sizeof COMPARE_OPTIONS / sizeof *COMPARE_OPTIONS, NULL, run_command};

@@ -28,7 +28,7 @@ static const struct option_spec CONFORM_OPTIONS[] = {
     {"against", TEXT, "WHAT", NULL, 0, 0, NULL,
      "another folder or GGUF file, run by our engine; dump:DIR, another stack's .npy files; or a server's URL",
      .is_required = 1, .unless = "script"},
-    {"against_mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the file of its vision tower",
+    {"against_mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the GGUF file of its vision tower",
      .needs = "against"},
     {"precision", CHOICE, "P", "auto", 0, 0, "auto fp32 fp16 bf16 int8 int4",
      "what the other stack rounds to; auto: fp32 where that explains what differs, else what weights and files show"},

@@ -27,13 +27,13 @@ static const struct option_spec CONVERT_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_SYNTHETIC,
     OPTION_SEED,
-    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "where IN is a GGUF file: the file of its vision tower",
+    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "if IN is a GGUF file: the GGUF file of its vision tower",
      .excludes = "synthetic"},
     OPTION_GROUP("output"),
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
      "hf: bf16 safetensors, for any device and other programs; packed: memory-mapped by the CPU"},
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4",
-     "packed: of the language model's blocks, as run --weights makes them"},
+     "packed: weights of the language model's blocks, as in run --weights"},
     OPTION_HEAD_WEIGHTS,
     OPTION_VISION_WEIGHTS,
     {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: most MB of tensors in one file"},
@@ -276,7 +276,7 @@ static int open_folder(struct convert_job *job) {
                         job->out, inside.items[0]);
     text_list_free(&inside);
     if (!code && mkdir(job->staging, 0777))
-        code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", job->staging, strerror(errno));
+        code = complain(EXIT_OUTPUT, "%s: cannot create the folder: %s", job->staging, strerror(errno));
     return code;
 }
 /* Writes the list CONVERTED of all staged files. Returns 0 or an exit code. */
@@ -339,7 +339,8 @@ static int check_overwritten(const struct convert_job *job, const struct text_li
         if (access(path, F_OK) == 0 && strcmp(staged->items[i], CONVERTED)
             && !text_list_has(&job->old, staged->items[i]))
             code = complain(EXIT_USAGE,
-                            "convert: %s is not of an earlier convert and would be overwritten: choose another folder",
+                            "convert: %s is not an earlier output of convert and would be overwritten: choose another "
+                            "folder",
                             path);
         free(path);
     }
@@ -408,7 +409,7 @@ static int convert_inputs(struct convert_job *job) {
                         "convert --synthetic takes molmoe-1b and tiny: a folder of %s would lack its config.json; run, "
                         "sweep and selftest take --synthetic %s", job->model.name, job->model.name);
     if (is_packed(&job->model, NULL))
-        return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of",
+        return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made from",
                         job->model.name);
     return 0;
 }

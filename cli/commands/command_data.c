@@ -23,14 +23,14 @@ static const struct option_spec DATA_OPTIONS[] = {
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
      "the evaluation set (mmstar, docvqa_val, ..; help tasks lists them), where the file does not say"},
     OPTION_PROMPT_ORIGIN,
-    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, "where pictures are that are named by relative paths"},
+    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder of pictures that are named by relative paths"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, "the annotations of a VQA v2 question file"},
     OPTION_GROUP("output"),
     {"samples", COUNT, "N", "3", 0, INT32_MAX, NULL, "how many samples the summary shows"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "write the samples as vlmprof JSONL"},
-    {"images", TEXT, "DIR", NULL, 0, 0, NULL, "with --output: write the pictures that are inside the data to DIR",
+    {"images", TEXT, "DIR", NULL, 0, 0, NULL, "with --output: write pictures embedded in the data to DIR",
      .needs = "output"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, "one JSON object a sample on stdout, with the hash of each picture"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, "one JSON object per sample on stdout, with the hash of each picture"},
     OPTIONS_OF_ALL,
 };
 
@@ -137,7 +137,8 @@ static int save_sample(struct data_job *job, const struct table *table, const st
         if (path) text_list_take(&paths, path_from_output(job, path));
         else code = is_given(job->options, "images")
                         ? EXIT_OUTPUT
-                        : complain(EXIT_USAGE, "%s has pictures inside: --images DIR says where they go", table->name);
+                        : complain(EXIT_USAGE, "%s has "
+                                               "embedded pictures: --images DIR says where to write them", table->name);
     }
     example_prompt(example, &joined);
     line->bytes = 0;
@@ -410,7 +411,7 @@ static int run_command(const struct options *options) {
 const struct command command_data = {
     "data",
     "FILE..",
-    "show what a data file says: format, samples, prompts, metric",
+    "show what a data file contains: format, samples, prompts, metric",
     "vlmprof data MMStar.tsv   # DocVQA.parquet, messages.jsonl, llava.json ..; --json prints every sample",
     SIZE_MAX,
     DATA_OPTIONS,

@@ -310,7 +310,7 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
     print_plain("memory      %s, %s available\n", gigabytes(cpu->memory_bytes, all),
                 gigabytes(cpu->available_bytes, available));
     if (!strcmp(cpu->huge_pages, "never"))
-        print_plain("huge pages  none: the system gives none (transparent_hugepage is never); decoding is slower\n");
+        print_plain("huge pages  none: transparent_hugepage is \"never\"; decoding is slower\n");
     else print_plain("huge pages  %s\n", cpu->huge_pages[0] ? cpu->huge_pages : "not known");
     print_plain("gemm        ");
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) print_plain("%s%s", i ? ", " : "", vp_engine_gemm_name(i));
@@ -386,6 +386,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_info = {
     "info", "[--model DIR | --synthetic NAME]",
-    "this build, its processor, memory, kernels and GPUs; with --model, contents and memory of a checkpoint",
+    "show this build, processor, memory, kernels and GPUs; with --model, a checkpoint's contents and memory",
     "vlmprof info --model checkpoint --json",
     0, INFO_OPTIONS, sizeof INFO_OPTIONS / sizeof *INFO_OPTIONS, NULL, run_command};

@@ -35,11 +35,11 @@ static const struct option_spec TILE_OPTIONS[] = {
     {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, "several families, a row for each"},
     {"list_families", FLAG, NULL, NULL, 0, 0, NULL, "names, rules, certainty and keys of all families"},
     {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL,
-     "the other way: the largest limit of the family that keeps the images at N tokens",
+     "in reverse: the family's largest limit that keeps the images within N tokens",
      .needs = "family checkpoint compare"},
     {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: this share of them",
      .needs = "max_tokens"},
-    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "picture of one image with the family's tiles and global view",
+    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "draw the family's tiles and global view of one image",
      .needs = "family checkpoint compare"},
     OPTION_GROUP("output"),
     OPTION_CSV,
@@ -249,7 +249,7 @@ static int run_command(const struct options *options) {
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = tile_operand(&job, options->operands[i], !list && options->operand_count == 1);
     if (!code && list) code = size_list_read(list, tile_line, &job);
-    if (!code && !job.row_count) code = complain(EXIT_INPUT, "--sizes %s: there is no size in it", list);
+    if (!code && !job.row_count) code = complain(EXIT_INPUT, "--sizes %s lists no size", list);
     if (job.json && job.row_count) {
         vp_json_end_array(&job.writer);
         json_end(&job.writer); /* main finds an error of stdout */

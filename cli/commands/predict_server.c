@@ -21,10 +21,10 @@ int predict_server_check(const struct options *options, int is_server) {
         const char *name = options->command->options[i].name;
         if (!options->values[i].given) continue;
         if (is_server && has_word(ENGINE_ONLY, name))
-            return complain(EXIT_USAGE, "predict: --%s is for models of vlmprof's engine; %s is of a server", name,
+            return complain(EXIT_USAGE, "predict: --%s is for models of vlmprof's engine; %s describes a server", name,
                             options->operands[0]);
         if (!is_server && has_word(SERVER_ONLY, name))
-            return complain(EXIT_USAGE, "predict: --%s is for models of servers; %s is of vlmprof's engine", name,
+            return complain(EXIT_USAGE, "predict: --%s is for models of servers; %s describes vlmprof's engine", name,
                             options->operands[0]);
     }
     return is_server && is_given(options, "max_crops") && !is_given(options, "family")
@@ -44,7 +44,7 @@ static int count_size(const struct options *options, const char *text, double *t
     int code = read_size("", text, &width, &height);
     if (!code && !is_given(options, "family"))
         code = complain(EXIT_USAGE,
-                        "predict: %s: how many tokens that is, --family NAME says; or give --vision_tokens N", text);
+                        "predict: %s: --family NAME is needed to count its tokens; or give --vision_tokens N", text);
     if (!code) code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     if (!code) {

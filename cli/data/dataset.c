@@ -167,7 +167,7 @@ static vp_result take_question(void *user, const vp_json *value, int64_t at, siz
         || vp_json_to_int(value, vp_json_get(value, 0, "image_id"), &image) != VP_OK || image < 0
         || !node_is(value, vp_json_get(value, 0, "question"), VP_JSON_STRING))
         return vp_fail(error, VP_ERR_FORMAT, at, loader->dataset->path,
-                       "a question needs \"question\", a whole \"question_id\" and a whole \"image_id\"");
+                       "a question needs \"question\" and integers \"question_id\" and \"image_id\"");
     if ((result = add_place(loader, at, (int64_t)bytes, (int64_t)loader->population, error)) != VP_OK) return result;
     loader->question_ids[loader->population - 1] = id;
     read_stratum(loader, value, loader->population - 1);
@@ -230,7 +230,7 @@ static vp_result find_question(const struct loader *loader, const vp_json *value
                                int64_t *id, vp_error *error) {
     size_t low = 0, high = loader->question_count;
     if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), id) != VP_OK)
-        return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs a whole \"question_id\"");
+        return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs an integer \"question_id\"");
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (loader->questions[middle].id < *id) low = middle + 1; else high = middle;
@@ -305,7 +305,7 @@ static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_err
     for (size_t i = 0; i < dataset->count; i++) found += dataset->samples[i].note_start >= 0;
     if (result == VP_OK && dataset->notes_path && !found)
         result = vp_fail(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
-                         "contains no annotation of these questions: it belongs to others");
+                         "contains no annotation of these questions; it belongs to other ones");
     return result;
 }
 
@@ -334,7 +334,7 @@ static int make_conversation(const struct dataset *dataset, const struct model *
                              struct sample *sample) {
     char *question = sample->prompt;
     if (has_image && model_is_blind(model))
-        return bad_record(dataset->path, sample->id, "has an image, and the model reads text only");
+        return bad_record(dataset->path, sample->id, "has an image, but the model reads text only");
     sample->prompt = model->rules->prompt(model, NULL, question, has_image);
     free(question);
     return count_sample(model, has_image, sample)
@@ -485,7 +485,7 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
         uint32_t text = node_is(note, i, VP_JSON_OBJECT) ? vp_json_get(note, i, key) : VP_JSON_NONE;
         if (text == VP_JSON_NONE && node_is(note, i, VP_JSON_OBJECT)) text = vp_json_get(note, i, "answer");
         if (!node_is(note, text, VP_JSON_STRING))
-            return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "each of \"answers\" needs a text");
+            return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "each element of \"answers\" needs a text");
         json_node(writer, note, text);
     }
     vp_json_end_array(writer);
@@ -714,11 +714,11 @@ static int check_data_options(const struct loader *loader) {
     const struct options *options = dataset->options;
     int caption = dataset->defaults && dataset->defaults->kind == VP_PROMPT_CAPTION;
     if (dataset->kind == KIND_FOLDER && !is_given(options, "prompt") && !caption)
-        return complain(EXIT_USAGE, "--data %s is a folder of images: what is asked of each? -p TEXT", dataset->path);
+        return complain(EXIT_USAGE, "--data %s is a folder of images: -p TEXT gives the question", dataset->path);
     if (dataset->kind != KIND_FOLDER && is_given(options, "prompt"))
         return complain(EXIT_USAGE, "-p goes with a folder of images; %s has its own questions", dataset->path);
     if (dataset->kind != KIND_VQA && dataset->kind != KIND_TABLE && is_given(options, "annotations"))
-        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is none", dataset->path);
+        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is not one", dataset->path);
     if (dataset->kind == KIND_FOLDER && is_given(options, "image_dir"))
         return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", dataset->path);
     if (dataset->kind == KIND_FOLDER && loader->field)

@@ -82,9 +82,9 @@ struct arrow {
 /* `what` is not read: an error with the command that makes a Parquet file of it. */
 static vp_result not_read(const struct arrow *file, const char *what, vp_error *error) {
     return vp_failf(error, VP_ERR_UNSUPPORTED, -1, file->path,
-                    "this Arrow file has %s, which is not read. Make a Parquet file of it with Python: python3 -c "
-                    "\"import pyarrow as a,pyarrow.parquet as q,sys; q.write_table(a.ipc.open_%s(a.OSFile(sys.argv[1]))"
-                    ".read_all(), sys.argv[2])\" IN OUT.parquet",
+                    "this Arrow file has %s, which is not supported. Make a Parquet file of it with Python: python3 -c "
+                    "\"import pyarrow as a,pyarrow.parquet as q,sys; "
+                    "q.write_table(a.ipc.open_%s(a.OSFile(sys.argv[1])).read_all(), sys.argv[2])\" IN OUT.parquet",
                     what, file->is_framed ? "file" : "stream");
 }
 static vp_result not_read_column(const struct arrow *file, const char *name, const char *what, vp_error *error) {

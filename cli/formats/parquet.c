@@ -136,9 +136,9 @@ static vp_result not_read(const struct parquet *file, int32_t leaf, vp_error *er
     leaf_name(&file->footer, leaf, name, sizeof name);
     return vp_failf(
         error, VP_ERR_UNSUPPORTED, -1, file->path,
-        "column \"%.80s\" has the %s %s, which is not read. Rewrite the file with Python: python3 -c \"import "
-        "pyarrow.parquet as q,sys; q.write_table(q.read_table(sys.argv[1]), sys.argv[2], "
-        "compression='snappy')\" IN OUT",
+        "column \"%.80s\" has the %s %s, which is not supported. Rewrite the file with Python: python3 -c \"import "
+        "pyarrow.parquet as q,sys; "
+        "q.write_table(q.read_table(sys.argv[1]), sys.argv[2], compression='snappy')\" IN OUT",
         name, kind, what);
 }
 

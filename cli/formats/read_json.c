@@ -38,7 +38,7 @@ enum data_format json_format(const vp_json *json, enum json_shape shape, const c
 static void set_question(const struct table *table, const vp_json *json, const char *key, struct example *example) {
     example->question = member_text(json, 0, key);
     example->shows_raw = 1;
-    if (!example->question) example_fail(example, "its \"%s\" is not a text", key);
+    if (!example->question) example_fail(example, "\"%s\" must be a string", key);
     else example_ask(example, table_form(table));
 }
 static void set_answers(const vp_json *json, const char *key, struct example *example) {
@@ -53,7 +53,7 @@ static void set_path(const vp_json *json, const char *folder, const char *key, c
     struct text_buffer path = {NULL, 0, 0};
     char *name = member_text(json, 0, key);
     if (!name) {
-        example_fail(example, "its \"%s\" is not a text", key);
+        example_fail(example, "\"%s\" must be a string", key);
         return;
     }
     text_add_string(&path, folder);
@@ -89,7 +89,7 @@ static void read_pope(const struct table *table, const vp_json *json, struct exa
     example->answer = member_text(json, 0, "label");
     if (!example->answer) example->metric = NULL;
     if (image) add_coco(table, image, example);
-    else example_fail(example, "its \"image\" is not a text");
+    else example_fail(example, "\"image\" must be a string");
     if (category) example_more_text(example, "category", category + strlen(mark));
     free(image);
 }
@@ -264,7 +264,7 @@ void read_json_row(struct table *table, struct row *row, size_t index, struct ex
     default:
         set_id(example, json, has_value(json, 0, "id") ? "id" : "question_id", index);
         example->question = member_text(json, 0, "question");
-        if (!example->question) example_fail(example, "its \"question\" is not a text; accepted keys: question, image, "
+        if (!example->question) example_fail(example, "\"question\" must be a string; accepted keys: question, image, "
                                                       "answers, options, id, dataset, style, hint");
         example->hint = member_text(json, 0, "hint");
         read_own(json, example);

@@ -125,7 +125,8 @@ static void cut_turn(struct example *example) {
     size_t marks = 0, places = 0;
     for (const char *scan = at; (found = strstr(scan, mark)) != NULL; scan = found + strlen(mark)) marks++;
     if (marks > example->picture_count)
-        example_fail(example, "its text has %zu times <image>, and it has %zu pictures", marks, example->picture_count);
+        example_fail(example, "its "
+                              "text has <image> %zu times, but there are %zu pictures", marks, example->picture_count);
     for (; places + marks < example->picture_count; places++) example_add_place(example, places);
     text_add_string(&question, "");
     while ((found = strstr(at, mark)) != NULL) {
@@ -233,7 +234,7 @@ static void read_vllm(struct row *row, size_t index, struct example *example) {
     example->question = member_text(json, 0, "prompt");
     example->has_answers = 1;
     if (example->question) example_ask(example, FORM_NONE);
-    else example_fail(example, "its \"prompt\" is not a text");
+    else example_fail(example, "\"prompt\" must be a string");
     if (vp_json_get(json, 0, "image_files") != VP_JSON_NONE) {
         read_texts(json, vp_json_get(json, 0, "image_files"), &files);
         if (files.count) {
@@ -259,7 +260,7 @@ void read_message_row(const struct table *table, struct row *row, size_t index, 
         example->has_answers = 1;
         example->question = member_text(json, 0, "text");
         if (example->question) example_ask(example, FORM_NONE);
-        else example_fail(example, "its \"text\" is not a text");
+        else example_fail(example, "\"text\" must be a string");
         if ((image = member_text(json, 0, "image")) != NULL) add_path(example, image);
     }
 }

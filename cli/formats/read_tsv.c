@@ -43,7 +43,7 @@ static void read_answers(struct example *example) {
         return;
     }
     if (!python_texts(example->answer, &example->answers))
-        example_fail(example, "its answer begins like a list, and is not a Python list of texts");
+        example_fail(example, "its answer begins like a list but is not a Python list of texts");
     free(example->answer);
     example->answer = NULL;
 }

@@ -53,7 +53,8 @@ int image_knob_read(const struct options *options, char **name, int32_t **values
         const int good = can_parse_number(number, &value) && value >= 1 && value <= INT32_MAX;
         free(number);
         if (!good)
-            return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
+            return complain(EXIT_USAGE, "--image_knob: "
+                                        "\"%s\": expected whole numbers from 1, such as %s=4", text, *name);
         *values = resize(*values, *count + 1, sizeof **values);
         (*values)[(*count)++] = (int32_t)value;
     }

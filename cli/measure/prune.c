@@ -157,7 +157,7 @@ static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, str
         *given |= 1u << i;
         return read_value(&KEYS[i], equals + 1, out, counts, reason, capacity);
     }
-    if (method == VP_PRUNE_NONE) snprintf(reason, capacity, "none: it takes no keys, and there is \"%.60s\"", pair);
+    if (method == VP_PRUNE_NONE) snprintf(reason, capacity, "none takes no keys, but got \"%.60s\"", pair);
     else if (!equals)
         snprintf(reason, capacity, "%s: expected KEY=VALUE, got \"%.60s\"", vp_prune_name(method), pair);
     else {
@@ -172,7 +172,7 @@ static int complete(struct prune_setting *out, const struct given_counts *counts
     vp_prune *prune = &out->how;
     const char *why = NULL;
     if (prune->keep > 0 && (prune->dominant || counts->has_contextual || prune->per_pivot))
-        why = "keep and the counts of its own exclude each other";
+        why = "keep and the method's own counts exclude each other";
     else if (prune->method == VP_PRUNE_VISIONZIP && !(prune->keep > 0)) {
         if (!prune->dominant && counts->has_contextual) why = "contextual needs dominant";
         else if (!prune->dominant) prune->dominant = 54, prune->contextual = 10;

@@ -134,7 +134,7 @@ static void note_template(struct model *model, int has_template, int is_known) {
     } else if (is_known) return;
     else
         snprintf(note, sizeof note,
-                 "%s; the prompt is as the published %s has it (--show_prompt prints it, --raw_prompt takes another)",
+                 "%s; using the prompt of the published %s (--show_prompt prints it, --raw_prompt takes another)",
                  has_template ? "its chat template is not the known one" : "it has no chat template",
                  vp_architecture_name(model->config.architecture));
     model->prompt_note = copy_text(note, strlen(note));
@@ -377,7 +377,7 @@ static int hf_count(const struct model *model, const char *prompt, int has_image
         found++;
     }
     if (found != has_image)
-        return complain(EXIT_INPUT, "the question has %s in it, which stands for an image", placeholder);
+        return complain(EXIT_INPUT, "the question contains %s, which stands for an image", placeholder);
     code = tokenize_text(model, prompt, tokens);
     free(tokens->ids);
     tokens->ids = NULL;
@@ -394,7 +394,7 @@ static int hf_tokenize(const struct model *model, const char *prompt, const vp_l
     if (code) return code;
     if (vp_processor_expand(&model->processor, layout, prompt, NULL, 0, &needed) == VP_ERR_MISMATCH)
         return complain(EXIT_USAGE,
-                        layout ? "the prompt must have %s once, where the image goes"
+                        layout ? "the prompt must contain %s once, where the image goes"
                                : "the prompt has %s, but no image is given",
                         vp_processor_placeholder(model->processor.kind));
     expanded = resize(NULL, needed + 1, 1);

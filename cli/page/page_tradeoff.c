@@ -77,7 +77,7 @@ static void front_mark(struct plot *plot, const struct report *report, const str
     double x = scale_place(&plot->x, point->latency), y = scale_place(&plot->y, point->accuracy);
     char name[80], title[512];
     if (!isfinite(x) || !isfinite(y)) return;
-    snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\nmember of the front in %s %% of the resamples",
+    snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\non the front in %s %% of the resamples",
              setting_text(&report->results->files[tradeoff->group->paired[config]], name),
              is_member ? ", on the front" : "", percentile_text(report->settings.percentile),
              number_of_estimate(point_latency(point)).text, number_of_estimate(point_accuracy(point)).text,

@@ -80,7 +80,7 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         {"configuration", 0}, {"samples", 0}, {"accuracy", 0}, {"T_total P50, ms", 0}, {"P95, ms", 0},
         {"TTFT, ms", 0}, {"vision, ms", 1}, {"prefill, ms", 1}, {"decode, ms", 0}, {"TPOT, ms", 0},
         {"closure, %", 1}, {"run spread, %", 0}, {"idle, %", 1}, {"front", 0}, {"member, %", 0}};
-    page_folded_open(out, "table", "All configurations", "One row each. A click on a head sorts.",
+    page_folded_open(out, "table", "All configurations", "One row each. Click a column head to sort.",
                      report->results->count <= TABLE_ROWS_OPEN);
     text_add_string(out, "<p class=\"soft\">Times are medians over the samples, except P95. Accuracy is the mean. "
                          "Brackets: 95 % intervals.</p>\n");

@@ -195,7 +195,7 @@ static void write_notes(struct text_buffer *out, const struct profiler *profiler
     if (profiler->on_gpu)
         text_add_format(out, "launches timed by %s\n", vp_engine_launch_timer(profiler->session->engine));
     if (profiler->ops.dropped_calls + profiler->lost_launches)
-        text_add_format(out, "%lld calls are in no row: there was no room\n",
+        text_add_format(out, "%lld calls are missing: the table was full\n",
                         (long long)(profiler->ops.dropped_calls + profiler->lost_launches));
     if (profiler->negative_idle)
         text_add_format(out, "%lld stages have operations that add up to more than the stage\n",

@@ -94,10 +94,9 @@ static const char *cost_sentence(const struct cost_report *cost, char out[LINE_B
     percent.high *= 100;
     say_unknown_cost(reason, sizeof reason, percent, cost->rounds, "rounds");
     if (is_cost_known(percent))
-        snprintf(out, LINE_BYTES, "Here it costs %s %% of a request that is not timed within (median of %zu rounds, "
-            "95 %% "
-                                  "interval).", number_cost(percent).text, cost->rounds);
-    else snprintf(out, LINE_BYTES, "How much, is not known here: %s.", reason);
+        snprintf(out, LINE_BYTES, "Here that costs %s %% of an unprofiled request (median of %zu rounds, 95 %% "
+            "interval).", number_cost(percent).text, cost->rounds);
+    else snprintf(out, LINE_BYTES, "By how much is not known here: %s.", reason);
     return out;
 }
 int profile_page_write(const struct profiler *profiler, const struct cost_report *cost) {

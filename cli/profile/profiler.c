@@ -225,7 +225,7 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     timespec_get(&now, TIME_UTC);
     code = make_folder(traces);
     if (!code && vp_trace_file_name(worker, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, name, sizeof name) != VP_OK)
-        code = complain(EXIT_OUTPUT, "%s: no name for a trace can be made", traces);
+        code = complain(EXIT_OUTPUT, "%s: cannot make a name for a trace", traces);
     if (!code) *path = join_path(traces, name);
     free(traces);
     return code;

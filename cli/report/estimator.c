@@ -122,7 +122,7 @@ void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], in
     memset(found, 0, sizeof found);
     for (int part = 0; part < ESTIMATE_PARTS; part++) find_part_warnings(held_out, chosen, part, found);
     if (found[ERRORS_BIASED].parts[0])
-        text_list_add(warnings, "held-out configurations: predictions of %s are off on average (%s): measure more "
+        text_list_add(warnings, "held-out configurations: predictions of %s are biased (%s): measure more "
                                 "configurations and more runs a sample, on a quiet machine",
                       found[ERRORS_BIASED].parts, found[ERRORS_BIASED].words);
     if (found[ERRORS_USELESS].parts[0])
@@ -265,7 +265,7 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
         const vp_linear *fit = &estimator->model.fit[stage];
         struct text_buffer features = {NULL, 0, 0};
         if (!estimator->model.fitted[stage]) {
-            text_list_add(&estimator->warnings, "%s: nothing was measured of this stage: it is not in the model",
+            text_list_add(&estimator->warnings, "%s: this stage was never measured and is not in the model",
                           part_name(stage));
             continue;
         }
@@ -281,7 +281,7 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
                 "%s: %s dropped as collinear with the features before; other terms absorb the cost",
                 part_name(stage), features.data);
         if (fit->degrees < 10)
-            text_list_add(&estimator->warnings, "%s: %.0f degrees of freedom are few", part_name(stage), fit->degrees);
+            text_list_add(&estimator->warnings, "%s: only %.0f degrees of freedom", part_name(stage), fit->degrees);
         free(features.data);
     }
 }

@@ -109,12 +109,12 @@ static void warn_of_files(struct report *report) {
             snprintf(differ + used, sizeof differ - used, "%s%s", used ? ", " : "", same[i].name);
     }
     if (differ[0])
-        text_list_add(&report->warnings, "the files differ in %s: differences between them are not of the knobs alone",
+        text_list_add(&report->warnings, "the files differ in %s: their differences are not due to the knobs alone",
                       differ);
     warn_of_cached_runs(&report->warnings, cached, runs);
     if (failed || missing)
         text_list_add(&report->warnings,
-                      "%lld points failed and %lld are not measured yet: they are in no number%s%.400s",
+                      "%lld points failed and %lld are not measured yet: no number includes them%s%.400s",
                       (long long)failed, (long long)missing, reason ? "; the first: " : "", reason ? reason : "");
     if (throttled)
         text_list_add(&report->warnings,
@@ -145,7 +145,7 @@ static void warn_of_samples(struct report *report) {
         if (decomposition->closure < worst) worst = decomposition->closure;
     }
     if (least < 500)
-        text_list_add(&report->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts",
+        text_list_add(&report->warnings, "only %zu samples in the smallest file: fronts need 500 or more",
                       least);
     if (p95 || p99) {
         char more[64] = "";
@@ -176,15 +176,16 @@ static double main_share(const struct decomposition *decomposition, int metric) 
     /* the experiments' files know the sums alone */
     return share > 0 ? share : share_of_total(decomposition, metric);
 }
-/* "12.5 %", "12.5 to 20.1 %"; ratios above 1 are factors: "0.83 to 1.23 times". Returns out. */
-static const char *shares_text(double low, double high, char out[64]) {
-    const char *format = high > 1 ? "%.2f" : "%.1f", *unit = high > 1 ? "times" : "%";
-    const double scale = high > 1 ? 1 : 100;
-    const struct number_text first = number_formatted(format, scale * low),
-                             last = number_formatted(format, scale * high);
+/* "2.1 to 3.4 ms"; one number where both read alike. */
+static const char *range_text(const char *format, double low, double high, const char *unit, char out[64]) {
+    const struct number_text first = number_formatted(format, low), last = number_formatted(format, high);
     if (strcmp(first.text, last.text)) snprintf(out, 64, "%.20s to %.20s %s", first.text, last.text, unit);
     else snprintf(out, 64, "%.20s %s", last.text, unit);
     return out;
+}
+/* "12.5 %", "12.5 to 20.1 %"; ratios above 1 are factors: "0.83 to 1.23 times". Returns out. */
+static const char *shares_text(double low, double high, char out[64]) {
+    return high > 1 ? range_text("%.2f", low, high, "times", out) : range_text("%.1f", 100 * low, 100 * high, "%", out);
 }
 /* Where a part is the largest; nothing is said of one that never is. */
 static void wins_text(size_t wins, size_t count, char out[96]) {
@@ -301,25 +302,27 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
                       const vp_mean_interval *change, char out[520]) {
     const int kind = tradeoff->knob_of[knob];
     const double ratio = 1 + change->mean / base;
-    const char *axis = METRIC_KEYS[report->settings.axis], *flat = "";
+    const char *axis = METRIC_KEYS[report->settings.axis], *flat = "",
+               *costs = kind == KNOB_BLOCKS ? "cost" : "costs";
     char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], name[KNOB_TEXT_BYTES + 60];
     report_level_text(tradeoff, report->results, kind, 0, first);
     report_level_text(tradeoff, report->results, kind, tradeoff->knobs.level_counts[knob] - 1, last);
     if (kind == KNOB_SIZE && !strchr("0123456789", *last)) { /* a tier */
         snprintf(name, sizeof name, "%s resolution", last);
         if (name[0] >= 'a' && name[0] <= 'z') name[0] = (char)(name[0] - 'a' + 'A');
-    } else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
+    } else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "%s blocks", last);
+    else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
     if (ratio >= 2) {
-        snprintf(out, 520, "%s costs %s times the mean %s of %s", name,
+        snprintf(out, 520, "%s %s %s times the mean %s of %s", name, costs,
                  number_estimate(1, ratio, 1 + change->low / base, 1 + change->high / base).text, axis, first);
         return;
     }
     if (change->low / base > -0.03 && change->high / base < 0.03) flat = " (flat: it buys no time)";
     if (ratio >= 1)
-        snprintf(out, 520, "%s costs %s %% more mean %s than %s%s", name,
+        snprintf(out, 520, "%s %s %s %% more mean %s than %s%s", name, costs,
                  number_estimate(100 / base, change->mean, change->low, change->high).text, axis, first, flat);
     else
-        snprintf(out, 520, "%s costs %s %% less mean %s than %s%s", name,
+        snprintf(out, 520, "%s %s %s %% less mean %s than %s%s", name, costs,
                  number_estimate(-100 / base, change->mean, change->high, change->low).text, axis, first, flat);
 }
 /* Says what a knob costs from its lowest to its highest level and what it buys, all others alike, paired over the
@@ -377,7 +380,7 @@ static void find_first_token(struct report *report) {
 static void find_decode(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL, least = HUGE_VAL, most = -HUGE_VAL;
     size_t count = 0;
-    char shares[64];
+    char shares[64], steps[64];
     for (size_t i = 0; i < report->results->count; i++) {
         const struct stage_cost *cost = &report->items[i].stages[VP_STAGE_DECODE];
         double step = report->items[i].mean[METRIC_PER_TOKEN],
@@ -390,8 +393,8 @@ static void find_decode(struct report *report) {
         if (floor_ms / step > most) most = floor_ms / step;
     }
     if (count)
-        text_list_add(&report->findings, "a decode step takes %.3g to %.3g ms; its bytes at %s GB/s take %s%s",
-                      low, high, number_short(report->peak_gbs).text, shares_text(least, most, shares),
+        text_list_add(&report->findings, "a decode step takes %s; its bytes at %s GB/s take %s%s",
+                      range_text("%.3g", low, high, "ms", steps), number_short(report->peak_gbs).text, shares_text(least, most, shares),
                       most > 1 ? " as long" : " of that");
 }
 static void find_idle(struct report *report) {

@@ -61,8 +61,8 @@ struct vp_model_config;
     ROW(WEIGHTS, "weights", "of the language model's linears", \
         (OPTION_WEIGHTS, \
          {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL, \
-          "weights of the grid, instead of --weights: each of its points is run with each of bf16, fp32, int8, int4; " \
-          "an engine of each is open all the time", .excludes = "weights endpoint"},), \
+          "weights of the grid, instead of --weights: every point runs with each of bf16, fp32, int8, int4; an " \
+          "engine for each stays open", .excludes = "weights endpoint"},), \
         (OPTION_WEIGHTS,), no_apply, \
         .null = "of a server", \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "weights", .axis_key = "weights", \

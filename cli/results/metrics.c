@@ -181,11 +181,11 @@ double metric_mean(const struct pass_result *runs, int32_t run_count, int metric
 }
 
 const char TWINS_TEXT[] =
-    "T_image_outside: TTFT of the image's request less that of a text with as many prompt tokens, in pairs; it "
-    "contains preprocessing, upload and vision encoder";
+    "T_image_outside: TTFT of the request with the image minus that of a text with as many prompt tokens, in pairs; it "
+    "includes preprocessing, upload and vision encoder";
 const char OPS_COLUMNS_TEXT[] =
-    "times are sums over the calls; self: without the operations within, total: with them, "
-    "avg: total / calls; Self %: of all self times\n";
+    "times are sums over the calls; self: without nested operations, total: with them, avg: total / calls; Self %: of "
+    "all self times\n";
 vp_estimate estimate_none(void) {
     vp_estimate estimate = {(double)NAN, (double)NAN, (double)NAN};
     return estimate;

@@ -288,7 +288,8 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
     if (!json_seal_fits(json, object)) {
         char words[80];
         snprintf(words, sizeof words, "the row of sample_id %lld", (long long)file->ids[file->count]);
-        return result_fail(file, json, object, row, words, "was changed after it was written: its \"sum\" is another");
+        return result_fail(file, json, object, row, words, "was changed after it was written: its \"sum\" does not "
+                                                           "match");
     }
     if (failed) {
         if (!file->failed_count++) file->failed_reason = result_text(json, object, "reason");
@@ -910,7 +911,8 @@ static void pair_group(struct results *results, struct result_group *group) {
     group->uncommon_count = all_count - group->id_count;
     if (group->uncommon_count)
         text_list_add(&results->notes,
-                      "%.60s: %zu of %zu samples are not measured in all configurations: left out of what is paired",
+                      "%.60s: %zu of %zu samples are not "
+                      "measured in all configurations: left out of paired comparisons",
                       results->files[group->first].dataset_name, group->uncommon_count, all_count);
     free(seen);
 }
@@ -929,7 +931,7 @@ static void group_results(struct results *results) {
         } else if (kept++ != i) results->files[kept - 1] = results->files[i];
     }
     if (same_count > 1)
-        text_list_add(&results->notes, "%s, and so are %zu more files of others: left out", same.items[0],
+        text_list_add(&results->notes, "%s; %zu more files repeat others: left out", same.items[0],
                       same_count - 1);
     else if (same_count) text_list_add(&results->notes, "%s: left out", same.items[0]);
     text_list_free(&same);
@@ -959,7 +961,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
         if (!code && file->error[0] && (must || file->kind != FILE_NOT_JSON))
             code = complain(file->error_code, "%s", file->error);
         else if (!code && file->kind == FILE_OWN_REPORT && is_named[i])
-            code = complain(EXIT_INPUT, "%s is a report, no result file", file->path);
+            code = complain(EXIT_INPUT, "%s is a report, not a result file", file->path);
         if ((file->kind == FILE_OTHER_JSON || file->kind == FILE_NOT_JSON) && !others++) first_other = paths->items[i];
         if (file->kind != FILE_RESULT || file->error[0]) result_file_free(file);
         else if (kept++ != i) { results->files[kept - 1] = *file; memset(file, 0, sizeof *file); }
@@ -969,7 +971,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     if (others)
         text_list_add(&results->notes, "%.300s%s: left out", first_other,
                       others > 1 ? " and others are not result files" : " is not a result file");
-    return kept ? 0 : complain(EXIT_INPUT, "%s: no result file in it", paths->items[0]);
+    return kept ? 0 : complain(EXIT_INPUT, "%s contains no result file", paths->items[0]);
 }
 int results_read(struct results *results, const char *const *operands, size_t operand_count) {
     struct text_list paths = {NULL, 0};

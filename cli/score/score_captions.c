@@ -288,8 +288,8 @@ int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed 
         else if (is_object && !is_set && !are_sets) caption_add_object(&captions, scoring, &parsed->json, 0);
         else {
             const char *reason = result != VP_OK ? error.text
-                                 : are_sets      ? "want a set, as the first line is"
-                                                 : "want one JSON object of an image";
+                                 : are_sets      ? "expected a set, like the first line"
+                                                 : "expected one JSON object per image";
             add_bad_line(&captions, &parsed->json, job->line_numbers[i], reason, error.offset);
             job->bad_lines++;
             if (are_sets && (code = captions_print(&captions, metric, job->name, job->source)) == 0)

@@ -264,13 +264,13 @@ int unknown_metric(const char *name, int wanted) {
     size_t used = 0;
     const struct score_rule *rule = score_rule_find(name);
     if (wanted == METRICS_OF_ROWS && rule && rule->metric <= RULE_MME_SETS)
-        return complain(EXIT_USAGE, "--metric: %s is of whole sets: vlmprof score --metric %s FILE", rule->name,
+        return complain(EXIT_USAGE, "--metric: %s scores whole sets: use vlmprof score --metric %s FILE", rule->name,
                         rule->name);
     if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
         return complain(
             EXIT_USAGE,
-            "--metric: %s is of a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json "
-            "--metric %s",
+            "--metric: %s scores a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json --metric "
+            "%s",
             rule->name, rule->name);
     for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++) {
         rule = &SCORE_RULES[i];
@@ -436,7 +436,7 @@ int score_read(struct score_job *job) {
     int code;
     job->source = strcmp(path, "-") ? path : "stdin";
     if (strcmp(path, "-")) {
-        result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a JSONL file")
+        result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a JSONL file")
             : vp_stream_read(path, SIZE_MAX / 4, &job->text, &job->text_bytes, &error);
         if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     } else {
@@ -450,7 +450,7 @@ int score_read(struct score_job *job) {
     }
     if ((code = take_answers(job, path)) != 0) return code;
     score_lines(job);
-    return job->line_count ? 0 : complain(EXIT_INPUT, "%s: there is no line in it", job->source);
+    return job->line_count ? 0 : complain(EXIT_INPUT, "%s: the file has no lines", job->source);
 }
 
 int score_check_lines(const struct score_job *job) {

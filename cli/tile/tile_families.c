@@ -126,7 +126,7 @@ static int add_list(struct family_job *job, const char *path) {
     const size_t before = job->size_count;
     int code = size_list_read(path, add_line, job);
     if (code) return code;
-    return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s: there is no size in it", path);
+    return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s lists no size", path);
 }
 
 static int has_sides_in_range(const struct image_size *size) {
