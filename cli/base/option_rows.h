@@ -69,7 +69,7 @@
 #define OPTION_PROMPT_ORIGIN                                                                                           \
     {                                                                                                                  \
         "prompt_origin", CHOICE, "TOOL", NULL, 0, 0, "lmms_eval vlmevalkit none",                                      \
-            "prompt and score known sets as this tool does (help tasks; default: vlmevalkit for TSV and CSV, "          \
+            "prompt and score known sets as this tool does (help tasks; default: vlmevalkit for TSV and CSV, "         \
             "lmms_eval for Parquet and official JSON, none for JSONL)"                                                 \
     }
 #define OPTION_SEED \

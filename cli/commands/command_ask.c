@@ -199,7 +199,7 @@ static void warn_of_pieces(struct served_run *state) {
         text_list_add(&state->timed.warnings,
                       "%lld tokens came in %lld piece%s: the first piece may contain several tokens, so TTFT may be "
                           "too long and TPOT too short; prefer the server's own times where it gives them",
-                      (long long)tokens, (long long)pieces, pieces == 1 ? "" : "s");
+                      (long long)tokens, (long long)pieces, plural_s((int64_t)pieces));
 }
 /* An answer that was buffered and came at once has a decode rate of its own network, not of the model. */
 static void warn_of_rate(struct served_run *state) {
@@ -290,9 +290,10 @@ static void print_tokens(const struct served_run *state) {
                     count_text(usage->cached_tokens, text[1]));
     else print_plain("\ncache    the server does not say whether the prompt came from one\n");
     print_plain("output   %s token%s", count_text(usage->completion_tokens, text[0]),
-                usage->completion_tokens == 1 ? "" : "s");
+                plural_s((int64_t)usage->completion_tokens));
     if (usage->reasoning_tokens > 0) print_plain(", %lld of them reasoning,", (long long)usage->reasoning_tokens);
-    if (served->is_streamed) print_plain(" in %zu piece%s", served->piece_count, served->piece_count == 1 ? "" : "s");
+    if (served->is_streamed)
+        print_plain(" in %zu piece%s", served->piece_count, plural_s((int64_t)served->piece_count));
     else print_plain(" in one body");
     if (served->finish_reason) print_plain("; finish_reason %s", served->finish_reason);
     putchar('\n');
@@ -344,7 +345,7 @@ static void print_twins(const struct served_run *state) {
                     ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
                     ms_text(result->prompt_difference_ms, text[2]));
     range_words((size_t)result->pairs, "pairs", result->difference.level, words);
-    print_plain("%d pair%s in turns after a warm-up%s%s\n", result->pairs, result->pairs == 1 ? "" : "s",
+    print_plain("%d pair%s in turns after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);
 }
 static void print_served(const struct options *options, const struct served_run *state) {

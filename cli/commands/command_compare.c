@@ -420,9 +420,9 @@ static void warn_of_pairs(struct comparison_job *job) {
     }
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)
-        text_list_add(&job->warnings, "%zu samples were measured on one side only and are left out; %zu pairs are "
-                                      "compared",
-                      missing, pairs);
+        text_list_add(&job->warnings, "%zu sample%s %s measured on one side only and left out; %zu pair%s %s compared",
+                      missing, plural_s((int64_t)missing), missing == 1 ? "was" : "were", pairs,
+                      plural_s((int64_t)pairs), pairs == 1 ? "is" : "are");
     if (lengths)
         text_list_add(
             &job->warnings,
@@ -682,7 +682,8 @@ static void write_open(struct document *document, const struct comparison_job *j
         document_text(document, BLOCK_LINE, "deciding them all would take more than 10,000 more samples: not worth it");
     else if (verdict->more)
         document_text(document, BLOCK_LINE,
-                      "about %zu more samples should decide the inconclusive cases, at the same spread", verdict->more);
+                      "about %zu more sample%s should decide the inconclusive cases, at the same spread",
+                      verdict->more, plural_s((int64_t)verdict->more));
     else
         document_text(document, BLOCK_LINE,
                       "how many more samples would decide them is not known: a difference is near the margin, or has "
@@ -696,7 +697,7 @@ static void write_comparison(struct document *document, const struct comparison_
     if (job->is_identical) {
         document_text(document, BLOCK_LINE, "%s and %s have the same numbers in all samples of %zu configuration%s",
                       job->options->operands[0], job->options->operands[1], job->pair_count,
-                      job->pair_count == 1 ? "" : "s");
+                      plural_s((int64_t)job->pair_count));
         document_list(document, "Warnings", &job->warnings);
         return;
     }
@@ -706,7 +707,7 @@ static void write_comparison(struct document *document, const struct comparison_
             text_add_format(&counts, "%s%zu %s", counts.bytes ? ", " : "", verdict->count[says], SAYS[says]);
     document_text(document, BLOCK_LINE, "B %s against A %s: %zu configuration%s, %zu comparisons: %s",
                   job->options->operands[1], job->options->operands[0], job->pair_count,
-                  job->pair_count == 1 ? "" : "s", job->count, counts.data);
+                  plural_s((int64_t)job->pair_count), job->count, counts.data);
     free(counts.data);
     write_rows(document, job);
     write_open(document, job, verdict);

@@ -437,7 +437,7 @@ static int report_converted(const struct convert_job *job, int64_t since_ns) {
     if (is_given(job->options, "json")) return print_converted(job, &written, seconds);
     print_note("vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out,
                text_of(job->options, "layout"), (double)written.file_bytes / 1e9, (long long)written.file_count,
-               written.file_count == 1 ? "" : "s", seconds, job->model.synthetic ? "; random weights" : "");
+               plural_s((int64_t)written.file_count), seconds, job->model.synthetic ? "; random weights" : "");
     return 0;
 }
 static void remove_unfinished(void *user) {

@@ -85,8 +85,10 @@ static void write_fit(struct document *document, const struct estimator *estimat
                       const struct measurements *measurements) {
     write_formulas(document, estimator, evaluation);
     document_list(document, "Warnings", &estimator->warnings);
-    document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes",
-                  measurements->count, measurements->config_count, measurements->size_count);
+    document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurement%s of %zu configuration%s, %zu image size%s",
+                  measurements->count, plural_s((int64_t)measurements->count), measurements->config_count,
+                  plural_s((int64_t)measurements->config_count), measurements->size_count,
+                  plural_s((int64_t)measurements->size_count));
     document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name, estimator->device);
     document_text(document, BLOCK_LINE,
                   "predicted: the " ESTIMATE_LOCATION " time of such requests; measured: each sample's "

@@ -411,7 +411,7 @@ static void add_trial_warnings(struct load *load) {
         const int more = load->warned[which] - 1;
         if (more > 0)
             text_list_add(&load->warnings, "%s (also true of %d other trial%s)", load->warning_of[which], more,
-                          more == 1 ? "" : "s");
+                          plural_s((int64_t)more));
         else if (!more) text_list_copy(&load->warnings, load->warning_of[which]);
         free(load->warning_of[which]);
         load->warning_of[which] = NULL;

@@ -99,8 +99,10 @@ static int run_command(const struct options *options) {
         int unwritten = is_table ? summaries_print(&results) : 0;
         if (unwritten) code = unwritten;
         for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
-        print_note("vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n",
-                   results.count, index.file_count, folder, (long long)failed, (long long)missing);
+        print_note("vlmprof: %zu result file%s from %d journal%s in %s (%lld point%s failed, %lld missing)\n",
+                   results.count, plural_s((int64_t)results.count), index.file_count,
+                   plural_s((int64_t)index.file_count), folder, (long long)failed, plural_s((int64_t)failed),
+                   (long long)missing);
     }
     if (results.count && is_given(options, "json")) {
         const char *status = missing ? "partial" : failed ? "complete with failures" : "complete";

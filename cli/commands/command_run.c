@@ -346,7 +346,7 @@ static void print_stages(const struct run_state *state) {
         char name[32];
         if (is_left_out(METRIC_STAGE + i, metric_of(&state->timed.runs[0], METRIC_STAGE + i))) continue;
         snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps,
-                 steps == 1 ? "" : "s");
+                 plural_s((int64_t)steps));
         print_stage(state, name, i, 0, total);
         if (i == VP_STAGE_DECODE && steps > 1) print_stage(state, "  per step", i, steps, total);
     }
@@ -365,7 +365,7 @@ static void print_picture(const struct request *request) {
     else
         print_plain("image    %dx%d -> %dx%d, %d view%s of %dx%d (%d rows x %d cols%s)\n", layout->width_px,
                     layout->height_px, layout->resized_width_px, layout->resized_height_px, layout->views,
-                    layout->views == 1 ? "" : "s", request->model.processor.view_px,
+                    plural_s((int64_t)layout->views), request->model.processor.view_px,
                     request->model.processor.view_px, layout->tiling.rows, layout->tiling.cols,
                     has_whole ? " + the whole image" : "");
     print_plain("tokens   %d = %d image (%d features, %d separators, %d marker) + %d text\n",
@@ -429,7 +429,7 @@ static void print_run(const struct options *options, const struct run_state *sta
         print_plain("prune    %s: %s\n", knob_text(&request->knobs, KNOB_PRUNE), pruned.data);
         free(pruned.data);
     }
-    print_plain("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s",
+    print_plain("output   %d token%s%s\n", run->token_count, plural_s((int64_t)run->token_count),
                 run->ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
     runs_print(options, &state->timed);

@@ -56,8 +56,10 @@ static int score_captions(struct score_job *job, int metric) {
     code = score_check_lines(job);
     if (!code) code = caption_lines(job, &scoring, &parsed, metric);
     if (!code && job->bad_lines)
-        code = complain(EXIT_INPUT, "%s: %d lines are not JSON objects like the first; their rows say why",
-                        job->source, job->bad_lines);
+        code = complain(EXIT_INPUT, "%s: %d line%s %s like the first; see %s", job->source, job->bad_lines,
+                        plural_s((int64_t)job->bad_lines),
+                        job->bad_lines == 1 ? "is not an object" : "are not objects",
+                        job->bad_lines == 1 ? "its row" : "their rows");
     scoring_free(&scoring);
     free(parsed.nodes);
     return code;

@@ -200,9 +200,10 @@ static int sweep_report(const struct sweep *sweep) {
         unwritten = summaries_print(&sweep->results);
     summaries_warn(&sweep->results, &warnings);
     for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
-    print_note("vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
-               sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
-               (long long)sweep->failed, text_of(sweep->options, "output_dir"),
+    print_note("vlmprof: %s%zu configuration%s, %zu point%s (%zu measured now, %lld failed) in %s%s\n", rank,
+               sweep->plan.configuration_count, plural_s((int64_t)sweep->plan.configuration_count), sweep->point_count,
+               plural_s((int64_t)sweep->point_count), sweep->done - sweep->done_before, (long long)sweep->failed,
+               text_of(sweep->options, "output_dir"),
                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
     if (sweep->plan.repeats)
         print_note("vlmprof: %s repeats points %zu times; each was measured once\n",

@@ -17,7 +17,8 @@ static void cut_at_markers(struct example *example) {
         const char *digit = found + strlen(mark);
         size_t number = isdigit((unsigned char)*digit) ? (size_t)(*digit - '0') : 0;
         if (!number || digit[1] != '>' || number > example->picture_count) {
-            example_fail(example, "its text has \"%.12s\", and it has %zu pictures", found, example->picture_count);
+            example_fail(example, "its text has \"%.12s\", and it has %zu picture%s", found, example->picture_count,
+                         plural_s((int64_t)example->picture_count));
             return;
         }
         example_add_text(example, at, (size_t)(found - at));

@@ -389,8 +389,9 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
                                       best->summary.latency[LOAD_E2E][LOAD_P50].high).text);
     for (size_t i = 0; i < levels->count; i++)
         if (!levels->items[i].is_complete)
-            text_list_add(texts, "%s was interrupted: its numbers cover the %lld requests until then",
-                          load_level_text(&levels->items[i], text), (long long)levels->items[i].summary.due);
+            text_list_add(texts, "%s was interrupted: its numbers cover the %lld request%s until then",
+                          load_level_text(&levels->items[i], text), (long long)levels->items[i].summary.due,
+                          plural_s((int64_t)levels->items[i].summary.due));
     for (size_t i = 0; i < levels->count; i++)
         if (load_level_saturates(&levels->items[i])) {
             text_list_add(texts, "at %s, fewer requests end (%.3g per second) than are due (%.3g): the queue grows, "

@@ -52,7 +52,7 @@ static void page_stage_table(struct text_buffer *out, const struct flame *flame)
     double rest = request_ms(flame);
     page_section_open(out, "stages", "Stages");
     page_add(out, "<p class=\"soft\">Mean of %lld request%s.</p>\n", (long long)flame->request_count,
-             flame->request_count == 1 ? "" : "s");
+             plural_s((int64_t)flame->request_count));
     page_table_open(out, "Stages", 0);
     page_heads(out, HEAD_FIXED, "stage|ms|share, %|operations, ms|idle, ms|idle, %");
     text_add_string(out, "</thead><tbody>\n");
@@ -158,7 +158,7 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
              "<p>The table of <span class=\"day\">run --profile</span>, per request: mean of %lld request%s. "
              "Operations nest. Self times exclude nested operations, so they add up to %s. Click a column head to "
              "sort; the filter matches words in the text columns.</p>\n",
-             (long long)flame->request_count, flame->request_count == 1 ? "" : "s",
+             (long long)flame->request_count, plural_s((int64_t)flame->request_count),
              flame->on_device ? "the device's whole work" : "the request");
     page_table_open(out, "Operations", 1);
     page_heads(out, HEAD_TEXTS, "operation");

@@ -222,7 +222,7 @@ void load_page_write(const struct load_levels *levels, struct text_buffer *out) 
              first->endpoint ? first->endpoint : "?");
     page_text(&page.heading, title);
     page_text(&page.subtitle, first->task ? first->task : "");
-    page_add(&page.subtitle, ", %zu trial%s, ", levels->count, levels->count == 1 ? "" : "s");
+    page_add(&page.subtitle, ", %zu trial%s, ", levels->count, plural_s((int64_t)levels->count));
     page_day(&page.subtitle, first->date);
     page_findings(&page.body, levels);
     page_figures(&page.body, levels);

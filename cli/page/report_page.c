@@ -225,8 +225,8 @@ static void page_example(struct text_buffer *out, const struct result_file *file
         page_text(out, knob_size_text(&file->knobs, size)[0] ? size : "unchanged");
     }
     page_add(out, ", %lld expert%s per token (top_k), %lld decoder block%s. Brackets: 95 %% intervals. All "
-             "<a href=\"#words\">words</a> are explained below.</p>\n", (long long)top_k, top_k == 1 ? "" : "s",
-             (long long)blocks, blocks == 1 ? "" : "s");
+             "<a href=\"#words\">words</a> are explained below.</p>\n", (long long)top_k, plural_s((int64_t)top_k),
+             (long long)blocks, plural_s((int64_t)blocks));
 }
 static void page_findings(struct text_buffer *out, const struct report *report) {
     page_section_open(out, "findings", "In short");
@@ -279,8 +279,8 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
         if (report->results->files[i].count > samples) samples = report->results->files[i].count;
     if (is_large(report->results->count)) page.body_class = "large";
     page_name(&page.heading, report);
-    page_add(&page.subtitle, "%zu configuration%s, up to %zu samples each", report->results->count,
-             report->results->count == 1 ? "" : "s", samples);
+    page_add(&page.subtitle, "%zu configuration%s, up to %zu sample%s each", report->results->count,
+             plural_s((int64_t)report->results->count), samples, plural_s((int64_t)samples));
     page_findings(&page.body, report);
     page_fronts(&page.body, report);
     page_pruning(&page.body, report);

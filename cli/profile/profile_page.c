@@ -52,7 +52,7 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
         fact(facts, "image", request->sample.image_path);
         if (!request->model.rules->is_tiled)
             fact_line(facts, "size", "%dx%d px, %d view%s", layout->width_px, layout->height_px, layout->views,
-                      layout->views == 1 ? "" : "s");
+                      plural_s((int64_t)layout->views));
         else
             fact_line(facts, "size", "%dx%d px, %d crops and the global view", layout->width_px, layout->height_px,
                       layout->crops);

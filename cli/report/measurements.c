@@ -215,14 +215,17 @@ static void warn_of_measurements(const struct measurements *measurements, const 
                 ? "synthetic weights: latency is real, accuracy is not"
                 : "synthetic weights: latency is real, but random experts are chosen more evenly than trained ones");
     if (measurements->count < 30)
-        text_list_add(warnings, "only %zu measurements: errors and intervals mean little", measurements->count);
+        text_list_add(warnings, "only %zu measurement%s: errors and intervals mean little", measurements->count,
+                      plural_s((int64_t)measurements->count));
     if (failed || missing)
-        text_list_add(warnings, "%lld points failed, %lld are missing", (long long)failed, (long long)missing);
+        text_list_add(warnings, "%lld point%s failed, %lld %s missing", (long long)failed, plural_s((int64_t)failed),
+                      (long long)missing, missing == 1 ? "is" : "are");
     if (throttled)
-        text_list_add(warnings, "%lld runs were throttled: the clock was below its rated speed", (long long)throttled);
+        text_list_add(warnings, "%lld run%s %s throttled: the clock was below its rated speed", (long long)throttled,
+                      plural_s((int64_t)throttled), throttled == 1 ? "was" : "were");
     if (measurements->incomplete)
-        text_list_add(warnings, "%zu samples left out: a token count or the time of their prefill is not in the file",
-                      measurements->incomplete);
+        text_list_add(warnings, "%zu sample%s left out: a token count or the time of their prefill is not in the file",
+                      measurements->incomplete, plural_s((int64_t)measurements->incomplete));
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
     for (int axis = KNOB_SIZE + 1; axis < KNOB_COUNT; axis++)

@@ -114,8 +114,9 @@ static void warn_of_files(struct report *report) {
     warn_of_cached_runs(&report->warnings, cached, runs);
     if (failed || missing)
         text_list_add(&report->warnings,
-                      "%lld points failed and %lld are not measured yet: no number includes them%s%.400s",
-                      (long long)failed, (long long)missing, reason ? "; the first: " : "", reason ? reason : "");
+                      "%lld point%s failed and %lld %s not measured yet: no number includes them%s%.400s",
+                      (long long)failed, plural_s((int64_t)failed), (long long)missing, missing == 1 ? "is" : "are",
+                      reason ? "; the first: " : "", reason ? reason : "");
     if (throttled)
         text_list_add(&report->warnings,
                       "%lld of %lld runs were measured while the device throttled its clocks; they are kept",
@@ -126,10 +127,11 @@ static void warn_of_files(struct report *report) {
                       (long long)outliers, (long long)runs);
     if (foreign)
         text_list_add(&report->warnings,
-                      "%lld files are the experiments' own: no stages, no closure; TPOT is divided by N - 1 here",
-                      (long long)foreign);
+                      "%lld file%s %s the experiments' own: no stages, no closure; TPOT is divided by N - 1 here",
+                      (long long)foreign, plural_s((int64_t)foreign), foreign == 1 ? "is" : "are");
     else if (coarse)
-        text_list_add(&report->warnings, "%lld files have no stage times (--timing off)", (long long)coarse);
+        text_list_add(&report->warnings, "%lld file%s %s no stage times (--timing off)", (long long)coarse,
+                      plural_s((int64_t)coarse), coarse == 1 ? "has" : "have");
 }
 static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0;
@@ -145,8 +147,8 @@ static void warn_of_samples(struct report *report) {
         if (decomposition->closure < worst) worst = decomposition->closure;
     }
     if (least < 500)
-        text_list_add(&report->warnings, "only %zu samples in the smallest file: fronts need 500 or more",
-                      least);
+        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: fronts need 500 or more", least,
+                      plural_s((int64_t)least));
     if (p95 || p99) {
         char more[64] = "";
         if (p95) snprintf(more, sizeof more, ", P95 in %zu (below 60)", p95);
@@ -154,8 +156,8 @@ static void warn_of_samples(struct report *report) {
                                          "(below 300 samples)%s", p99, report->results->count, more);
     }
     if (unequal)
-        text_list_add(&report->warnings, "%zu samples have no TTFT: the latencies of their configurations leave them "
-                                         "out", unequal);
+        text_list_add(&report->warnings, "%zu sample%s %s no TTFT: the latencies of their configurations leave them "
+                                         "out", unequal, plural_s((int64_t)unequal), unequal == 1 ? "has" : "have");
     if (open)
         text_list_add(&report->warnings,
                       "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)",
@@ -394,7 +396,8 @@ static void find_decode(struct report *report) {
     }
     if (count)
         text_list_add(&report->findings, "a decode step takes %s; its bytes at %s GB/s take %s%s",
-                      range_text("%.3g", low, high, "ms", steps), number_short(report->peak_gbs).text, shares_text(least, most, shares),
+                      range_text("%.3g", low, high, "ms", steps), number_short(report->peak_gbs).text,
+                      shares_text(least, most, shares),
                       most > 1 ? " as long" : " of that");
 }
 static void find_idle(struct report *report) {

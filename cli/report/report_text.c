@@ -69,7 +69,8 @@ static void write_summary(struct document *document, const struct report *report
                   file->synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
                   file->device ? file->device : "unknown device");
     free(weights);
-    if (least == most) document_text(document, BLOCK_LINE, "%zu samples per configuration", most);
+    if (least == most) document_text(document, BLOCK_LINE, "%zu sample%s per configuration", most,
+                                     plural_s((int64_t)most));
     else document_text(document, BLOCK_LINE, "%zu to %zu samples per configuration", least, most);
 }
 static void write_provenance(struct document *document, const struct report *report) {
@@ -331,8 +332,8 @@ static void write_front(struct document *document, const struct report *report, 
             100 * report->settings.epsilon_accuracy);
     if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
         document_text(document, BLOCK_LINE,
-                      "with only %zu samples, a share of 0 or 100 %% of the resamples is not certain",
-                      tradeoff->sample_count);
+                      "with only %zu sample%s, a share of 0 or 100 %% of the resamples is not certain",
+                      tradeoff->sample_count, plural_s((int64_t)tradeoff->sample_count));
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
                       "the range of this metric's scores is not known: intervals of accuracy are Student's, and there "

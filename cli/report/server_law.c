@@ -335,20 +335,19 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
                       "the server does not say how many tokens an image has: image and text tokens have "
                       "one cost (sweep --family NAME counts them by a rule)");
     if (rows->count < 30)
-        text_list_add(&law->warnings, "only %zu measurements: errors and intervals mean little", rows->count);
+        text_list_add(&law->warnings, "only %zu measurement%s: errors and intervals mean little", rows->count,
+                      plural_s((int64_t)rows->count));
     if (rows->config_count < 2)
         text_list_add(&law->warnings,
                       "a single configuration: the error on unseen configurations is not known");
     if (rows->incomplete)
         text_list_add(&law->warnings,
-                      "%zu samples left out: the server does not say their prompt's tokens, or there is "
-                      "no TTFT",
-                      rows->incomplete);
+                      "%zu sample%s left out: the server does not say their prompt's tokens, or there is no TTFT",
+                      rows->incomplete, plural_s((int64_t)rows->incomplete));
     if (rows->cached)
         text_list_add(&law->warnings,
-                      "%zu runs read their prompt from a cache: their TTFT is shorter (sweep --no_cache, "
-                      "--unique_image)",
-                      rows->cached);
+                      "%zu run%s read the prompt from a cache: TTFT is shorter (sweep --no_cache, --unique_image)",
+                      rows->cached, plural_s((int64_t)rows->cached));
     for (int line = 0; line < LAW_LINES; line++) warn_of_line(law, line);
     for (int part = 0; part < LAW_PARTS; part++) {
         const struct part_errors *own = &law->errors[LAW_KIND][LAW_CONFIG_OUT][part],
@@ -557,8 +556,9 @@ static void describe_law(struct document *document, const struct server_law *law
     }
     formula_add(document, "E2E = TTFT + (output tokens - 1) TPOT", &law->errors[LAW_KIND][LAW_CONFIG_OUT][LAW_TOTAL]);
     document_list(document, "Warnings", &law->warnings);
-    document_text(document, BLOCK_HEADING, "vlmprof fit: %lld measurements of %lld configurations of %s at %s",
-                  (long long)law->rows, (long long)law->configs, law->model, law->endpoint);
+    document_text(document, BLOCK_HEADING, "vlmprof fit: %lld measurement%s of %lld configuration%s of %s at %s",
+                  (long long)law->rows, plural_s((int64_t)law->rows), (long long)law->configs,
+                  plural_s((int64_t)law->configs), law->model, law->endpoint);
     document_text(document, BLOCK_LINE, "E2E = TTFT + (output tokens - 1) TPOT; tokens of images: %s",
                   SOURCE_NAMES[law->source]);
     document_text(document, BLOCK_LINE, "predicted: the " ESTIMATE_LOCATION " time of such requests, one at a time; "

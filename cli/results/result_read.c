@@ -868,7 +868,8 @@ static void choose_paired(struct results *results, struct result_group *group) {
     if (out_count) {
         const struct result_file *file = &results->files[first_out];
         char name[80], more[48] = "";
-        if (out_count > 1) snprintf(more, sizeof more, ", and %zu more configurations", out_count - 1);
+        if (out_count > 1) snprintf(more, sizeof more, ", and %zu more configuration%s", out_count - 1,
+                                    plural_s((int64_t)(out_count - 1)));
         text_list_add(&results->notes, "%.60s %s has %zu of %zu samples%s: left out of fronts and effects",
                       file->dataset_name, setting_text(file, name), file->count, most, more);
     }
@@ -931,8 +932,8 @@ static void group_results(struct results *results) {
         } else if (kept++ != i) results->files[kept - 1] = results->files[i];
     }
     if (same_count > 1)
-        text_list_add(&results->notes, "%s; %zu more files repeat others: left out", same.items[0],
-                      same_count - 1);
+        text_list_add(&results->notes, "%s; %zu more file%s %s others: left out", same.items[0], same_count - 1,
+                      plural_s((int64_t)(same_count - 1)), same_count - 1 == 1 ? "repeats" : "repeat");
     else if (same_count) text_list_add(&results->notes, "%s: left out", same.items[0]);
     text_list_free(&same);
     results->count = kept;

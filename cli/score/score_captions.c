@@ -184,7 +184,8 @@ static int caption_summary(const struct captions *captions, const struct caption
     }
     snprintf(label, sizeof label, "%.60s%s%.80s", metric_name, name ? ", " : "", name ? name : "");
     hide_control_bytes(label);
-    print_note("vlmprof: %s: %lld rows", label, (long long)captions->row_count);
+    print_note("vlmprof: %s: %lld row%s", label, (long long)captions->row_count,
+               plural_s((int64_t)captions->row_count));
     if (scored->scored_count)
         print_note(", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)",
                    (long long)scored->scored_count, scores->bleu[0], scores->bleu[1], scores->bleu[2], scores->bleu[3],

@@ -518,8 +518,9 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     if (!code && !job->is_silent) circles_print(&circles);
     circles_free(&circles);
     if (!code && job->bad_lines)
-        code = complain(EXIT_INPUT, "%s: %d lines are not JSON objects; their rows say why", job->source,
-                        job->bad_lines);
+        code = complain(EXIT_INPUT, "%s: %d line%s %s why", job->source, job->bad_lines,
+                        plural_s((int64_t)job->bad_lines),
+                        job->bad_lines == 1 ? "is not a JSON object; its row says" : "are not JSON objects; their rows say");
     scoring_free(&scoring);
     free(parsed.nodes);
     free(line.data);

@@ -407,7 +407,7 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
     case AUDIT_PLACEHOLDERS:
         text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts the placeholder in "
                            "the text, not what the model gets in its place, or it dropped the image",
-                      (long long)verdict->constant, verdict->constant == 1 ? "" : "s");
+                      (long long)verdict->constant, plural_s((int64_t)verdict->constant));
         break;
     case AUDIT_KNOB_IGNORED:
         text_list_add(out, "knob ignored: the counts are the same with and without it%s%s",
