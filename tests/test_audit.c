@@ -547,7 +547,7 @@ static void test_command(void) {
     CHECK_INT(audit("internvl,ignore", "--family internvl --request_knob max_dynamic_patch=2" SMALL), 1);
     has(last.out, "knob ignored: ");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob top_p=1" SMALL), 0);
-    has(last.out, "top_p: the rule of qwen2_5_vl_hf knows no such knob");
+    has(last.out, "top_p: the rule of qwen2_5_vl_hf has no such knob");
     has(last.out, "by the rule they change nothing at these sizes");
     check_case("the command: usage that counts images");
     CHECK_INT(audit("qwen2.5-vl,details", "--family qwen2.5-vl" SMALL), 0);
@@ -598,7 +598,7 @@ static void test_hint(void) {
     CHECK_INT(audit("qwen2.5-vl,timed,prunes", "--json --family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5"), 0);
     has(last.out, "\"hint_at_pruning\": true");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --sizes 56x56,84x84 --pruning_rounds 2"), 0);
-    has(last.out, "no hint at pruning: the server must count the prompt's tokens, and the sizes must differ");
+    has(last.out, "pruning cannot be judged: the server must count the prompt's tokens, and the sizes must differ");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --pruning_rounds 1" SMALL), 2);
 }
 static void test_json(void) {
@@ -644,7 +644,7 @@ static void test_failures(void) {
     check_case("the command: a server that is away, or that counts nothing");
     CHECK_INT(run("audit --endpoint http://127.0.0.1:1 --endpoint_model m --family internvl"), 4);
     CHECK_INT(audit("internvl,nousage", "--family internvl" SMALL), 3);
-    has(last.err, "nothing can be compared");
+    has(last.err, "there is nothing to compare");
     check_case("the command: usage");
     CHECK_INT(run("audit --endpoint_model m --family internvl"), 2);
     has(last.err, "audit needs --endpoint URL");
@@ -655,7 +655,7 @@ static void test_failures(void) {
     has(last.err, "unknown option --max_pixels");
     CHECK_INT(audit("m", "--family internvl --request_knob max_dynamic_patch=1000"), 2);
     CHECK_INT(audit("m", "--family internvl --request_knob max_dynamic_patch=1,2"), 2);
-    has(last.err, "one value of each");
+    has(last.err, "one value per knob");
     CHECK_INT(audit("m", "--family internvl --sizes 640"), 2);
     CHECK_INT(audit("m", "--family internvl --sizes 0x5"), 2);
     CHECK_INT(audit("m", "--family qwen2.5-vl --sizes 2010x10"), 2);

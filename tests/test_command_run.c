@@ -307,10 +307,10 @@ static void test_bad_folders(void) {
 }
 static void test_bad_input(void) {
     static const char *const scores[][2] = {
-        {"[1]", "want one object {\"block\": score, ...}"}, {"{\"1\": 0.5, \"2\": 0.9, \"1\": 3}", "block 1 is listed twice"},
+        {"[1]", "expected one object {\"block\": score, ...}"}, {"{\"1\": 0.5, \"2\": 0.9, \"1\": 3}", "block 1 is listed twice"},
         {"{\"1\": \"a\"}", "the score of block 1 is not a finite number"}, {"{\"4\": 1}", "\"4\" is not a block of this model (0..3)"},
         {"{\"-1\": 1}", "\"-1\" is not a block"}, {"{\"a\": 1}", "\"a\" is not a block"}, {"{\"0\": 1}", "3 active blocks cannot be chosen"},
-        {"{}", "scores.json has no score: want {\"block\": score, ...} of the blocks 0..3"}};
+        {"{}", "scores.json has no score; expected {\"block\": score, ...} of the blocks 0..3"}};
     static const unsigned char png_head[33] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0};
     unsigned char bomb[33];
     size_t bytes = 0;
@@ -540,20 +540,20 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels a side: nothing can be set");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "there are: max_patches, min_patches");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes one value");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "want whole numbers from 1");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "want NAME=NUMBER");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected whole numbers from 1");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "expected NAME=NUMBER");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "exclude each other");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 3", 2, "one view of InternVL has 4 tokens already");
     REFUSED("run " PICTURE OTHER "molmo_7b_d/checkpoint -p a --image_knob max_crops=2", 2, "--max_crops");
     REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --image_knob max_patches=2", 2, "there are: max_num_crops, min_crop_size");
     REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --top_k 1", 2, "--top_k: Gemma 3 has no experts");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --tier low", 2, "--tier");
-    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must have <image> once");
-    REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must have <image> once");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must contain <image> once");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must contain <image> once");
     REFUSED("run " OTHER "llava/checkpoint -p 'a <image> b'", 2, "no image is given");
     check_case("run: several images, videos");
     REFUSED("run " PICTURE PICTURE "--synthetic tiny-qwen3-vl-moe -p a", 2, "unexpected argument");
-    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p 'a <|image_pad|> b'", 2, "must have <|image_pad|> once");
+    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p 'a <|image_pad|> b'", 2, "must contain <|image_pad|> once");
     REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p '<|vision_start|><|video_pad|><|vision_end|>'", 2, "<|video_pad|> in a prompt stands for a video");
     write_text(in_folder("video.jsonl"), "{\"question\": \"what <|video_pad|>\"}\n");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data %F/video.jsonl --plan", 3, "<|video_pad|> in a prompt stands for a video");

@@ -515,7 +515,7 @@ static void test_other_models(void) {
     check_other("tiny-gemma3", "--image_knob max_num_crops=1,2,4 --num_active_blocks_list 2 6", questions,
                 "questions_imgsizemax_num_crops2_topk0_blocks6.json", "Gemma 3", 0);
     check_case("sweep: what other models lack");
-    REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, and the model reads text only");
+    REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, but the model reads text only");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2,
             "--tier_list: tiers belong to the Molmo models, not to LLaVA");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --vision_tokens_list 288", 2,

@@ -334,7 +334,7 @@ static void test_errors(void) {
     check_case("data: a picture that is not there names the record, its path and the folder");
     write_text(in_folder("m.jsonl"), "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"no.jpg\"}\n{\"question_id\": 2, \"text\": \"b?\"}\nnot JSON\n");
     CHECK_INT(cli("data --json %F/m.jsonl"), 0);
-    CHECK(last.out && strstr(last.out, "picture \\\"no.jpg\\\" is not there: looked in ") && strstr(last.out, "\"row\": 2, \"images\": null"));
+    CHECK(last.out && strstr(last.out, "picture \\\"no.jpg\\\" was not found: looked in ") && strstr(last.out, "\"row\": 2, \"images\": null"));
     CHECK(last.err && strstr(last.err, "2 of 3 rows cannot be used"));
     check_case("data: an image under another key, no answer under a known one");
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"img\": \"no.jpg\"}\n");

@@ -182,9 +182,9 @@ static void test_refused(void) {
     struct request_knobs knobs = {NULL, 0};
     char text[64];
     check_case("what is no knob");
-    refused("a", NULL, "want PATH=VALUE");
-    refused("=1", NULL, "want PATH=VALUE");
-    refused("", NULL, "want PATH=VALUE");
+    refused("a", NULL, "expected PATH=VALUE");
+    refused("=1", NULL, "expected PATH=VALUE");
+    refused("", NULL, "expected PATH=VALUE");
     refused("a=", NULL, "a value is empty");
     refused("a=1,,2", NULL, "a value is empty");
     refused("a=1,", NULL, "a value is empty");

@@ -390,7 +390,7 @@ static void test_recalibration(void) {
     check_case("another machine, by a line a stage");
     write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --data %%F/c"), 0);
-    CHECK(strstr(last.out, "the model is of machine A, these files of machine B") != NULL);
+    CHECK(strstr(last.out, "the model describes machine A, these files machine B") != NULL);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 50 -o %%F/c.json --json"), 0);
     parse(last.out);
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) CHECK_NEAR(number_at("stages.%s.affine.slope", vp_latency_stage_name((vp_latency_stage)s)), 1.7, 0.15);
@@ -464,7 +464,7 @@ static void test_damaged(void) {
     damage(whole, "\"coefficient\": ", "\"coefficient\": -", "stages.vision.columns[0].coefficient is out of range");
     damage(whole, "\"coefficient\": ", "\"coefficient\": 1e999, \"x\": ", "stages.vision.columns[0].coefficient is out of range");
     damage(whole, "\"coefficient\": ", "\"coefficient\": \"3\", \"x\": ", "is not of the right type");
-    damage(whole, "\"root\": [", "\"root\": [1, ", "root has not one number a column");
+    damage(whole, "\"root\": [", "\"root\": [1, ", "root does not have one number per column");
     damage(whole, "\"root\": [", "\"root\": 3, \"x\": [", "root is not of the right type");
     damage(whole, "\"degrees_of_freedom\": ", "\"degrees_of_freedom\": 1", "is not rows - used columns");
     damage(whole, "\"slope\": ", "\"slope\": null, \"x\": ", "affine.slope");

@@ -401,7 +401,7 @@ static void test_changes(void) {
         {"llama", "blk.0.attn_q.weight", "blk.0.attn_x.weight", VP_ERR_MISMATCH, "there is no tensor blk.0.attn_q.weight"},
         {"qwen2", "blk.0.attn_q.bias", "blk.0.attn_q.bios", VP_ERR_MISMATCH, "there is no tensor blk.0.attn_q.bias"},
         {"olmoe", "blk.0.ffn_up_exps.weight", "blk.0.ffn_up_expt.weight", VP_ERR_MISMATCH, "there is no tensor blk.0.ffn_up_exps.weight"},
-        {"smollm", "tokenizer.ggml.tokens", "tokenizer.ggml.tokenz", VP_ERR_FORMAT, "want texts"},
+        {"smollm", "tokenizer.ggml.tokens", "tokenizer.ggml.tokenz", VP_ERR_FORMAT, "expected texts"},
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         vp_error error = {VP_OK, -1, "", ""};

@@ -144,7 +144,7 @@ static void test_failures(void) {
     listen_begin();
     CHECK_INT(load_run(&endpoint, &plan, &records), EXIT_DEVICE);
     listen_end();
-    CHECK(strstr(room_said, "answers nothing: the first 20 requests failed") != NULL);
+    CHECK(strstr(room_said, "does not answer: the first 20 requests failed") != NULL);
     CHECK(records.count >= 20 && records.items[0].reason != NULL);
     close_server(&endpoint, &records);
 }

@@ -63,7 +63,7 @@ static void test_one(void) {
     check_refused(2, "merge needs the folders with the journals");
     make_empty(in_folder("none"));
     run("merge %%F/none");
-    check_refused(3, "there is no journal of a sweep in it");
+    check_refused(3, "contains no journal of a sweep");
     run("merge %%F/gone");
     check_refused(3, "gone");
     write_text(in_folder("file"), "");
@@ -189,7 +189,7 @@ static void test_layout_refusals(void) {
     run("merge %%F/a --layout other --output_dir %%F/x");
     CHECK_INT(last.code, 2);
     run("merge %%F/none --layout reference --output_dir %%F/x");
-    check_refused(3, "there is no result file of a sweep in it");
+    check_refused(3, "contains no result file of a sweep");
     run("merge %%F/gone --layout reference --output_dir %%F/x");
     check_refused(3, "gone");
     run("merge %%F/a %%F/both/out --layout reference --output_dir %%F/x");
@@ -208,7 +208,7 @@ static void test_layout_refusals(void) {
     make_empty(in_folder("foreign/set"));
     write_text(in_folder("foreign/set/notes.json"), "{}");
     run("merge %%F/a --layout reference --output_dir %%F/foreign");
-    check_refused(5, "notes.json is there already and no result file of vlmprof");
+    check_refused(5, "notes.json exists and is not a result file of vlmprof");
     text = text_in("foreign", "set/notes.json");
     CHECK_TEXT(text, "{}");
     free(text);

@@ -120,7 +120,7 @@ static void test_compare_sweeps(void) {
     slower.knobs = "\"max_pixels\": 501760";
     write_server("knob", &slower, 8, SAMPLES);
     CHECK_INT(run("compare %%F/a %%F/knob"), 1);
-    CHECK(strstr(last.out, "they differ in members of the request ({} / {\"max_pixels\": 501760})") != NULL);
+    CHECK(strstr(last.out, "their request knobs differ ({} / {\"max_pixels\": 501760})") != NULL);
     slower.knobs = "\"max_pixels\": 1003520";
     write_server("knob", &slower, 9, SAMPLES);
     slower = SERVER;

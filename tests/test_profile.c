@@ -288,8 +288,8 @@ static void test_damaged(void) {
         {"", "the file is empty"}, {"   ", "cut off at byte 3, at its start"}, {"\x1f\x8b\x08", "gunzip it first"}, {"hello", "JSON, but it begins with byte 0x68"},
         {"{\"a\": 1}", "no array traceEvents"}, {"{\"traceEvents\": 1}", "no array traceEvents"}, {"{\"traceEvents\": [1]}", "an event is an object"},
         {"{\"traceEvents\": [{}] \"a\": 1}", "a comma or } is missing"}, {"{\"traceEvents\": [{} {}]}", "malformed at byte 20: a comma or ]"},
-        {"{\"traceEvents\": [{},]}", "malformed at byte 20"}, {"{\"traceEvents\": []} x", "text behind the end"},
-        {"{\"traceEvents\": [], \"traceEvents\": []}", "is there twice"}, {"{\"a\" 1}", "a colon is missing"}, {"{1: 1}", "a member's name is missing"},
+        {"{\"traceEvents\": [{},]}", "malformed at byte 20"}, {"{\"traceEvents\": []} x", "text follows the end"},
+        {"{\"traceEvents\": [], \"traceEvents\": []}", "appears twice"}, {"{\"a\" 1}", "a colon is missing"}, {"{1: 1}", "a member's name is missing"},
         {"{\"traceEvents\": [],}", "unexpected comma before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
         {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 whole events"}};
     char deep[400] = "[{\"a\":";

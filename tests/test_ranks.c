@@ -143,7 +143,7 @@ static void test_parts(void) {
     write_rank(first, 0, 2, "x", SESSION("cpu: a"));
     write_rank(second, 1, 2, "x", SESSION("cuda:0: b"));
     check_parts_refused("was measured on cpu: a, ");
-    CHECK(strstr(room_said, "on cuda:0: b: their times do not belong into one file") != NULL);
+    CHECK(strstr(room_said, "on cuda:0: b: their times do not belong in one file") != NULL);
     write_rank(first, 0, 2, "x", SAMPLE(5));
     write_rank(second, 1, 2, "x", SAMPLE(5));
     check_parts_refused("both contain sample 5 of t");

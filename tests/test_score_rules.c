@@ -111,7 +111,7 @@ static void test_caption_scores(void) {
           "\"score\": null, \"reason\": \"the row has no references to compare with\"}\n{\"image_id\": 3, "));
     CHECK(last.out && strstr(last.out, "\"corpus\": {") && strstr(last.out, "\"images\": 2, \"tokenizer\": \"built-in tokenizer\"}}\n"));
     CHECK_INT(cli_with("score --metric bleu_1 --clean none", "[{\"prediction\": \"A Dog.\", \"references\": [\"a dog\"]}, 3]", in_folder("stdout"), 0), 3);
-    CHECK(last.out && strstr(last.out, "\"tokenizer\": null") && strstr(last.out, "line 2: want one JSON object of an image"));
+    CHECK(last.out && strstr(last.out, "\"tokenizer\": null") && strstr(last.out, "line 2: expected one JSON object per image"));
     CHECK_INT(cli_with("score --metric rouge_l", "{\"images\": []}\nx\n{\"images\": [1, {\"candidate\": \"a\", \"references\": [\"a\"]}]}", in_folder("stdout"), 0), 3);
     CHECK(last.out && strstr(last.out, "no image of the set") && strstr(last.out, "line 2: ") && strstr(last.out, "\"score\": 1.0}\n"));
     REFUSED("score --metric cider --clean run %F/none", 3, "none");
@@ -156,7 +156,7 @@ static void test_score(void) {
                        "{\"prediction\": \"a\\u0000b\", \"references\": [\"a\"]}\n[1]\n{\"prediction\": \"a\", \"references\": [\"A\"]}\n",
                        in_folder("stdout"), 0), 3);
     CHECK(last.out && strstr(last.out, "no references") && strstr(last.out, "line 2: ") && strstr(last.out, "no prediction")
-          && strstr(last.out, "must be texts") && strstr(last.out, "line 6: want one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
+          && strstr(last.out, "must be texts") && strstr(last.out, "line 6: expected one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
     CHECK(last.err && strstr(last.err, "2 lines are not JSON objects") && last.err_lines == 2);
     check_case("score --json: a last line with the counts, also of a set of captions");
     CHECK_INT(cli_with("score --metric em --json",

@@ -422,7 +422,7 @@ static void test_refusals(void) {
         {"--top_k_list 1 2", "--top_k_list and --endpoint exclude each other: the server decides"},
         {"--use_profiler", "--use_profiler and --endpoint exclude each other"},
         {"--style vqa2", "--style and --endpoint exclude each other"},
-        {"--request_knob image_url", "want PATH=VALUE"},
+        {"--request_knob image_url", "expected PATH=VALUE"},
         {"--request_knob messages[7].x=1", "--request_knob"},
         {"--family qwen2_vl --tier_list low", "with --family aim at tokens"},
         {"--family no_such_family", "--family"},

@@ -175,7 +175,7 @@ static vp_result stream_member(struct json_stream *stream, struct stream_visitor
 }
 static vp_result stream_object(struct json_stream *stream, struct stream_visitor *visitor, vp_error *error) {
     vp_result result = VP_OK;
-    if (!stream_has_taken(stream, '{')) return stream_fail(stream, "want one JSON object", error);
+    if (!stream_has_taken(stream, '{')) return stream_fail(stream, "expected one JSON object", error);
     if (!stream_has_taken(stream, '}')) {
         do result = stream_member(stream, visitor, error);
         while (result == VP_OK && stream_has_taken(stream, ','));

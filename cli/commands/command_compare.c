@@ -288,7 +288,7 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
     }
     if (count == 1) {
         *comparison = comparison_unknown(by_ratio ? after[0] / before[0] - 1 : after[0] - before[0], 1);
-        row->reason = "no interval: a single pair has no spread";
+        row->reason = "1 pair has no spread: no interval";
         return 1;
     }
     /* samples come in the order in which they were measured: what the machine did lasts for several of them */

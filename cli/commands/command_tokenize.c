@@ -265,7 +265,7 @@ static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, 
     if (!text[strspn(text, " \t\r")] && strlen(text) == bytes) return 0;
     result = parse_json(&job->record, text, bytes, &error);
     if (result == VP_OK && !node_is(json, 0, VP_JSON_OBJECT))
-        result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "want one JSON object");
+        result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "expected one JSON object");
     if (result != VP_OK)
         return complain(EXIT_INPUT, "line %lld: %s (byte %lld)", (long long)line, error.text,
                         (long long)(error.offset < 0 ? 0 : error.offset));

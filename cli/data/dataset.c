@@ -448,7 +448,7 @@ static int read_record(const struct dataset *dataset, const struct model *model,
     int code;
     vp_result result = parse_json(scratch, sample->record, strlen(sample->record), &error);
     if (result != VP_OK || !node_is(json, 0, VP_JSON_OBJECT)) {
-        snprintf(reason, sizeof reason, "%s (byte %lld)", result == VP_OK ? "want one JSON object" : error.text,
+        snprintf(reason, sizeof reason, "%s (byte %lld)", result == VP_OK ? "expected one JSON object" : error.text,
                  (long long)(error.offset < 0 ? 0 : error.offset));
         return bad_record(dataset->path, sample->id, reason);
     }

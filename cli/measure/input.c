@@ -43,7 +43,7 @@ int image_knob_read(const struct options *options, char **name, int32_t **values
     *values = NULL;
     *count = 0;
     if (!text) return 0;
-    if (!at || at == text) return complain(EXIT_USAGE, "--image_knob: want NAME=NUMBER, not \"%s\"", text);
+    if (!at || at == text) return complain(EXIT_USAGE, "--image_knob: expected NAME=NUMBER, got \"%s\"", text);
     *name = copy_text(text, (size_t)(at - text));
     while (at) {
         const char *start = at + 1;

@@ -60,7 +60,7 @@ static void unknown_word(const char *kind, const char *word, int method, char *r
     free(line.data);
 }
 static int fail(char *reason, size_t capacity, const char *key, const char *value, const char *wanted) {
-    snprintf(reason, capacity, "%s=%.60s: want %s", key, value, wanted);
+    snprintf(reason, capacity, "%s=%.60s: expected %s", key, value, wanted);
     return 0;
 }
 static int is_number(const char *text, double *number) {

@@ -304,27 +304,26 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
                       const vp_mean_interval *change, char out[520]) {
     const int kind = tradeoff->knob_of[knob];
     const double ratio = 1 + change->mean / base;
-    const char *axis = METRIC_KEYS[report->settings.axis], *flat = "",
-               *costs = kind == KNOB_BLOCKS ? "cost" : "costs";
+    const char *axis = METRIC_KEYS[report->settings.axis], *flat = "";
     char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], name[KNOB_TEXT_BYTES + 60];
     report_level_text(tradeoff, report->results, kind, 0, first);
     report_level_text(tradeoff, report->results, kind, tradeoff->knobs.level_counts[knob] - 1, last);
     if (kind == KNOB_SIZE && !strchr("0123456789", *last)) { /* a tier */
         snprintf(name, sizeof name, "%s resolution", last);
         if (name[0] >= 'a' && name[0] <= 'z') name[0] = (char)(name[0] - 'a' + 'A');
-    } else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "%s blocks", last);
+    } else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
     else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
     if (ratio >= 2) {
-        snprintf(out, 520, "%s %s %s times the mean %s of %s", name, costs,
+        snprintf(out, 520, "%s costs %s times the mean %s of %s", name,
                  number_estimate(1, ratio, 1 + change->low / base, 1 + change->high / base).text, axis, first);
         return;
     }
     if (change->low / base > -0.03 && change->high / base < 0.03) flat = " (flat: it buys no time)";
     if (ratio >= 1)
-        snprintf(out, 520, "%s %s %s %% more mean %s than %s%s", name, costs,
+        snprintf(out, 520, "%s costs %s %% more mean %s than %s%s", name,
                  number_estimate(100 / base, change->mean, change->low, change->high).text, axis, first, flat);
     else
-        snprintf(out, 520, "%s %s %s %% less mean %s than %s%s", name, costs,
+        snprintf(out, 520, "%s costs %s %% less mean %s than %s%s", name,
                  number_estimate(-100 / base, change->mean, change->high, change->low).text, axis, first, flat);
 }
 /* Says what a knob costs from its lowest to its highest level and what it buys, all others alike, paired over the
@@ -397,8 +396,7 @@ static void find_decode(struct report *report) {
     if (count)
         text_list_add(&report->findings, "a decode step takes %s; its bytes at %s GB/s take %s%s",
                       range_text("%.3g", low, high, "ms", steps), number_short(report->peak_gbs).text,
-                      shares_text(least, most, shares),
-                      most > 1 ? " as long" : " of that");
+                      shares_text(least, most, shares), most > 1 ? " as long" : " of that");
 }
 static void find_idle(struct report *report) {
     double least = HUGE_VAL, most = -HUGE_VAL, host = 0;

@@ -65,7 +65,7 @@ static void write_summary(struct document *document, const struct report *report
     }
     if (are_all_served(results)) write_servers(document, results);
     else
-        document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said",
+        document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "unknown",
                   file->synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
                   file->device ? file->device : "unknown device");
     free(weights);

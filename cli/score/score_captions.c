@@ -248,7 +248,7 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
     captions.with_summary = is_given(job->options, "json");
     for (uint32_t i = images + 1; i < json->nodes[images].end; i = json->nodes[i].end) {
         if (node_is(json, i, VP_JSON_OBJECT)) caption_add_object(&captions, scoring, json, i);
-        else caption_add_row(&captions, json, VP_JSON_NONE, "id")->trouble = "want one JSON object";
+        else caption_add_row(&captions, json, VP_JSON_NONE, "id")->trouble = "expected one JSON object";
     }
     code = captions_score(&captions, job->source, &scored);
     if (!code) {

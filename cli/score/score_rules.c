@@ -329,7 +329,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     vp_json_begin_object(writer);
     if (result != VP_OK || !node_is(&parsed->json, 0, VP_JSON_OBJECT)) {
         snprintf(reason, sizeof reason, "line %lld: %s (byte %lld)", (long long)job->line_numbers[line],
-                 result == VP_OK ? "want one JSON object" : error.text,
+                 result == VP_OK ? "expected one JSON object" : error.text,
                  (long long)(error.offset < 0 ? 0 : error.offset));
         trouble = reason;
         job->bad_lines++;
@@ -520,7 +520,8 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     if (!code && job->bad_lines)
         code = complain(EXIT_INPUT, "%s: %d line%s %s why", job->source, job->bad_lines,
                         plural_s((int64_t)job->bad_lines),
-                        job->bad_lines == 1 ? "is not a JSON object; its row says" : "are not JSON objects; their rows say");
+                        job->bad_lines == 1 ? "is not a JSON object; its row says"
+                                            : "are not JSON objects; their rows say");
     scoring_free(&scoring);
     free(parsed.nodes);
     free(line.data);

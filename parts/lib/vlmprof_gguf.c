@@ -698,14 +698,14 @@ static void vp_impl_gguf_put_sections(vp_impl_gguf_text *out) {
     double number;
     int i;
     if (!vp_impl_gguf_key(out, "rope.dimension_sections", 1, 0, &value) || value.count < 3 || value.count > 4) {
-        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "rope.dimension_sections", "want an array of 3 or 4 numbers");
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "rope.dimension_sections", "expected an array of 3 or 4 numbers");
         return;
     }
     vp_json_key(&out->writer, "mrope_section");
     vp_json_begin_array(&out->writer);
     for (i = 0; vp_gguf_next_number(&value, &offset, &number); i++) {
         if (!(number >= 0 && number <= 65536) || (i == 3 && number != 0))
-            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_sections", "want 3 counts of pairs, and 0");
+            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_sections", "expected 3 counts of pairs, and 0");
         else if (i < 3) vp_json_int(&out->writer, (int64_t)number);
     }
     vp_json_end_array(&out->writer);
@@ -928,7 +928,7 @@ static void vp_impl_gguf_put_rgb(vp_impl_gguf_text *out, const char *name, const
     double number;
     int i;
     if (!vp_impl_gguf_key(out, key, 1, 0, &value) || value.count != 3) {
-        vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "want an array of 3 numbers");
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "expected an array of 3 numbers");
         return;
     }
     vp_json_key(&out->writer, name);
@@ -1054,7 +1054,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
     int scored;
     if (!vp_impl_gguf_key(out, "tokens", 1, 1, &texts) || !vp_impl_gguf_key(out, "token_type", 1, 0, &types)
         || types.count != texts.count || texts.count < 1 || texts.count > VP_IMPL_GGUF_TOKENS_MAX) {
-        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "want texts, up to 4194304, and a token_type for each");
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "expected texts, up to 4194304, and a token_type for each");
         return;
     }
     scored = vp_impl_gguf_key(out, "scores", 1, 0, &scores) && scores.count == texts.count;
