@@ -1,9 +1,15 @@
 /* vlmprof_families.h - v0.2.0 - token counts of other model families from an image's size - MIT licence
  *
- * How many tokens an image costs in other model families. It needs only the width and height and the limits in the
- * model's configuration. A preset describes one family: its name, the rule it shares with others, the keys of its
- * configuration with the values of the published checkpoints, and how certain the rule is. A family is a preset with
- * its keys set. All functions are reentrant; nothing is allocated.
+ * Do this:
+ *     printf("%d\n", (int)vp_count_tokens("qwen3-vl", 640, 480));
+ * It prints 300, the tokens of a 640 x 480 image in Qwen3-VL. A negative number is an error: a vp_result.
+ *
+ * For other limits than the published ones set the keys of a family: vp_family_find, vp_family_default, vp_family_set,
+ * vp_family_count; or vp_family_from_config for a checkpoint's own files. A count needs only the image's width and
+ * height. A preset describes one family: its name, the rule it shares with others, the keys of its configuration with
+ * the values of the published checkpoints, and how certain the rule is. A family is a preset with its keys set.
+ * memory:  none
+ * threads: reentrant
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or

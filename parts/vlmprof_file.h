@@ -1,8 +1,18 @@
 /* vlmprof_file.h - v0.2.0 - whole files: read into memory, written safely, errors with their reason - MIT licence
  *
- * Reads or maps files whole, writes files so that a reader never sees half of one, and says why something failed. What
- * the companions ask of the operating system is in this header alone: under ---- system, once for POSIX and once
- * for Windows (MinGW-w64). Otherwise it uses stdio and malloc. On Windows paths are in the program's code page.
+ * Do this:
+ *     char *text = NULL;
+ *     size_t bytes = 0;
+ *     vp_error error = {VP_OK, -1, "", ""};
+ *     if (vp_file_read("LICENSE", 1 << 20, &text, &bytes, &error) != VP_OK) printf("%s\n", error.text);
+ *     else printf("%.11s\n", text);
+ *     free(text);
+ * It prints MIT License, the first words of the file, or why the file cannot be read.
+ *
+ * Files are read or mapped whole, and written so that a reader never sees half of one: vp_file_write for a text in
+ * memory, vp_output_open, vp_output_write and vp_output_commit for one that comes in pieces. All that the companions
+ * ask of the operating system is in this header, under ---- system, once for POSIX and once for Windows (MinGW-w64).
+ * Otherwise it uses stdio and malloc. On Windows paths are in the program's code page.
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or

@@ -1,7 +1,19 @@
 /* vlmprof_image.h - v0.2.0 - image file -> upright RGB -> crops -> patches - MIT licence
  *
- * PNG and JPEG files -> upright 8-bit RGB. Any other format is refused with its name. Upright RGB -> what the vision
- * transformer takes. Resizing is antialiased bilinear, as torch does it, and only of the parts that a view shows.
+ * Do this:
+ *     static uint8_t file[1 << 16];
+ *     FILE *in = fopen("samples/cat.jpg", "rb");
+ *     size_t bytes = in ? fread(file, 1, sizeof file, in) : 0;
+ *     vp_image image;
+ *     if (vp_image_decode(file, bytes, &image, NULL) != VP_OK) return 1;
+ *     printf("%d x %d\n", (int)image.width_px, (int)image.height_px);
+ *     vp_image_free(&image);
+ *     fclose(in);
+ * It prints 451 x 300. image.rgb contains the pixels, turned upright, three bytes each.
+ *
+ * PNG and JPEG files become upright 8-bit RGB; the error for any other format names that format. From RGB,
+ * vp_preprocess makes what the vision transformer takes. Resizing is antialiased bilinear, as in torch, and only for
+ * the parts that a view shows.
  *
  * Pixels are decoded by stb_image, of which this header compiles a private, static copy. Switches, defined before
  * the include:

@@ -1,19 +1,29 @@
 /* vlmprof_ranges.h - v0.2.0 - ranges of a program's own code, table of operations, schedule - MIT licence
  *
- * How to profile your own program (samples/04_profile_yourself.c)
- *   Call vp_ranges_init(&ranges, records, capacity, ..) once per thread. Put VP_RANGE(&ranges, "name"); and
- *   vp_range_end(&ranges); around the code of interest; a pair costs about 40 ns. Between the two,
- *   vp_range_set(&ranges, &payload) records FLOPs, bytes, memory and shape, if you know them. When the threads are
- *   done, call vp_ops_init(&ops, rows, capacity, group_by, 0), then vp_ops_add_ranges(&ops, &ranges) for each
- *   thread, then vp_ops_sort(&ops, "cpu_time_total"), and print with vp_ops_print_torch or vp_ops_print_cprofile.
- *   Nothing is lost silently: ranges that found a buffer full are counted and reported below the table.
- *   vp_schedule_at says which steps of a loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it
- *   back, to sort it by another key. For Nsight Systems, pass the hooks of vp_engine_range_hooks() to
- *   vp_ranges_init: the ranges then appear there too.
+ * Do this:
+ *     static vp_range records[1000];
+ *     static vp_op rows[10];
+ *     vp_ranges ranges;
+ *     vp_ops ops;
+ *     vp_ranges_init(&ranges, records, 1000, 0, "main", NULL);
+ *     for (int i = 0; i < 3; i++) {
+ *         VP_RANGE(&ranges, "work");
+ *         vp_range_end(&ranges);
+ *     }
+ *     vp_ops_init(&ops, rows, 10, 0, 0);
+ *     vp_ops_add_ranges(&ops, &ranges);
+ *     printf("%s: %d calls\n", ops.rows[0].name, (int)ops.rows[0].calls);
+ * It prints work: 3 calls; ops.rows also has the times. vp_ops_sort and vp_ops_print_torch print the table as
+ * torch.profiler does, vp_ops_print_cprofile as cProfile does.
  *
- * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of
- * torch.profiler and cProfile, and the schedule that says which steps are recorded. Names, files, stages and parts
- * are borrowed texts: they must live as long as the object that refers to them.
+ * A range costs about 40 ns. Each thread has a vp_ranges of its own; add them to the table when the threads are done.
+ * vp_range_set(&ranges, &payload) within a range records FLOPs, bytes, memory and shape. Nothing is lost silently:
+ * ranges that found the buffer full are counted and reported below the table. vp_schedule_at says which steps of a
+ * loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it back, to sort it by another key. For
+ * Nsight Systems, pass the hooks of vp_engine_range_hooks() to vp_ranges_init: the ranges then appear there too.
+ *
+ * The words of the table are those of torch.profiler and cProfile. Names, files, stages and parts are borrowed texts:
+ * they must live as long as the object that refers to them.
  * memory:  the caller's arrays
  * threads: one vp_ranges per thread; fill the tables when the threads are done
  * example: samples/04_profile_yourself.c

@@ -1,7 +1,7 @@
 /* vlmprof_score_tools.h - v0.2.0 - scoring rules of lmms-eval, VLMEvalKit and official scripts - MIT licence
  *
- * Part of vlmprof_score.h's implementation, which includes it; not to be included by itself. Every rule is one of the
- * metrics there, is named after its tool, and does what the tool does without a judge. No rule cleans the prediction.
+ * Do not include this file: vlmprof_score.h does, and declares its rules. Each is a metric named after its tool
+ * (vp_score_metric_find("mcq_lmms", ..)), and does what the tool does without a judge. No rule cleans the prediction.
  * source: VLMEvalKit e8e78f05 (2026-08-18), lmms-eval 75571cfe (2026-08-06), MMMU bb0b95a9, MathVista 53d52587, POPE
  *         08d957b9 */
 #ifndef VLMPROF_SCORE_H

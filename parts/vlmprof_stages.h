@@ -1,7 +1,11 @@
 /* vlmprof_stages.h - v0.2.0 - stages and parts of a request, and what an engine records of them - MIT licence
  *
- * What a measured request consists of: the names of its stages and parts, their times, the launches, and what a
- * device says of itself. Readers of results and traces need no more than this; vlmprof_engine.h makes such records.
+ * Do this:
+ *     for (int i = 0; i < VP_STAGE_COUNT; i++) printf("%s ", vp_stage_name((vp_stage)i));
+ * It prints preprocess h2d vit, and so on: the stages of a request, in order.
+ *
+ * What a measured request consists of: names of its stages and parts, their times, the launches, and what a device
+ * reports of itself. Reading results and traces needs nothing more; vlmprof_engine.h makes such records.
  * memory:  none
  * threads: reentrant
  *
