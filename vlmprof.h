@@ -10,7 +10,8 @@
  *          #include "vlmprof_families.h"
  *      and wherever else you need them, the includes alone.
  *   3. Link with -lm.
- *   4. Call, by task:
+ *   4. Call, for example, vp_count_tokens("qwen3-vl", 640, 480): it returns 300, the tokens of such an image.
+ *   5. Other calls, by task:
  *     vision tokens of an image        vp_layout_compute; of other models vp_count_tokens (vlmprof_families.h)
  *     crops for a number of tokens     vp_select_crops, vp_select_vision_tokens, vp_select_tiling
  *     where each vision token goes     vp_tokens_index_map, vp_tokens_image_ids
