@@ -182,8 +182,14 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
-extern "C" {
+#define VP_EXTERN_C_BEGIN extern "C" {
+#define VP_EXTERN_C_END }
+#else
+#define VP_EXTERN_C_BEGIN
+#define VP_EXTERN_C_END
 #endif
+
+VP_EXTERN_C_BEGIN
 
 #ifndef VP_API
 #if defined(VLMPROF_STATIC) && defined(__GNUC__)
@@ -877,9 +883,7 @@ VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes);
 /* Writes a code point up to U+10FFFF as UTF-8 into out[4]; returns its bytes, 1..4. */
 VP_API size_t vp_utf8_put(char *out, uint32_t code);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_H */
 
 /* ================================================================================================================
@@ -890,9 +894,7 @@ VP_API size_t vp_utf8_put(char *out, uint32_t code);
 #include <math.h>
 #include <string.h>
 #include <time.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 /* ================================================================================================ result >>result */
 VP_API const char *vp_result_text(vp_result result) {
     switch ((int)result) { /* as int: a caller may hand in any number */
@@ -1941,9 +1943,7 @@ VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, siz
 #ifndef VLMPROF_CLOCK_NS
 #define VLMPROF_CLOCK_NS vp_impl_clock_ns()
 #ifdef _WIN32
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+VP_EXTERN_C_END
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
 #endif
@@ -1951,9 +1951,7 @@ VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, siz
 #define NOMINMAX
 #endif
 #include <windows.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 static int64_t vp_impl_clock_ns(void) {
     LARGE_INTEGER ticks, hz;
     if (!QueryPerformanceCounter(&ticks) || !QueryPerformanceFrequency(&hz)) return 0;
@@ -3481,7 +3479,5 @@ VP_API vp_result vp_json_finish(vp_json_writer *writer) {
     return writer->result;
 }
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_IMPLEMENTATION */

@@ -20,9 +20,7 @@
 #include "vlmprof.h"
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 enum {
     VP_FAMILY_PX_LIMIT = 16777216, /* longest side of an image: its square times rules' factors is exact in a double */
@@ -156,9 +154,7 @@ VP_API const vp_family_key *vp_family_knob(const vp_family *family);
 VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count,
                                    double share, int64_t max_tokens, int64_t *value, int *unlimited, vp_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_FAMILIES_H */
 
 /* ================================================================================================= implementation */
@@ -167,9 +163,7 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
 #define VLMPROF_FAMILIES_IMPLEMENTATION_DONE
 #include <math.h>
 #include <string.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 #if defined(__FAST_MATH__)
 #error "counts repeat other programs' floating point operation by operation: do not compile this file with fast-math"
@@ -1927,7 +1921,5 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
     return VP_OK;
 }
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* implementation */

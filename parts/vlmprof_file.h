@@ -28,9 +28,7 @@
 #include "vlmprof.h"
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* Reads a whole regular file into memory from malloc, followed by a NUL that is not counted.
  * in:      limit_bytes  a longer file is VP_ERR_RANGE
@@ -114,9 +112,7 @@ VP_API vp_result vp_file_failed(const char *path, vp_error *error);
 /* vp_fail with a text that printf formats. */
 VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const char *where, const char *format, ...);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_FILE_H */
 
 /* ================================================================================================= implementation */
@@ -162,9 +158,7 @@ extern FILE *fdopen(int fd, const char *mode);
 #define O_NOFOLLOW 0 /* in the same case; what is opened is looked at by lstat before */
 #endif
 #endif /* _WIN32 */
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 #ifdef _WIN32
 #define VP_IMPL_SEPARATORS "/\\:"
@@ -649,7 +643,5 @@ VP_API void vp_output_clean(const char *folder) {
     if (listing) closedir(listing);
 }
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* implementation */

@@ -36,9 +36,7 @@
 #include "vlmprof.h"
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 enum { VP_IMAGE_PIXELS_MAX = 100000000 }; /* of a decoded image, and of all views of one image together */
 
@@ -123,9 +121,7 @@ VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t h
  * returns: as vp_image_resize */
 VP_API vp_result vp_image_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_IMAGE_H */
 
 /* ================================================================================================= implementation */
@@ -136,9 +132,7 @@ VP_API vp_result vp_image_resized(const vp_image *image, int32_t width_px, int32
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* ---------------------------------------------------------------------------------------------------------- preprocess
  * No part of the image is resized unless a view shows it. Source rows are read once, from top to bottom. Each
@@ -676,9 +670,7 @@ VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t h
 #ifndef VLMPROF_STB_IMAGE
 #define VLMPROF_STB_IMAGE <stb/stb_image.h>
 #endif
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #ifdef VLMPROF_STB_EXTERNAL
 /* its declarations alone, also where the program is about to implement it further below */
 #ifndef STBI_INCLUDE_STB_IMAGE_H
@@ -765,9 +757,7 @@ static void vp_impl_stb_free(void *memory) {
 #undef STBI_REALLOC_SIZED
 #undef STBI_FREE
 #endif /* VLMPROF_STB_EXTERNAL */
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* The memory of vp_image.rgb: stb_image's own where that is our copy, plain malloc where stb_image is the program's. */
 #ifdef VLMPROF_STB_EXTERNAL
@@ -1307,7 +1297,5 @@ VP_API void vp_image_free(vp_image *image) {
 }
 #endif /* VLMPROF_NO_STB */
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* implementation */

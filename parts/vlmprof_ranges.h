@@ -37,9 +37,7 @@
 #include "vlmprof.h"
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* what a range worked on; every member is optional */
 typedef struct vp_range_payload {
@@ -330,9 +328,7 @@ VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_sc
 /* What a loop of `steps` steps records, and the rest to be saved at its end. Returns as vp_schedule_at. */
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_RANGES_H */
 
 /* ================================================================================================= implementation */
@@ -341,9 +337,7 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
 #define VLMPROF_RANGES_IMPLEMENTATION_DONE
 #include <math.h>
 #include <string.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread,
                                 const char *thread_name, const vp_range_hooks *hooks) {
@@ -2270,7 +2264,5 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
     return VP_OK;
 }
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* implementation */

@@ -24,9 +24,7 @@
 #include "vlmprof_unicode.h"
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* A prediction as the experiments clean it before scoring: the text between the first "Answer:" and the next;
  * otherwise, if it has newlines, the last line that is not blank; both stripped. Otherwise the prediction is stripped,
@@ -290,9 +288,7 @@ typedef struct vp_score_outcome {
 VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample,
                                   char *scratch, size_t scratch_bytes, vp_score_outcome *outcome);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_SCORE_H */
 
 /* ================================================================================================= implementation */
@@ -301,9 +297,7 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
 #define VLMPROF_SCORE_IMPLEMENTATION_DONE
 #include <math.h>
 #include <string.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
 
@@ -2101,7 +2095,5 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     return result;
 }
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* implementation */

@@ -18,9 +18,7 @@
 #include "vlmprof.h"
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* CUDA devices, as vp_device_describe fills it in */
 typedef struct vp_device_info {
@@ -138,18 +136,14 @@ typedef struct vp_launch {
  * has two loops. Threads count from 0; thread 0 sends. launch: index of the launch; begin_ns as there */
 typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span;
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_STAGES_H */
 
 /* ================================================================================================= implementation */
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_STAGES_IMPLEMENTATION)) \
     && !defined(VLMPROF_STAGES_IMPLEMENTATION_DONE)
 #define VLMPROF_STAGES_IMPLEMENTATION_DONE
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 VP_API const char *vp_stage_name(vp_stage stage) {
     static const char *const names[] = {
@@ -178,7 +172,5 @@ VP_API const char *vp_telemetry_throttle_name(int32_t bit) {
     }
 }
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* implementation */

@@ -69,9 +69,7 @@
 #include "vlmprof_stages.h"
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 enum {
     VP_TRACE_DEVICES_LIMIT = 64,      /* TensorBoard's own limit */
@@ -203,9 +201,7 @@ VP_API vp_trace_info vp_trace_tell(const vp_trace *trace);
 /* Releases the memory. A trace that was not closed is abandoned, and its temporary file is removed. NULL is allowed. */
 VP_API void vp_trace_free(vp_trace *trace);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_TRACE_H */
 
 /* ================================================================================================= implementation */
@@ -219,9 +215,7 @@ VP_API void vp_trace_free(vp_trace *trace);
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h> /* lseek */
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* Events are formatted directly into a small buffer. What must be complete (a stage, a decode step) is measured
  * first if the file is nearly full: the same code runs and only counts. The two tracks of a request, host and
@@ -1467,7 +1461,5 @@ VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *
     return VP_OK;
 }
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* implementation */

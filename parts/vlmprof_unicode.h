@@ -19,9 +19,7 @@
 #include "vlmprof.h"
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* classes of a character; a property of vp_unicode_forms contains one in its two low bits */
 enum { VP_UNICODE_LETTER = 1, VP_UNICODE_NUMBER = 2, VP_UNICODE_SPACE = 3, VP_UNICODE_CLASS = 3 };
@@ -152,9 +150,7 @@ VP_API size_t vp_unicode_decompose(const vp_unicode_forms *forms, uint32_t code,
 /* The character that the two compose to, or 0. */
 VP_API uint32_t vp_unicode_compose(const vp_unicode_forms *forms, uint32_t first, uint32_t second);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_UNICODE_H */
 
 /* ================================================================================================= implementation */
@@ -162,9 +158,7 @@ VP_API uint32_t vp_unicode_compose(const vp_unicode_forms *forms, uint32_t first
     && !defined(VLMPROF_UNICODE_IMPLEMENTATION_DONE)
 #define VLMPROF_UNICODE_IMPLEMENTATION_DONE
 #include <string.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* Unicode tables, printed by tests/tools/make_unicode_tables.py from the Unicode Character Database 15.0.0 (Debian
  * package unicode-data): letters, numbers and white space of the characters of Unicode 14.0; canonical
@@ -914,7 +908,5 @@ VP_API void vp_unicode_strip(const char **start, const char **end) {
     *end = last;
 }
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* implementation */

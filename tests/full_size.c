@@ -10,7 +10,6 @@
  * difference; after the first unequal token the sequences are different requests and nothing more is compared. */
 #include "vlmprof.h"
 #include "vlmprof_image.h"
-#include "vlmprof_checkpoint.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
 #include <math.h>

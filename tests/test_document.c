@@ -1,6 +1,5 @@
 /* test_document.c: documents as text and as Markdown, whole texts compared; numbers as text at each limit of their form; CSV. */
 #define _POSIX_C_SOURCE 200809L
-#include "base/console.h"
 #include "base/document.h"
 #include "support/check.h"
 #include "support/folder.h"

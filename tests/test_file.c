@@ -8,7 +8,6 @@
 #include "support/folder.h"
 #include "support/device.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>

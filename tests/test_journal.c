@@ -2,7 +2,6 @@
  * a grid that grew; several files. And a journal that is written: whole lines, what does not fit is taken back, locks. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
-#include "base/files.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"

@@ -1,7 +1,6 @@
 /* test_latency.c: regression and recalibration equal golden/analysis (numpy, exact rationals); signs and leaving out equal the slow way; latency models
  * find the truth of made-up machines, and their intervals cover what they promise (VLMPROF_REPEATS=1000 for the full count). */
 #include "vlmprof.h"
-#include "vlmprof_analysis.h"
 #include "vlmprof_latency.h"
 #include "support/check.h"
 #include "support/numbers.h"

@@ -2,7 +2,6 @@
  * whose lines cannot be read back. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
-#include "base/files.h"
 #include "results/result_gather.h"
 #include "support/check.h"
 #include "support/folder.h"

@@ -34,6 +34,15 @@ static struct json_member cell_of(const struct table *table, const struct table_
         cell.low = real_at(row, column->low);
         cell.high = real_at(row, column->high);
         break;
+    case CELL_INT_PAIR: case CELL_INT64_PAIR: {
+        const int is_int = column->type == CELL_INT_PAIR;
+        const int64_t first = is_int ? *(const int *)(const void *)at : *(const int64_t *)(const void *)at,
+                      second = is_int ? *(const int *)(const void *)(row + column->high)
+                                      : *(const int64_t *)(const void *)(row + column->high);
+        if (first < (column->rules & COLUMN_FROM_1 ? 1 : 0)) return cell;
+        snprintf(own, CELL_BYTES, "%lld%s%lld", (long long)first, column->format, (long long)(second > 0 ? second : 0));
+        return json_member_text(column->key, own);
+    }
     case CELL_REAL: break;
     }
     cell.type = MEMBER_REAL;
@@ -117,6 +126,48 @@ void table_print_csv(const struct table *table, size_t row) {
     csv_line(&line, table, row);
     fwrite(line.data, 1, line.bytes, stdout);
     free(line.data);
+}
+static void print_stream_line(const struct table *table, size_t row, const char *refused) {
+    struct text_buffer line = {NULL, 0, 0};
+    struct text_list texts = {NULL, 0};
+    for (size_t i = 0; i < table->column_count; i++) {
+        const struct table_column *column = &table->columns[i];
+        struct json_member cell = json_member_text(NULL, column->heading);
+        char own[CELL_BYTES];
+        if (!is_there(table, column, column->heading, 0) || (refused && !(column->rules & COLUMN_NAMES))) continue;
+        if (row != TABLE_HEADS) cell = cell_of(table, column, row, own);
+        add_text(&texts, column, &cell);
+        if (column->width)
+            text_add_format(&line, "%s%*s", line.bytes ? " " : "", column->width, texts.items[texts.count - 1]);
+        else if (row != TABLE_HEADS && cell.type == MEMBER_TEXT) text_add_format(&line, "  %s", cell.text);
+    }
+    print_plain("%s%s%s\n", line.data, refused ? " refused: " : "", refused ? refused : "");
+    text_list_free(&texts);
+    free(line.data);
+}
+void table_stream_row(struct table_stream *stream, const struct table *table, const char *refused) {
+    const int is_first = !stream->row_count++;
+    stream->refused_count += refused != NULL;
+    if (stream->json) {
+        if (is_first) {
+            vp_json_writer_init_sink(&stream->writer, file_sink, stdout, 2);
+            vp_json_begin_array(&stream->writer);
+        }
+        vp_json_begin_object(&stream->writer);
+        table_put_row(&stream->writer, table, 0);
+        vp_json_end_object(&stream->writer);
+    } else if (stream->csv) {
+        if (is_first) table_print_csv(table, TABLE_HEADS);
+        table_print_csv(table, 0);
+    } else {
+        if (is_first) print_stream_line(table, TABLE_HEADS, NULL);
+        print_stream_line(table, 0, refused);
+    }
+}
+void table_stream_end(struct table_stream *stream) {
+    if (!stream->json || !stream->row_count) return;
+    vp_json_end_array(&stream->writer);
+    json_end(&stream->writer); /* main finds an error of stdout */
 }
 void table_put_row(vp_json_writer *writer, const struct table *table, size_t row) {
     for (size_t i = 0; i < table->column_count; i++) {

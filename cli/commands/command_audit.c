@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
+#include "base/table.h"
 #include "commands/commands.h"
 #include "measure/provenance.h"
 #include "model/image.h"
@@ -390,30 +391,40 @@ static int audit_time(const struct options *options, struct audit *audit) {
 }
 
 /* ---- as text */
-static void add_number(struct text_list *cells, int64_t number) {
-    if (number < 0) text_list_add(cells, "-"); else text_list_add(cells, "%lld", (long long)number);
-}
-static void add_rows(const struct audit *audit, struct text_list *cells, int with_image, int with_cached) {
-    for (size_t i = 0; i < audit->done; i++) {
-        const struct asked *asked = &audit->asked[i];
-        const vp_vision_count *count = &asked->corner.count;
-        const struct audit_size *size = asked->is_counted ? &audit->sizes[audit->size_of[i]] : NULL;
-        text_list_add(cells, "%dx%d", asked->corner.width_px, asked->corner.height_px);
-        text_list_add(cells, "%s", asked->corner.why);
-        if (count->rows > 0) text_list_add(cells, "%lldx%lld", (long long)count->rows, (long long)count->cols);
-        else text_list_add(cells, "-");
-        text_list_add(cells, "%lld", (long long)ruled_by(audit->by, count));
-        if (size) text_list_add(cells, "%lld", (long long)size->measured); else text_list_add(cells, "refused");
-        if (size) text_list_add(cells, "%+lld", (long long)(size->measured - size->by_rule));
-        else text_list_add(cells, "-");
-        if (with_image) add_number(cells, asked->usage.image_tokens);
-        if (with_cached) add_number(cells, asked->usage.cached_tokens);
-        if (audit->knobs.count) add_number(cells, asked->without.total_tokens);
-        if (audit->knobs.count && size && size->has_without)
-            text_list_add(cells, "%lld", (long long)size->measured_without);
-        else if (audit->knobs.count) text_list_add(cells, "-");
+enum { WITH_IMAGE = 1, WITH_CACHED = 2, WITH_KNOBS = 4 };
+#define AUDIT_CELL(name, value) \
+    static void name(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) { \
+        static const struct audit_size none; \
+        const struct asked *asked = row; \
+        const struct audit *audit = context; \
+        const size_t at = audit->size_of[asked - audit->asked]; \
+        const struct audit_size *size = asked->is_counted ? &audit->sizes[at] : &none; \
+        (void)own, (void)size; \
+        *cell = value; \
     }
-}
+AUDIT_CELL(cell_by_rule, KEY(cell->key, ruled_by(audit->by, &asked->corner.count)))
+AUDIT_CELL(cell_measured, KEY_KNOWN(cell->key, asked->is_counted, size->measured))
+AUDIT_CELL(cell_counted, asked->is_counted ? KEY(cell->key, size->measured) : KEY(cell->key, "refused"))
+AUDIT_CELL(cell_difference, KEY_KNOWN(cell->key, asked->is_counted, size->measured - size->by_rule))
+AUDIT_CELL(cell_rule_without, KEY_KNOWN(cell->key, size->has_without, size->by_rule_without))
+AUDIT_CELL(cell_measured_without, KEY_KNOWN(cell->key, size->has_without, size->measured_without))
+#define ASKED(member) CELL(struct asked, member)
+static const struct table_column AUDIT_COLUMNS[] = {
+    {ASKED(corner.width_px), "width"}, {ASKED(corner.height_px), "height"},
+    {CELL_PAIR(struct asked, corner.width_px, corner.height_px), NULL, "size", .format = "x"},
+    {ASKED(corner.why), "why", "why"}, {ASKED(corner.count.rows), "rows", .rules = COLUMN_FROM_0},
+    {ASKED(corner.count.cols), "cols", .rules = COLUMN_FROM_0},
+    {CELL_PAIR(struct asked, corner.count.rows, corner.count.cols), NULL, "grid", .format = "x",
+     .rules = COLUMN_FROM_1},
+    {CELL_MADE(cell_by_rule), "image_tokens_by_rule", "by rule"}, {CELL_MADE(cell_measured), "image_tokens_measured"},
+    {CELL_MADE(cell_counted), NULL, "counted"},
+    {CELL_MADE(cell_difference), "difference", "difference", .format = "%+.0f"},
+    {ASKED(usage.image_tokens), NULL, "image_tokens", .rules = COLUMN_FROM_0, .in = WITH_IMAGE},
+    {ASKED(usage.cached_tokens), NULL, "cached", .rules = COLUMN_FROM_0, .in = WITH_CACHED},
+    {ASKED(without.total_tokens), NULL, "rule without knobs", .rules = COLUMN_FROM_0, .in = WITH_KNOBS},
+    {CELL_MADE(cell_rule_without), "image_tokens_by_rule_without_knobs"},
+    {CELL_MADE(cell_measured_without), "image_tokens_measured_without_knobs"},
+    {CELL_MADE(cell_measured_without), NULL, "counted without", .in = WITH_KNOBS}};
 /* The keys of the rule, as one types them. */
 static void add_keys(const struct audit_rule *rule, struct text_buffer *line) {
     const vp_family *family = &rule->family;
@@ -429,14 +440,15 @@ static void add_keys(const struct audit_rule *rule, struct text_buffer *line) {
 }
 static int print_audit(const struct audit *audit) {
     struct document document = {NULL, 0, NULL};
-    struct text_buffer line = {NULL, 0, 0}, heads = {NULL, 0, 0};
-    int with_image = 0, with_cached = 0, code;
+    struct text_buffer line = {NULL, 0, 0};
+    struct table table = TABLE(AUDIT_COLUMNS, audit->asked, audit->done, audit, audit->knobs.count ? WITH_KNOBS : 0);
+    int code;
     for (size_t i = 0; i < audit->done; i++) {
         const struct asked *asked = &audit->asked[i];
         if (!asked->is_counted) continue;
-        with_image |= asked->usage.image_tokens >= 0
-                      && asked->usage.image_tokens != audit->sizes[audit->size_of[i]].measured;
-        with_cached |= asked->usage.cached_tokens > 0;
+        if (asked->usage.image_tokens >= 0
+            && asked->usage.image_tokens != audit->sizes[audit->size_of[i]].measured) table.has |= WITH_IMAGE;
+        if (asked->usage.cached_tokens > 0) table.has |= WITH_CACHED;
     }
     for (size_t i = 0; i < audit->words.count; i++)
         document_text(&document, BLOCK_LINE, "%s%s", i ? "" : "verdict: ", audit->words.items[i]);
@@ -451,17 +463,12 @@ static int print_audit(const struct audit *audit) {
     if (line.bytes) document_text(&document, BLOCK_LINE, "knobs of each request: %s", line.data);
     document_text(&document, BLOCK_LINE, "counted: %s (%lld)", MEASURE_WORDS[audit->by],
                   (long long)audit->text_tokens);
-    text_add_string(&heads, "size|why|grid|by rule|counted|difference");
-    if (with_image) text_add_string(&heads, "|image_tokens");
-    if (with_cached) text_add_string(&heads, "|cached");
-    if (audit->knobs.count) text_add_string(&heads, "|rule without knobs|counted without");
-    add_rows(audit, document_table(&document, heads.data), with_image, with_cached);
+    document_add_table(&document, &table);
     document_list(&document, "Refused by the server", &audit->refusals);
     document_list(&document, "Notes", &audit->notes);
     code = print_document(&document);
     document_free(&document);
     free(line.data);
-    free(heads.data);
     return code;
 }
 
@@ -491,17 +498,10 @@ static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
     for (size_t i = 0; i < verdict->family_count; i++) vp_json_string(writer, verdict->families[i]->name);
     PUT(writer, END_ARRAY, KEY_TEXTS("words", &audit->words));
 }
-static void put_asked(vp_json_writer *writer, const struct audit *audit, size_t index) {
-    const struct asked *asked = &audit->asked[index];
-    const struct audit_size *size = asked->is_counted ? &audit->sizes[audit->size_of[index]] : NULL;
-    PUT(writer, KEY_OBJECT(NULL), KEY("width", asked->corner.width_px), KEY("height", asked->corner.height_px),
-        KEY("why", asked->corner.why), KEY_KNOWN("rows", asked->corner.count.rows >= 0, asked->corner.count.rows),
-        KEY_KNOWN("cols", asked->corner.count.cols >= 0, asked->corner.count.cols),
-        KEY("image_tokens_by_rule", ruled_by(audit->by, &asked->corner.count)),
-        KEY_KNOWN("image_tokens_measured", size != NULL, size ? size->measured : 0),
-        KEY_KNOWN("difference", size != NULL, size ? size->measured - size->by_rule : 0),
-        KEY_KNOWN("image_tokens_by_rule_without_knobs", size && size->has_without, size ? size->by_rule_without : 0),
-        KEY_KNOWN("image_tokens_measured_without_knobs", size && size->has_without, size ? size->measured_without : 0));
+static void put_asked(vp_json_writer *writer, const struct audit *audit, const struct asked *asked) {
+    const struct table table = TABLE(AUDIT_COLUMNS, asked, 1, audit, 0);
+    vp_json_begin_object(writer);
+    table_put_row(writer, &table, 0);
     if (asked->is_counted) put_usage(writer, &asked->usage); else put_null(writer, "usage");
     if (asked->is_counted_without) {
         PUT(writer, KEY_OBJECT("without_knobs"));
@@ -542,7 +542,7 @@ static void print_audit_json(const struct options *options, const struct audit *
     PUT(&writer, KEY("counted", MEASURE_WORDS[audit->by]),
         KEY_KNOWN("text_tokens", audit->text_tokens >= 0, audit->text_tokens), KEY("sizes_planned", audit->count),
         KEY("sizes_refused", audit->refused), KEY_ARRAY("sizes"));
-    for (size_t i = 0; i < audit->done; i++) put_asked(&writer, audit, i);
+    for (size_t i = 0; i < audit->done; i++) put_asked(&writer, audit, &audit->asked[i]);
     PUT(&writer, END_ARRAY);
     if (is_given(options, "pruning_rounds")) put_cost(&writer, &audit->cost);
     PUT(&writer, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),

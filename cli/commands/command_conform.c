@@ -15,9 +15,7 @@
 #include "measure/input.h"
 #include "server/endpoint.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct option_spec CONFORM_OPTIONS[] = {

@@ -39,8 +39,7 @@ struct data_job {
     const struct options *options;
     vp_output output;
     int has_output; /* 1: --output is open */
-    size_t shown, usable, bad, dropped;
-    size_t rows_with_several;
+    size_t usable, bad;
 };
 /* What one file had. */
 struct file_tally {

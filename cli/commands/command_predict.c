@@ -15,7 +15,6 @@
 #include "results/result_read.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
-#include "vlmprof_analysis.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>

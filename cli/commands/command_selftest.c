@@ -11,7 +11,6 @@
 #include "measure/dump.h"
 #include "measure/input.h"
 #include "model/model.h"
-#include "model/prompt.h"
 #include "measure/provenance.h"
 #include "measure/record.h"
 #include "measure/engine.h"

@@ -16,7 +16,6 @@
 #include "score/score_rules.h"
 #include "sweep/journal.h"
 #include "sweep/plan_cost.h"
-#include "profile/profile.h"
 #include "profile/profiler.h"
 #include "sweep/ranks.h"
 #include "server/endpoint.h"

@@ -62,13 +62,24 @@ enum { WITH_TIER = 1, WITH_MAX_CROPS = 2, WITH_FILES = 4 };
 #define TILING COUNT_OF("rows", tiling.rows), COUNT_OF("cols", tiling.cols), COUNT_OF("num_crops_with_global", views)
 #define TARGET COUNT_OF("target_width_px", canvas_width_px), COUNT_OF("target_height_px", canvas_height_px)
 #define ENDING {ROW(error), "error"}, {ROW(file), "file", .in = WITH_FILES}
+#define SHOWN(member, heading, columns) {ROW(layout.member), NULL, heading, .width = columns}
+#define SHOWN_PAIR(first, second, heading, columns, between) \
+    {CELL_PAIR(struct tile_row, first, second), NULL, heading, .format = between, .width = columns}
+#define AS_TEXT \
+    {CELL_PAIR(struct tile_row, width_px, height_px), NULL, "size", .format = "x", .width = -13, \
+     .rules = COLUMN_NAMES | COLUMN_FROM_1}, \
+    SHOWN_PAIR(layout.tiling.rows, layout.tiling.cols, "rows,cols", -9, ","), SHOWN(views, "views", 6), \
+    SHOWN_PAIR(layout.canvas_width_px, layout.canvas_height_px, "canvas", 11, "x"), \
+    SHOWN_PAIR(layout.resized_width_px, layout.resized_height_px, "resized", 11, "x"), \
+    SHOWN(theoretical_tokens, "theoretical", 12), SHOWN(feature_tokens, "vision", 8), \
+    SHOWN(image_tokens, "sequence", 9), {ROW(file), NULL, ""}
 static const struct table_column COLUMNS_PAD[] = {
     SIZE_OF, MAX_CROPS, TILING, COUNT_OF("features", feature_tokens), COUNT_OF("col_tokens", col_tokens),
     COUNT_OF("marker_tokens", marker_tokens), COUNT_OF("total_image_tokens", image_tokens), TARGET,
     COUNT_OF("scaled_width_px", resized_width_px), COUNT_OF("scaled_height_px", resized_height_px),
     COUNT_OF("pad_left", offset_left_px), COUNT_OF("pad_top", offset_top_px),
     COUNT_OF("global_scaled_width_px", global_resized_width_px),
-    COUNT_OF("global_scaled_height_px", global_resized_height_px), ENDING};
+    COUNT_OF("global_scaled_height_px", global_resized_height_px), ENDING, AS_TEXT};
 static const struct table_column COLUMNS_FILL[] = {
     SIZE_OF, {ROW(tier), "tier", .in = WITH_TIER}, MAX_CROPS, COUNT_OF("num_crops", crops), TILING,
     COUNT_OF("target_vision_tokens", theoretical_tokens), COUNT_OF("actual_vision_tokens", feature_tokens),
@@ -76,53 +87,18 @@ static const struct table_column COLUMNS_FILL[] = {
     COUNT_OF("sequence_contribution", image_tokens), TARGET, COUNT_OF("resized_width_px", resized_width_px),
     COUNT_OF("resized_height_px", resized_height_px), COUNT_OF("crop_left", offset_left_px),
     COUNT_OF("crop_top", offset_top_px), COUNT_OF("global_resized_width_px", global_resized_width_px),
-    COUNT_OF("global_resized_height_px", global_resized_height_px), ENDING};
+    COUNT_OF("global_resized_height_px", global_resized_height_px), ENDING, AS_TEXT};
 
 struct tile_job {
     vp_geometry geometry;
     vp_tile_options tiles;
-    struct table table; /* one row of --csv and --json */
-    int csv, json;      /* 1 if the option is given */
-    int64_t row_count, refused_count;
-    vp_json_writer writer; /* of --json, to stdout */
+    struct table table; /* of one row */
+    struct table_stream stream;
 };
 
-static void tile_print_head(struct tile_job *job) {
-    if (job->json) {
-        vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
-        vp_json_begin_array(&job->writer);
-    } else if (job->csv) table_print_csv(&job->table, TABLE_HEADS);
-    else
-        print_plain("%-13s %-9s %6s %11s %11s %12s %8s %9s\n", "size", "rows,cols", "views", "canvas", "resized",
-                    "theoretical", "vision", "sequence");
-}
-static void tile_print_text(const struct tile_row *row) {
-    const vp_layout *layout = &row->layout;
-    char size[48], canvas[32], resized[32], tiling[24];
-    snprintf(size, sizeof size, "%lldx%lld", (long long)row->width_px,
-             (long long)(row->height_px > 0 ? row->height_px : 0));
-    if (row->error) {
-        print_plain("%-13s refused: %s\n", row->width_px > 0 ? size : "-", row->error);
-        return;
-    }
-    snprintf(tiling, sizeof tiling, "%d,%d", layout->tiling.rows, layout->tiling.cols);
-    snprintf(canvas, sizeof canvas, "%dx%d", layout->canvas_width_px, layout->canvas_height_px);
-    snprintf(resized, sizeof resized, "%dx%d", layout->resized_width_px, layout->resized_height_px);
-    print_plain("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, layout->views, canvas, resized,
-                layout->theoretical_tokens, layout->feature_tokens, layout->image_tokens, row->file ? "  " : "",
-                row->file ? row->file : "");
-}
-/* Prints a row, after the head if it is the first, and counts it. */
 static void tile_print(struct tile_job *job, const struct tile_row *row) {
     job->table.rows = row;
-    if (!job->row_count++) tile_print_head(job);
-    job->refused_count += row->error != NULL;
-    if (job->json) {
-        vp_json_begin_object(&job->writer);
-        table_put_row(&job->writer, &job->table, 0);
-        vp_json_end_object(&job->writer);
-    } else if (job->csv) table_print_csv(&job->table, 0);
-    else tile_print_text(row);
+    table_stream_row(&job->stream, &job->table, row->error);
 }
 /* A row of which nothing is known yet. */
 static struct tile_row tile_row_new(const struct tile_job *job) {
@@ -232,8 +208,8 @@ static int run_command(const struct options *options) {
     int code;
     memset(&job, 0, sizeof job);
     job.geometry = vp_geometry_default();
-    job.csv = is_given(options, "csv");
-    job.json = is_given(options, "json");
+    job.stream.csv = is_given(options, "csv");
+    job.stream.json = is_given(options, "json");
     if (is_given(options, "list_families") || has_family_keys(options)) return tile_families_run(options);
     if (!list && !options->operand_count)
         return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
@@ -249,14 +225,11 @@ static int run_command(const struct options *options) {
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = tile_operand(&job, options->operands[i], !list && options->operand_count == 1);
     if (!code && list) code = size_list_read(list, tile_line, &job);
-    if (!code && !job.row_count) code = complain(EXIT_INPUT, "--sizes %s lists no size", list);
-    if (job.json && job.row_count) {
-        vp_json_end_array(&job.writer);
-        json_end(&job.writer); /* main finds an error of stdout */
-    }
-    if (!code && job.refused_count)
-        code = complain(EXIT_INPUT, "%lld of %lld sizes refused; see their error", (long long)job.refused_count,
-                        (long long)job.row_count);
+    if (!code && !job.stream.row_count) code = complain(EXIT_INPUT, "--sizes %s lists no size", list);
+    table_stream_end(&job.stream);
+    if (!code && job.stream.refused_count)
+        code = complain(EXIT_INPUT, "%lld of %lld sizes refused; see their error",
+                        (long long)job.stream.refused_count, (long long)job.stream.row_count);
     return code;
 }
 

@@ -8,7 +8,6 @@
 #include "vlmprof_file.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +48,7 @@ struct cursor {
 };
 
 /* A column below the root. A damaged page makes the rest of its row group unreadable: what was found is kept. */
-struct column { uint32_t node; int is_left_out; size_t bad_group; int64_t bad_row; vp_result bad; vp_error error; };
+struct column { uint32_t node; size_t bad_group; int64_t bad_row; vp_result bad; vp_error error; };
 
 struct parquet {
     char *path;
@@ -629,7 +628,6 @@ vp_result parquet_row(struct parquet *file, int64_t index, struct row *row, vp_e
     vp_json_writer_init_sink(&in.writer, text_sink, &row->json, 0);
     vp_json_begin_object(&in.writer);
     for (size_t i = 0; i < file->column_count && result == VP_OK; i++) {
-        if (file->columns[i].is_left_out) continue;
         vp_json_key(&in.writer, footer->nodes[file->columns[i].node].name);
         result = put_column(&in, &file->columns[i], group, first, index);
     }
@@ -710,4 +708,3 @@ size_t parquet_column_count(const struct parquet *file) { return file->column_co
 const char *parquet_column_name(const struct parquet *file, size_t column) {
     return file->footer.nodes[file->columns[column].node].name;
 }
-void parquet_want(struct parquet *file, size_t column, int wanted) { file->columns[column].is_left_out = !wanted; }

@@ -22,9 +22,6 @@ int64_t parquet_row_count(const struct parquet *file);
 size_t parquet_column_count(const struct parquet *file);
 const char *parquet_column_name(const struct parquet *file, size_t column);
 
-/* 1: the column is read (all are, at first); 0: it is left out of rows. */
-void parquet_want(struct parquet *file, size_t column, int wanted);
-
 /* Appends {"COLUMN": value, ..} to row->json: texts, numbers, null, lists, objects; bytes that are not UTF-8 become
  * blobs of the row. The cheapest order is ascending. After a failure the next row can be read all the same. */
 vp_result parquet_row(struct parquet *file, int64_t index, struct row *row, vp_error *error);

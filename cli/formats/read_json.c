@@ -14,27 +14,6 @@ static int is_list(const vp_json *json, const char *key) {
     return node_is(json, vp_json_get(json, 0, key), VP_JSON_ARRAY);
 }
 
-enum data_format json_format(const vp_json *json, enum json_shape shape, const char *key) {
-    if (shape == SHAPE_MEMBER && !strcmp(key, "questions")) return DATA_VQA;
-    if (is_list(json, "messages") || node_is(json, vp_json_get(json, 0, "body"), VP_JSON_OBJECT)) return DATA_OPENAI;
-    if (is_list(json, "conversations")) return DATA_LLAVA;
-    if (is_list(json, "turns")) return DATA_AIPERF;
-    if (has(json, "imgname") && has(json, "query")) return DATA_CHARTQA;
-    if (has(json, "question_id") && has(json, "text") && has(json, "label")) return DATA_POPE;
-    if (has(json, "question_id") && has(json, "text")) return DATA_LLAVA_QUESTIONS;
-    if (has(json, "pid") && has(json, "question") && has(json, "question_type")) return DATA_MATHVISTA;
-    if (has(json, "issimple") && has(json, "question")) return DATA_TALLYQA;
-    if (has(json, "image_path") && has(json, "dataset_name") && has(json, "question")) return DATA_OCRBENCH;
-    if (has(json, "image_local_name") && has(json, "question")) return DATA_INFOVQA;
-    if (has(json, "questionId") && has(json, "question") && has(json, "image")) return DATA_DOCVQA;
-    if (has(json, "image_id") && has(json, "question") && (has(json, "set_name") || has(json, "question_tokens")))
-        return DATA_TEXTVQA;
-    if (has(json, "question") || has(json, "questions") || has(json, "id")) return DATA_VLMPROF;
-    if (has(json, "prompt") && !has(json, "dataset")) return DATA_VLLM;
-    if (has(json, "text") || has(json, "texts") || has(json, "image") || has(json, "images")) return DATA_AIPERF;
-    return DATA_VLMPROF;
-}
-
 static void set_question(const struct table *table, const vp_json *json, const char *key, struct example *example) {
     example->question = member_text(json, 0, key);
     example->shows_raw = 1;
@@ -81,11 +60,25 @@ static void add_coco(const struct table *table, const char *name, struct example
     text_add_string(&path, name);
     add_path(example, path.data);
 }
-static void read_pope(const struct table *table, const vp_json *json, struct example *example) {
+static void read_textvqa(struct table *table, const vp_json *json, struct example *example) {
+    char *set_name = member_text(json, 0, "set_name");
+    (void)table;
+    set_path(json, set_name && !strcmp(set_name, "test") ? "test_images/" : "train_images/", "image_id", ".jpg",
+             example);
+    free(set_name);
+}
+static void read_chartqa(struct table *table, const vp_json *json, struct example *example) {
+    (void)json;
+    example_more_text(example, "category", table->stem);
+}
+static void read_tallyqa(struct table *table, const vp_json *json, struct example *example) {
+    (void)table;
+    example->answer = member_text(json, 0, "answer");
+}
+static void read_pope(struct table *table, const vp_json *json, struct example *example) {
     static const char mark[] = "coco_pope_";
     const char *category = strstr(table->stem, mark);
     char *image = member_text(json, 0, "image");
-    set_question(table, json, "text", example);
     example->answer = member_text(json, 0, "label");
     if (!example->answer) example->metric = NULL;
     if (image) add_coco(table, image, example);
@@ -93,17 +86,15 @@ static void read_pope(const struct table *table, const vp_json *json, struct exa
     if (category) example_more_text(example, "category", category + strlen(mark));
     free(image);
 }
-static void read_ocrbench(const struct table *table, const vp_json *json, struct example *example) {
+static void read_ocrbench(struct table *table, const vp_json *json, struct example *example) {
     char *dataset = member_text(json, 0, "dataset_name"), *type = member_text(json, 0, "type");
-    set_question(table, json, "question", example);
-    set_answers(json, "answers", example);
-    set_path(json, "OCRBench_Images/", "image_path", "", example);
+    (void)table;
     example_more_text(example, "dataset", dataset);
     example_more_text(example, "category", type);
     free(dataset);
     free(type);
 }
-static void read_mathvista(const struct table *table, const vp_json *json, struct example *example) {
+static void read_mathvista(struct table *table, const vp_json *json, struct example *example) {
     struct text_list choices = {NULL, 0};
     uint32_t node = vp_json_get(json, 0, "choices");
     example->question_type = member_text(json, 0, "question_type");
@@ -151,7 +142,6 @@ static void read_vqa(struct table *table, const vp_json *json, struct example *e
     int64_t id = node_int(json, 0, "question_id", -1), image = node_int(json, 0, "image_id", -1);
     const struct note_key *key = find_note(table, id);
     char name[64], subtype[24] = "";
-    set_question(table, json, "question", example);
     example->has_answers = 1;
     if (key) {
         vp_error error = {VP_OK, -1, "", ""};
@@ -192,11 +182,15 @@ int has_other_image_key(const vp_json *json, char *text, size_t capacity) {
     }
     return 0;
 }
-static void read_own(const vp_json *json, struct example *example) {
+static void read_own(struct table *table, const vp_json *json, struct example *example) {
     uint32_t options = vp_json_get(json, 0, "options");
     char *image = member_text(json, 0, "image");
     struct text_list list = {NULL, 0};
     char reason[160];
+    example->question = member_text(json, 0, "question");
+    if (!example->question) example_fail(example, "\"question\" must be a string; accepted keys: question, image, answers, "
+                                                  "options, id, dataset, style, hint");
+    example->hint = member_text(json, 0, "hint");
     if (options == VP_JSON_NONE) options = vp_json_get(json, 0, "choices");
     if (node_is(json, options, VP_JSON_ARRAY)) read_texts(json, options, &list);
     for (size_t i = 0; i < list.count && i < OPTIONS_MAX; i++)
@@ -211,63 +205,61 @@ static void read_own(const vp_json *json, struct example *example) {
     else if (!has_value(json, 0, "images") && has_other_image_key(json, reason, sizeof reason))
         example_fail(example, "%s", reason);
     set_answers(json, has_value(json, 0, "answers") ? "answers" : "answer", example);
+    if (example->question) example_ask(example, table_form(table));
+}
+
+/* ---- all formats */
+/* A record with all of `keys` is of this format; the first row counts. The members of its id, question and answers, and
+ * of its picture, below a folder; NULL: none, or `read` reads it, which comes last. */
+static const struct record_form {
+    enum data_format format;
+    const char *keys, *id, *question, *answers, *folder, *picture;
+    void (*read)(struct table *table, const vp_json *json, struct example *example);
+} FORMS[] = {
+    {DATA_CHARTQA, "imgname query", "", "query", "label", "png/", "imgname", read_chartqa},
+    {DATA_POPE, "question_id text label", "question_id", "text", NULL, "", NULL, read_pope},
+    {DATA_LLAVA_QUESTIONS, "question_id text", NULL, NULL, NULL, NULL, NULL, NULL}, /* read_message.c reads it */
+    {DATA_MATHVISTA, "pid question question_type", "pid", NULL, NULL, "", NULL, read_mathvista},
+    {DATA_TALLYQA, "issimple question", "question_id", "question", NULL, "", "image", read_tallyqa},
+    {DATA_OCRBENCH, "image_path dataset_name question", "id", "question", "answers", "OCRBench_Images/", "image_path",
+     read_ocrbench},
+    {DATA_INFOVQA, "image_local_name question", "questionId", "question", "answers", "", "image_local_name", NULL},
+    {DATA_DOCVQA, "questionId question image", "questionId", "question", "answers", "", "image", NULL},
+    {DATA_TEXTVQA, "image_id question set_name", "question_id", "question", "answers", "", NULL, read_textvqa},
+    {DATA_TEXTVQA, "image_id question question_tokens", NULL, NULL, NULL, NULL, NULL, NULL},
+    {DATA_VLMPROF, "question", NULL, NULL, NULL, NULL, NULL, read_own},
+    {DATA_VLMPROF, "questions", NULL, NULL, NULL, NULL, NULL, NULL},
+    {DATA_VLMPROF, "id", NULL, NULL, NULL, NULL, NULL, NULL},
+    {DATA_VQA, NULL, "question_id", "question", NULL, "", NULL, read_vqa}, /* known by the file's shape */
+};
+enum { FORM_COUNT = sizeof FORMS / sizeof *FORMS };
+static int has_all(const vp_json *json, const char *keys) {
+    char key[32];
+    for (; *keys; keys += strcspn(keys, " "), keys += *keys == ' ') {
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(keys, " "), keys);
+        if (!has(json, key)) return 0;
+    }
+    return 1;
+}
+enum data_format json_format(const vp_json *json, enum json_shape shape, const char *key) {
+    if (shape == SHAPE_MEMBER && !strcmp(key, "questions")) return DATA_VQA;
+    if (is_list(json, "messages") || node_is(json, vp_json_get(json, 0, "body"), VP_JSON_OBJECT)) return DATA_OPENAI;
+    if (is_list(json, "conversations")) return DATA_LLAVA;
+    if (is_list(json, "turns")) return DATA_AIPERF;
+    for (size_t i = 0; i < FORM_COUNT; i++)
+        if (FORMS[i].keys && has_all(json, FORMS[i].keys)) return FORMS[i].format;
+    if (has(json, "prompt") && !has(json, "dataset")) return DATA_VLLM;
+    if (has(json, "text") || has(json, "texts") || has(json, "image") || has(json, "images")) return DATA_AIPERF;
+    return DATA_VLMPROF;
 }
 void read_json_row(struct table *table, struct row *row, size_t index, struct example *example) {
     const vp_json *json = &row->parsed.json;
-    char *set_name;
+    const struct record_form *form = FORMS;
+    while (form->format != table->format) form++;
     set_default_metric(table, example, ORIGIN_NONE);
-    switch (table->format) {
-    case DATA_DOCVQA: case DATA_INFOVQA:
-        set_id(example, json, "questionId", index);
-        set_question(table, json, "question", example);
-        set_answers(json, "answers", example);
-        set_path(json, "", table->format == DATA_DOCVQA ? "image" : "image_local_name", "", example);
-        break;
-    case DATA_TEXTVQA:
-        set_id(example, json, "question_id", index);
-        set_question(table, json, "question", example);
-        set_answers(json, "answers", example);
-        set_name = member_text(json, 0, "set_name");
-        set_path(json, set_name && !strcmp(set_name, "test") ? "test_images/" : "train_images/", "image_id", ".jpg",
-                 example);
-        free(set_name);
-        break;
-    case DATA_CHARTQA:
-        set_id(example, json, "", index);
-        set_question(table, json, "query", example);
-        set_answers(json, "label", example);
-        set_path(json, "png/", "imgname", "", example);
-        example_more_text(example, "category", table->stem);
-        break;
-    case DATA_TALLYQA:
-        set_id(example, json, "question_id", index);
-        set_question(table, json, "question", example);
-        example->answer = member_text(json, 0, "answer");
-        set_path(json, "", "image", "", example);
-        break;
-    case DATA_POPE:
-        set_id(example, json, "question_id", index);
-        read_pope(table, json, example);
-        break;
-    case DATA_OCRBENCH:
-        set_id(example, json, "id", index);
-        read_ocrbench(table, json, example);
-        break;
-    case DATA_MATHVISTA:
-        set_id(example, json, "pid", index);
-        read_mathvista(table, json, example);
-        break;
-    case DATA_VQA:
-        set_id(example, json, "question_id", index);
-        read_vqa(table, json, example);
-        break;
-    default:
-        set_id(example, json, has_value(json, 0, "id") ? "id" : "question_id", index);
-        example->question = member_text(json, 0, "question");
-        if (!example->question) example_fail(example, "\"question\" must be a string; accepted keys: question, image, "
-                                                      "answers, options, id, dataset, style, hint");
-        example->hint = member_text(json, 0, "hint");
-        read_own(json, example);
-        if (example->question) example_ask(example, table_form(table));
-    }
+    set_id(example, json, form->id ? form->id : has_value(json, 0, "id") ? "id" : "question_id", index);
+    if (form->question) set_question(table, json, form->question, example);
+    if (form->answers) set_answers(json, form->answers, example);
+    if (form->picture) set_path(json, form->folder, form->picture, "", example);
+    if (form->read) form->read(table, json, example);
 }

@@ -1,7 +1,6 @@
 /* read_message.c: records that are messages: OpenAI, LLaVA, AIPerf, vLLM. */
 #include "formats/table.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -4,7 +4,6 @@
 #include "base/files.h"
 #include "vlmprof_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

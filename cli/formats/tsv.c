@@ -3,7 +3,6 @@
 
 #include "vlmprof_file.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

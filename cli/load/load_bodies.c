@@ -7,7 +7,6 @@
 #include "server/ask.h"
 #include "server/picture.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "vlmprof_server.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A trial is judged after its first duration and after each doubling. The level of each look was chosen by 40 simulated
  * searches of each queue in test_load_search.c: at 99 %, 12.5 % of those of M/D/1 misjudged a rate; at 99.9 %, none

@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static vp_processor_kind kind_of(const vp_model_config *config) {
     switch (config->architecture) {

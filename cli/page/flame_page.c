@@ -2,7 +2,6 @@
  * from the data that flame_data.c writes; tables, words and provenance need no script. */
 #include "page/flame_page.h"
 
-#include "base/console.h"
 #include "base/document.h"
 #include "page/flame_data.h"
 #include "page/page.h"

@@ -2,7 +2,6 @@
 #include "report/estimator.h"
 
 #include "base/console.h"
-#include "base/files.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "report/model_file.h"

@@ -5,7 +5,6 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "results/result_read.h"
-#include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 
 #include <math.h>

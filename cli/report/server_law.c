@@ -3,7 +3,6 @@
 
 #include "base/console.h"
 #include "report/measurements.h"
-#include "vlmprof_analysis.h"
 
 #include <math.h>
 #include <stdio.h>

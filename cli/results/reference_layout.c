@@ -10,7 +10,6 @@
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

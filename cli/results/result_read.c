@@ -9,7 +9,6 @@
 #include "vlmprof_file.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

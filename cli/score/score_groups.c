@@ -5,7 +5,6 @@
 
 #include "base/console.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 void pairs_add(struct pairs *pairs, const vp_json *json, double score) {
     uint32_t id = vp_json_get(json, 0, "id");

@@ -22,7 +22,6 @@
 
 #include "base/console.h"
 #include "base/files.h"
-#include "measure/noise.h"
 #include "base/json_stream.h"
 #include "sweep/journal_line.h"
 

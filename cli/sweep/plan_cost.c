@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "data/dataset.h"
-#include "measure/input.h"
 #include "measure/provenance.h"
 #include "measure/engine.h"
 #include "sweep/journal_line.h"

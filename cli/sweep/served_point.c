@@ -7,7 +7,6 @@
 #include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/picture.h"
-#include "model/image.h"
 #include "vlmprof_image.h"
 
 #include <stdio.h>

@@ -30,10 +30,9 @@ struct image_size {
 struct family_job {
     vp_family *families; size_t family_count;
     struct image_size *sizes; size_t size_count, size_capacity;
-    int csv, json, compare; /* 1 if the option is given */
-    int has_files;          /* 1 if a size is of a file, so rows show file names */
-    int64_t row_count, refused_count;
-    vp_json_writer writer; /* of --json, to stdout */
+    int compare;   /* 1 if the option is given */
+    int has_files; /* 1 if a size is of a file, so rows show file names */
+    struct table_stream stream;
 };
 /* An image in a family. Its counts are below 0 where the family has none or the size is refused. */
 struct family_line {
@@ -42,17 +41,26 @@ struct family_line {
     int64_t width, height;           /* below 0: not known */
     vp_vision_count count;
 };
-enum { WITH_FAMILY = 1, WITH_FILES = 2, COLUMNS_MOST = 24 };
+enum { WITH_FAMILY = 1, WITH_FILES = 2, COLUMNS_MOST = 36 };
 #define LINE(member) CELL(struct family_line, member)
 #define COUNTED(key, member) {LINE(count.member), key, .rules = COLUMN_FROM_0}
 static const struct table_column SIZE_COLUMNS[] = {
     {LINE(width), "width", .rules = COLUMN_FROM_0}, {LINE(height), "height", .rules = COLUMN_FROM_0},
-    {LINE(name), "family", .in = WITH_FAMILY}};
+    {LINE(name), "family", .in = WITH_FAMILY},
+    {CELL_PAIR(struct family_line, width, height), NULL, "size", .format = "x", .width = -13,
+     .rules = COLUMN_NAMES | COLUMN_FROM_1},
+    {LINE(name), NULL, "family", .width = -22, .rules = COLUMN_NAMES}};
+#define SHOWN(member, heading, columns) {LINE(count.member), NULL, heading, .width = columns, .rules = COLUMN_FROM_0}
 static const struct table_column COUNT_COLUMNS[] = {
     COUNTED("resized_width", resized_width_px), COUNTED("resized_height", resized_height_px), COUNTED("rows", rows),
     COUNTED("cols", cols), COUNTED("tiles_with_global", views), COUNTED("feature_tokens", feature_tokens),
     COUNTED("separator_tokens", separator_tokens), COUNTED("marker_tokens", marker_tokens),
-    COUNTED("total_tokens", total_tokens), {LINE(error), "error"}, {LINE(file), "file", .in = WITH_FILES}};
+    COUNTED("total_tokens", total_tokens), {LINE(error), "error"}, {LINE(file), "file", .in = WITH_FILES},
+    {CELL_PAIR(struct family_line, count.resized_width_px, count.resized_height_px), NULL, "resized", .format = "x",
+     .width = 11},
+    {CELL_PAIR(struct family_line, count.rows, count.cols), NULL, "rows,cols", .format = ",", .width = 9},
+    SHOWN(views, "views", 6), SHOWN(feature_tokens, "features", 9), SHOWN(separator_tokens, "separators", 10),
+    SHOWN(marker_tokens, "markers", 8), SHOWN(total_tokens, "tokens", 8), {LINE(file), NULL, ""}};
 
 static struct image_size *add_size(struct family_job *job, int64_t width, int64_t height, const char *file) {
     struct image_size *size;
@@ -237,40 +245,9 @@ static struct table line_table(const struct family_job *job, const struct family
     memcpy(columns + count, COUNT_COLUMNS, sizeof COUNT_COLUMNS);
     table.columns = columns;
     table.column_count = count + sizeof COUNT_COLUMNS / sizeof *COUNT_COLUMNS;
-    table.has = (job->json || job->compare || is_constant(family) ? WITH_FAMILY : 0)
+    table.has = (job->stream.json || job->compare || is_constant(family) ? WITH_FAMILY : 0)
                 | (job->has_files ? WITH_FILES : 0);
     return table;
-}
-static void print_head(struct family_job *job, const struct table *table) {
-    if (job->json) {
-        vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
-        vp_json_begin_array(&job->writer);
-    } else if (job->csv) table_print_csv(table, TABLE_HEADS);
-    else
-        print_plain("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views",
-                    "features", "separators", "markers", "tokens");
-}
-static void end_json(struct family_job *job) {
-    vp_json_end_array(&job->writer);
-    json_end(&job->writer); /* main finds an error of stdout */
-}
-static void print_line(const struct family_line *line) {
-    const vp_vision_count *count = &line->count;
-    char size_text[48], resized[48] = "-", cells[48] = "-", views[24] = "-";
-    snprintf(size_text, sizeof size_text, "%lldx%lld", (long long)line->width,
-             (long long)(line->height > 0 ? line->height : 0));
-    if (line->error) {
-        print_plain("%-13s %-22s refused: %s\n", line->width > 0 ? size_text : "-", line->name, line->error);
-        return;
-    }
-    if (count->resized_width_px >= 0)
-        snprintf(resized, sizeof resized, "%lldx%lld", (long long)count->resized_width_px,
-                 (long long)count->resized_height_px);
-    if (count->rows >= 0) snprintf(cells, sizeof cells, "%lld,%lld", (long long)count->rows, (long long)count->cols);
-    if (count->views >= 0) snprintf(views, sizeof views, "%lld", (long long)count->views);
-    print_plain("%-13s %-22s %11s %9s %6s %9lld %10lld %8lld %8lld%s%s\n", size_text, line->name, resized, cells, views,
-                (long long)count->feature_tokens, (long long)count->separator_tokens, (long long)count->marker_tokens,
-                (long long)count->total_tokens, line->file ? "  " : "", line->file ? line->file : "");
 }
 /* Counts one image in one family and prints its row. Returns 0, or an exit code when it is refused and the only row
  * (`alone`): then an error is printed instead. */
@@ -296,15 +273,8 @@ static int family_row(struct family_job *job, const vp_family *family, const str
     if (result != VP_OK) {
         line.error = reason;
         memset(&line.count, 0xff, sizeof line.count); /* below 0 */
-        job->refused_count++;
     }
-    if (!job->row_count++) print_head(job, &table);
-    if (job->json) {
-        vp_json_begin_object(&job->writer);
-        table_put_row(&job->writer, &table, 0);
-        vp_json_end_object(&job->writer);
-    } else if (job->csv) table_print_csv(&table, 0);
-    else print_line(&line);
+    table_stream_row(&job->stream, &table, line.error);
     return 0;
 }
 static int family_rows(struct family_job *job) {
@@ -313,10 +283,10 @@ static int family_rows(struct family_job *job) {
     for (size_t i = 0; i < job->size_count && !code; i++)
         for (size_t k = 0; k < job->family_count && !code; k++)
             code = family_row(job, &job->families[k], &job->sizes[i], alone);
-    if (job->json && job->row_count) end_json(job);
-    if (!code && job->refused_count)
-        code = complain(EXIT_INPUT, "%lld of %lld rows refused; see their error", (long long)job->refused_count,
-                        (long long)job->row_count);
+    table_stream_end(&job->stream);
+    if (!code && job->stream.refused_count)
+        code = complain(EXIT_INPUT, "%lld of %lld rows refused; see their error",
+                        (long long)job->stream.refused_count, (long long)job->stream.row_count);
     return code;
 }
 
@@ -390,11 +360,12 @@ static int family_invert(struct family_job *job, const struct options *options) 
         }
         limits[k] = limit;
     }
-    if (!code && job->json) {
-        vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
-        table_put(&job->writer, NULL, &table);
-        json_end(&job->writer);
-    } else if (!code && job->csv) table_csv(&out, &table);
+    if (!code && job->stream.json) {
+        vp_json_writer writer;
+        vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+        table_put(&writer, NULL, &table);
+        json_end(&writer); /* main finds an error of stdout */
+    } else if (!code && job->stream.csv) table_csv(&out, &table);
     else
         for (size_t k = 0; k < job->family_count && !code; k++) print_limit(&limits[k]);
     if (out.bytes) fwrite(out.data, 1, out.bytes, stdout);
@@ -614,11 +585,11 @@ static void list_families(void) {
         print_preset(&family);
     }
 }
-static void list_families_json(struct family_job *job) {
+static void list_families_json(void) {
     static vp_family family;
-    vp_json_writer *writer = &job->writer;
-    vp_json_writer_init_sink(writer, file_sink, stdout, 2);
-    vp_json_begin_array(writer);
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+    vp_json_begin_array(&writer);
     for (int32_t i = 0; vp_family_at(i); i++) {
         const vp_family_preset *preset = vp_family_at(i);
         const struct family_line line = {&family, preset->name, NULL, NULL, -1, -1, {0}};
@@ -627,23 +598,24 @@ static void list_families_json(struct family_job *job) {
         table.columns = columns;
         vp_family_default(preset, &family);
         table.column_count = key_columns(&family, VP_FAMILY_KEYS_LIMIT, 0, columns);
-        PUT(writer, KEY_OBJECT(NULL), KEY("family", preset->name), KEY("aliases", preset->aliases),
+        PUT(&writer, KEY_OBJECT(NULL), KEY("family", preset->name), KEY("aliases", preset->aliases),
             KEY("rule", preset->rule), KEY("certainty", vp_certainty_text(preset->certainty)), KEY_OBJECT("keys"));
-        table_put_row(writer, &table, 0);
-        PUT(writer, END_OBJECT, END_OBJECT);
+        table_put_row(&writer, &table, 0);
+        PUT(&writer, END_OBJECT, END_OBJECT);
     }
-    end_json(job);
+    vp_json_end_array(&writer);
+    json_end(&writer);
 }
 
 int tile_families_run(const struct options *options) {
     struct family_job job;
     int code = 0;
     memset(&job, 0, sizeof job);
-    job.csv = is_given(options, "csv");
-    job.json = is_given(options, "json");
+    job.stream.csv = is_given(options, "csv");
+    job.stream.json = is_given(options, "json");
     job.compare = is_given(options, "compare");
     if (is_given(options, "list_families")) {
-        if (job.json) list_families_json(&job); else list_families();
+        if (job.stream.json) list_families_json(); else list_families();
         return 0;
     }
     code = families_of(&job, options);

@@ -1,7 +1,6 @@
 /* text_table.c: texts by number, each of them once: an open hash table over one growing buffer. */
 #include "trace/text_table.h"
 
-#include "base/console.h"
 
 #include <stdlib.h>
 #include <string.h>

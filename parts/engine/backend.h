@@ -365,18 +365,14 @@ typedef struct vk_backend {
     void (*together)(vk_queue *queue, void (*work)(void *context), void *context);
 } vk_backend;
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 const vk_backend *vk_cpu_code(void);
 /* the GPU's table. A weak symbol: link the object that nvcc makes of vlmprof_kernels.cu next to the other one, and the
  * engine finds it. */
 #ifdef __GNUC__
 const vk_backend *vk_gpu_code(void) __attribute__((weak));
 #endif
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 
 static inline size_t vk_round_up(size_t count, size_t to) { return (count + to - 1) / to * to; }
 /* of the weights of 32 outputs: in-type, or blocks of 32 scales (bf16) and their integers */

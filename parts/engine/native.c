@@ -5,7 +5,6 @@
  * modeling_qwen2_5_vl.py (get_rope_index) */
 #include "engine_internal.h"
 
-#include <string.h>
 
 /* The views of rows top.. and columns left.. become the next ones of the tower. */
 static int vk_put_views(vp_engine *engine, const int *box, int next) {

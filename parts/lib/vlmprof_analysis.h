@@ -12,9 +12,7 @@
 #define VLMPROF_ANALYSIS_H
 #include "vlmprof.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* ---- distributions. NaN as input, or a parameter out of range, gives NaN. The binomial's relative error is below
  * 1e-12 + 3e-16 * count */
@@ -354,7 +352,5 @@ VP_API double vp_reflection_make(double *v, size_t rows, size_t row);
 /* Applies a reflection that vp_reflection_make stored in v[rows], and its factor, to y[rows]. */
 VP_API void vp_reflection_apply(const double *v, double factor, size_t rows, size_t row, double *y);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_ANALYSIS_H */

@@ -8,9 +8,7 @@
 #include "vlmprof.h"
 #include "vlmprof_unicode.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* any bytes, no NUL needed; {NULL, 0} is the empty text */
 typedef struct vp_caption_text { const char *text; size_t bytes; } vp_caption_text;
@@ -72,7 +70,5 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
 VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
                                    vp_caption_scores *each, vp_caption_scores *corpus, vp_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_CAPTION_H */

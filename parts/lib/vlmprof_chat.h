@@ -15,9 +15,7 @@
 #define VLMPROF_CHAT_H
 #include "vlmprof.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* The language of a server: name for options, path below the base URL, what it is. FIRST for the first row, X for the
  * others. A new one is a row here and two functions in vlmprof_chat.c: vp_impl_chat_put_NAME, which writes a body, and
@@ -146,7 +144,5 @@ VP_API void vp_chat_reply_free(vp_chat_reply *reply);
  * and {"detail": "..."} as their text, anything else unchanged. Cut to capacity - 1 bytes. */
 VP_API void vp_chat_failure(const char *body, size_t bytes, char *out, size_t capacity);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_CHAT_H */

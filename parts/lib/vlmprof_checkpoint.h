@@ -8,9 +8,7 @@
 #include "vlmprof_config.h"
 #include "vlmprof_file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* The blocks of GGUF files follow the plain types; vp_dtype_to_f32 (vlmprof_gguf.h) reads them. */
 typedef enum vp_dtype {
@@ -118,7 +116,5 @@ VP_API const char *vp_packed_precision(uint32_t bits);
 VP_API void vp_packed_text(const vp_packed *packed, char text[40]);
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed */
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_CHECKPOINT_H */

@@ -6,9 +6,7 @@
 #define VLMPROF_CONFIG_H
 #include "vlmprof.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* Parses a text into malloc'ed nodes: free((void *)json->nodes).
  * in:      where  names the text in errors
@@ -181,7 +179,5 @@ typedef struct vp_tensor_spec {
 VP_API int64_t vp_model_tensor_count(const vp_model_config *config);
 VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_CONFIG_H */

@@ -15,9 +15,7 @@
 #include "vlmprof_ranges.h"
 #include "vlmprof_checkpoint.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks are integers with one scale
  * per row and 32 values; everything else, and all inputs of products, is bf16 */
@@ -367,7 +365,5 @@ VP_API vp_result vp_prune_request(const vp_model_config *config, const vp_reques
  * it. */
 VP_API void vp_engine_settle(vp_engine *engine);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_ENGINE_H */

@@ -9,9 +9,7 @@
 #include "vlmprof_file.h"
 #include "vlmprof_checkpoint.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* ---- a file */
 typedef struct vp_gguf vp_gguf;
@@ -123,7 +121,5 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
 VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *projector, const vp_model_config *config,
                                     vp_checkpoint **checkpoint, vp_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_GGUF_H */

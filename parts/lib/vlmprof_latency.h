@@ -13,9 +13,7 @@
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* ---- regression */
 enum { VP_LINEAR_COLUMNS_LIMIT = 24 };
@@ -262,7 +260,5 @@ typedef struct vp_guardrail {
 VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
                                       double safety, double tolerance, vp_guardrail *guardrail);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_LATENCY_H */

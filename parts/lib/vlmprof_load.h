@@ -12,9 +12,7 @@
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* ---- when requests are due. The gaps between them are 1 / rate, or drawn from an exponential or a gamma distribution
  * with that mean. A gamma distribution of shape 1 is the exponential one; below 1 requests come in bursts, above 1 more
@@ -99,7 +97,5 @@ VP_API vp_result vp_rate_search_begin(double first, double least, double most, d
  *          the interval then begins below it */
 VP_API vp_result vp_rate_search_take(vp_rate_search *search, vp_trial trial);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_LOAD_H */

@@ -16,9 +16,7 @@
 #define VLMPROF_NOISE_H
 #include "vlmprof.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* One reading. A number that cannot be read is unknown: -1 of the counters, NaN of the others. */
 typedef struct vp_noise_reading {
@@ -102,7 +100,5 @@ VP_API double vp_noise_spread(double *log_ratios, size_t count);
 /* returns: 0, or the sum of the reasons why the machine was not quiet. What is not known is not a reason. */
 VP_API int vp_noise_reasons(const vp_noise_summary *summary);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_NOISE_H */

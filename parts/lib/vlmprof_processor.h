@@ -9,9 +9,7 @@
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* OLMOE, PLAIN, CHATML and those behind it read no images; IDEFICS3 is SmolVLM's as well, QWEN3_VL Qwen3-VL-MoE's;
  * INTERNVL_CHAT is InternVL's original form: its own system message, the tiles of its config.json. PLAIN leaves a
@@ -162,7 +160,5 @@ VP_API vp_processor_kind vp_processor_text_kind(const char *chat_template, size_
 VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_layout *layout, const char *text,
                                      char *out, size_t capacity, size_t *needed);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_PROCESSOR_H */

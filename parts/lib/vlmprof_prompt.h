@@ -10,9 +10,7 @@
 #define VLMPROF_PROMPT_H
 #include "vlmprof.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 /* how a data set makes its messages */
 typedef enum vp_prompt_kind {
@@ -73,7 +71,5 @@ typedef struct vp_prompt_info {
 VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capacity, size_t *needed,
                                  vp_prompt_info *info, vp_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_PROMPT_H */

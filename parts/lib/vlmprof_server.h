@@ -17,9 +17,7 @@
 #define VLMPROF_SERVER_H
 #include "vlmprof_chat.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 typedef struct vp_server vp_server;
 
@@ -107,7 +105,5 @@ VP_API vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_erro
 VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes,
                                vp_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_SERVER_H */

@@ -8,9 +8,7 @@
 #include "vlmprof.h"
 #include "vlmprof_unicode.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+VP_EXTERN_C_BEGIN
 
 typedef struct vp_tokenizer vp_tokenizer;
 
@@ -86,7 +84,5 @@ enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
 VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags,
                                      char *out, size_t capacity, size_t *needed);
 
-#ifdef __cplusplus
-}
-#endif
+VP_EXTERN_C_END
 #endif /* VLMPROF_TOKENIZER_H */

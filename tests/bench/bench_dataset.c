@@ -7,7 +7,6 @@
 #include "../support/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>

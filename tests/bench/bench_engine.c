@@ -5,7 +5,6 @@
  * Times are medians of ROUNDS requests after one that warms up; shares are of the ceilings that this process measures first. */
 #define _DEFAULT_SOURCE 1 /* madvise */
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_stages.h"
 

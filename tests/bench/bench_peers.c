@@ -3,7 +3,6 @@
  *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
  *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"

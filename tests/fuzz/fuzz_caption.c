@@ -2,7 +2,6 @@
  * into texts and at 0xFE into images, the first text of an image is its candidate. Seeds: corpus/caption. libFuzzer entry. */
 #include "vlmprof.h"
 #include "vlmprof_caption.h"
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "vlmprof_config.c"
 #include "vlmprof_checkpoint.c"
 #include "vlmprof_score.h"
-#include <math.h>
 
 static const char config_seed[] =
     "{\"block_type\":\"moe\",\"attention_layer_norm\":true,\"image_padding_embed\":\"pad_and_partial_pad\",\"image_pooling_2d\":\"attention-meanq\","

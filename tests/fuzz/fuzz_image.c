@@ -3,9 +3,7 @@
 #define VLMPROF_IMAGE_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_image.h"
-#include <math.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
 

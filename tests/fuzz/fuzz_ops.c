@@ -2,7 +2,6 @@
  * and read once more. libFuzzer entry. */
 #include "vlmprof.h"
 #include "vlmprof_ranges.h"
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* token_cost.c: does a token of an image cost a server as much time to its first token as a token of text does? */
 #include "server/checks/token_cost.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static double slope(const struct cost_round *round, enum cost_request less, enum cost_request more) {

@@ -9,7 +9,6 @@
  * overlap (dense part, experts, head). What must be read: weights once, of experts those that uniformly drawn tokens hit, and the cache.
  * Measured: the median of some runs by the device's clock, timing by stages. links: engine */
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
 #include <math.h>

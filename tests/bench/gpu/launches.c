@@ -9,12 +9,10 @@
  * Requests of the real size are only recorded: weights and buffers are addresses that nothing may
  * touch. Linked with the emulated GPU, whose table of launchers is the real one. gpu_report.sh and predict.py read it. */
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine_internal.h"
