@@ -63,7 +63,8 @@ int knobs_add(struct request_knobs *knobs, const char *text) {
     int code;
     if (!equal || equal == text)
         return complain(EXIT_USAGE,
-                        "--request_knob \"%.200s\": expected PATH=VALUE, like mm_processor_kwargs.max_pixels=501760", text);
+                        "--request_knob \"%.200s\": expected PATH=VALUE, like mm_processor_kwargs.max_pixels=501760",
+                        text);
     for (size_t i = 0; i < knobs->count; i++)
         if (strlen(knobs->items[i].path) == (size_t)(equal - text)
             && !strncmp(knobs->items[i].path, text, (size_t)(equal - text)))
