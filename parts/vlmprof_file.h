@@ -35,7 +35,7 @@ VP_EXTERN_C_BEGIN
  * out:     text, bytes  on success only; release text with free
  * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_READ (a folder, a pipe, a device, no permission, a read error);
  *          VP_ERR_RANGE; VP_ERR_MEMORY
- * rule:    never waits for a writer: a pipe, a socket or a device is refused unread
+ * rule:    never waits for a writer: a pipe, a socket or a device is rejected unread
  * threads: reentrant */
 VP_API vp_result vp_file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, vp_error *error);
 /* The same, but pipes, sockets and devices are read to their end too. It can wait for ever; a signal whose handler was
@@ -319,7 +319,7 @@ VP_API int64_t vp_unix_ns(void) {
     return timespec_get(&now, TIME_UTC) == TIME_UTC ? (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec : 0;
 }
 
-/* The number behind /dev/fd/ and its like: a file that this program has open; -1 for other paths. */
+/* The number after /dev/fd/ and its like: a file that this program has open; -1 for other paths. */
 static int vp_impl_own_fd(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};

@@ -1801,7 +1801,7 @@ static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_s
     vp_result result;
     size_t i, nearest = SIZE_MAX, distance;
     int32_t found = 0;
-    /* the characters behind Z repeat the letters in lower case there */
+    /* the characters after Z repeat the letters in lower case there */
     if (sample->option_count > 32) return VP_ERR_MISMATCH;
     for (i = 0; letters && i < sample->option_count; i++) {
         const char one = (char)('A' + i);

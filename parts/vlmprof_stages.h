@@ -49,7 +49,7 @@ typedef struct vp_telemetry {
 VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
 
 /* Stages of a request, in order; decode steps come separately.
- * A new stage needs its name here, in the place where it runs, and a vk_end_stage behind its work in the models that
+ * A new stage needs its name here, in the place where it runs, and a vk_end_stage after its work in the models that
  * have it (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c, PREPROCESS and DETOK at the
  * caller, on the host. Sums over neighbours take a stage in by its place: VIT to CONNECTOR is the vision time, EMBED to
  * SAMPLE the prefill (cli/results/metrics.c, which also names the host's stages). PRUNE is in neither: it is what
@@ -102,10 +102,10 @@ typedef struct vp_stage_times {
 /* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`,
  * launches, flops and bytes are still filled in). KERNEL: each launch, product and copy is between two stamps of
  * its own. That costs time: compare totals of this mode only with its own kernel_ns. On a GPU CUPTI's records take the
- * place of the stamps, if it is there (vp_engine_launch_timer): decode steps are then sent as ever, and times are those
- * of the device. Without it the stamps are events, which the device passes before and after a kernel: launch latency is
- * part of their time, decode steps are sent kernel by kernel, and kernels that are shorter than the host needs to send
- * one appear too long. Tokens and logits have the same bits in all modes. */
+ * place of the stamps, if it is available (vp_engine_launch_timer): decode steps are then sent as usual, and times are
+ * those of the device. Without it the stamps are events, which the device passes before and after a kernel: launch
+ * latency is part of their time, decode steps are sent kernel by kernel, and kernels that are shorter than the host
+ * needs to send one appear too long. Tokens and logits have the same bits in all modes. */
 typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE,
                               VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
@@ -116,7 +116,7 @@ typedef struct vp_launch {
     /* of the kernel, or "gemm", "attention..", "copy..", perhaps "gemm: " and cuBLAS's kernel; static */
     const char *name;
     int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
-    /* vp_part; block of the ViT or the language model, -1 outside of blocks */
+    /* vp_part; block of the ViT or the language model, -1 outside blocks */
     int32_t part, block;
     int32_t kind, line;                              /* vp_launch_kind; where it is sent: .. */
     const char *file;                                /* .. vlmprof_kernels.cu or one of parts/kernels; static */

@@ -49,7 +49,7 @@ static void test_corners(void) {
             }
         }
     }
-    check_case("corners: a pixel below a step the count is another, a pixel above it stands there, too; thin, wide, tiny and large ones");
+    check_case("corners: a pixel below a step the count is another, a pixel above it stands there as well; thin, wide, tiny and large ones");
     for (int32_t i = 0; vp_family_at(i); i++) {
         vp_family family;
         size_t count, steps = 0, thin = 0, wide = 0, tiny = 0;
@@ -155,7 +155,7 @@ static void set_keys(vp_family *family, const char *keys) {
         CHECK_INT(vp_family_set(family, word, value, NULL), VP_OK);
     }
 }
-/* What a server that counts by `measured` says of the sizes that audit sends for `asked`. */
+/* What a server that counts by `measured` says about the sizes that audit sends for `asked`. */
 static void measure(const char *asked, const char *asked_keys, const char *measured, const char *measured_keys, int64_t offset) {
     memset(&rule, 0, sizeof rule);
     memset(&truth, 0, sizeof truth);
@@ -247,7 +247,7 @@ static void test_knobs(void) {
         measure(rows[i].family, "", rows[i].family, rows[i].keys, 2);
         CHECK_INT(audit_set_knob(&rule, &knob, &error), VP_OK);
         check_note(!memcmp(&rule.family.value, &truth.family.value, sizeof rule.family.value), __FILE__, __LINE__, "%s %s", rows[i].family, rows[i].path);
-        measure(rows[i].family, rows[i].keys, rows[i].family, "", 2); /* the rule as the knob says, the server as ever */
+        measure(rows[i].family, rows[i].keys, rows[i].family, "", 2); /* the rule as the knob says, the server as usual */
         for (size_t k = 0; k < size_count; k++) {
             sizes[k].has_without = 1;
             sizes[k].measured_without = sizes[k].measured;
@@ -630,7 +630,7 @@ static void test_json(void) {
     has(last.out, "\"first_difference\": null");
 }
 static void test_failures(void) {
-    check_case("the command: sizes that the server refuses");
+    check_case("the command: sizes that the server rejects");
     CHECK_INT(audit("internvl,refuse=1000", "--family internvl" SMALL), 1);
     has(last.out, "verdict: equal: the server counts all ");
     has(last.out, "the server refused ");

@@ -26,7 +26,7 @@ static int count_files(const char *name) {
     closedir(d);
     return count;
 }
-#define SAME_RUN "run %s -p 'What is behind the tower?' --gemm plain --device cpu --ignore_eos --max_new_tokens 5 --seed 7 --dump %%F/%s "
+#define SAME_RUN "run %s -p 'What is after the tower?' --gemm plain --device cpu --ignore_eos --max_new_tokens 5 --seed 7 --dump %%F/%s "
 /* the model's own run and those of its two forms: ids, logits and tokens are the same, byte for byte */
 static void same_runs(const char *model, const char *input) {
     static const char *const dumps[] = {"input_ids.npy", "image_features.npy", "block_last.npy", "logits.npy", "tokens.npy"};
@@ -159,7 +159,7 @@ static void test_convert_refusals(const char *tiny_a) {
     write_text(in_folder("model/pytorch_model.bin"), "x");
     REFUSED("convert %F/model %F/x", 3, "execute code");
     REFUSED("run -p a --model %F/model", 3, "safe_serialization=True");
-    CHECK_INT(count_files("x"), -1); /* a refused convert leaves nothing behind */
+    CHECK_INT(count_files("x"), -1); /* a refused convert leaves nothing after */
 }
 static void test_convert_packed(void) {
     document d;
@@ -198,7 +198,7 @@ static void test_convert_packed(void) {
     }
     free(file);
 }
-/* A packed model of integers answers as its folder does in the same precision, which is the default then; another one is refused. */
+/* A packed model of integers answers as its folder does in the same precision, which is the default then; another one is rejected. */
 static void test_convert_integers(const char *tiny_a) {
     static const char *const dumps[] = {"image_features.npy", "logits.npy", "tokens.npy"};
     char words[1500], one[64], other[64], *journal;

@@ -98,7 +98,7 @@ static void test_run_json(void) {
         CHECK_INT(number(&d, 0, "total_sequence_length"), 1 + (480 + 24 + 4) + number(&d, 0, "input_text_tokens"));
         check_keys(&d, vp_json_get(&d.json, 0, "provenance"), "version build host date device device_note gpu gemm_rows_1 argv seed threads clocks");
         check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
-        check_case("run: what opening took stands apart from the request");
+        check_case("run: what opening took is separate from the request");
         s = vp_json_get(&d.json, 0, "opening");
         check_keys(&d, s, "device_ms memory_ms weights_ms pages_ms page_bytes");
         CHECK(number(&d, s, "weights_ms") > 0 && number(&d, s, "pages_ms") == 0 && number(&d, s, "page_bytes") == 0);
@@ -220,7 +220,7 @@ static void test_run(void) {
              check_golden("images/img-333x517.png"));
     run_case("a4-medium-k4-skip", words);
     run_case("a6-text-only", "-p 'Is there a clock next to the bridge?'");
-    snprintf(words, sizeof words, "%s -p ' User: What can be seen behind the white tower? Assistant:' --raw_prompt", check_golden("images/img-333x517.png"));
+    snprintf(words, sizeof words, "%s -p ' User: What can be seen after the white tower? Assistant:' --raw_prompt", check_golden("images/img-333x517.png"));
     run_case("b2-adaptive-k8", words);
     test_run_json();
     test_medians();
@@ -354,7 +354,7 @@ static void test_bad_input(void) {
         REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, scores[i][1]);
     }
     REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/none.json", 3, "none.json");
-    check_case("of equal scores the one that stands first in the file");
+    check_case("of equal scores the one that comes first in the file");
     write_text(in_folder("scores.json"), "{\"3\": 0.1, \"0\": -2, \"2\": 0.9, \"1\": 0.9}");
     CHECK_INT(cli("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json --max_new_tokens 1 --json"), 0);
     CHECK(last.out && strstr(last.out, "\"active_block_indices\": [0, 2, 3]"));
@@ -466,7 +466,7 @@ static void check_other_case(const char *model, const char *name, const char *kn
     }
     unload(&d);
 }
-/* InternVL's original form: what its config.json says of tiles and prompt. Another template is said, what is not implemented is refused. */
+/* InternVL's original form: what its config.json says about tiles and prompt. Another template is said, what is not implemented is rejected. */
 static void check_changed_chat(void) {
     static const char *const files[] = { "model.safetensors", "tokenizer.json", "preprocessor_config.json" };
     static const struct { const char *from, *to, *text; int code; } rows[] = {
@@ -496,7 +496,7 @@ static void check_changed_chat(void) {
         CHECK((last.out && strstr(last.out, rows[i].text)) || (last.err && strstr(last.err, rows[i].text)));
     }
 }
-/* what a model lacks is refused, and what is not known of it said */
+/* what a model lacks is rejected, and what is not known of it said */
 static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png "
@@ -616,7 +616,7 @@ static void test_other_folders(void) {
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
-/* integers: answers come, the JSON says which weights they had, and what cannot have them is refused with its name */
+/* integers: answers come, the JSON says which weights they had, and what cannot have them is rejected with its name */
 /* how far vision features of integers are from those of bf16: root of the mean square, of bf16's */
 static double feature_difference(void) {
     check_array plain, rounded;

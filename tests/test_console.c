@@ -87,7 +87,7 @@ static void test_signals(void) {
     CHECK_INT(code_after(1, 0), EXIT_INTERRUPTED);
     CHECK_INT(code_after(1, 1), 50);
     CHECK_INT(code_after(2, 1), EXIT_INTERRUPTED);
-    check_case("progress: nothing in the first ten seconds where stderr is no terminal");
+    check_case("progress: nothing in the first ten seconds where stderr is not a terminal");
     listen_begin();
     show_progress("%d of %d", 1, 2);
     show_progress("%d of %d", 2, 2);

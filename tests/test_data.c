@@ -486,7 +486,7 @@ static void test_answers(void) {
 }
 /* found by comparing with lmms-eval's own function on made-up answers */
 static void test_found_answers(void) {
-    check_case("score: spaces behind the signs that mcq_lmms strips");
+    check_case("score: spaces after the signs that mcq_lmms strips");
     put_file("/found.jsonl", "{\"prediction\": \"!\\nA/B\", \"choices\": [\"A\", \"B\"], \"answer\": \"A\"}\n"
              "{\"prediction\": \". B and C: cat\", \"choices\": [\"A\", \"B\", \"C\"], \"answer\": \"B\"}\n");
     CHECK_INT(cli("score --metric mcq_lmms %F/found.jsonl"), 0);

@@ -190,7 +190,7 @@ static void test_vqa_refusals(void) {
 static void test_folder_data(void) {
     char path[600];
     document d;
-    check_case("a folder of images with one question, beside a file");
+    check_case("a folder of images with one question, next to a file");
     make_vqa();
     snprintf(path, sizeof path, "%s/vqa/val2014/b.PNG", folder);
     write_text(path, "no image");
@@ -350,7 +350,7 @@ static void test_changed_notes(void) {
     struct options o;
     struct dataset d;
     struct sample a;
-    check_case("VQA v2: a changed annotation is refused too");
+    check_case("VQA v2: a changed annotation is rejected too");
     write_text(in_folder("q.json"), "{\"data_subtype\": \"val2014\", \"questions\": [{\"image_id\": 1, \"question\": \"A?\", \"question_id\": 10}]}");
     write_text(in_folder("a.json"), "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"yes\"}]}]}");
     CHECK_INT(load_set("--data %F/q.json --annotations %F/a.json", &o, &d), 0);

@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------------ devices */
 static void test_no_device(void) {
-    check_case("a GPU that is not there: exit 4, one line, nothing left behind");
+    check_case("a GPU that is not there: exit 4, one line, nothing left after");
     static const char *const commands[] = {"run -p a --synthetic tiny --device cuda:999", "selftest --device cuda:999",
                                            "sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --device cuda:999"};
     for (int i = 0; i < 3; i++) {

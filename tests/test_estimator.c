@@ -262,7 +262,7 @@ static void test_held_out(void) {
     CHECK_NEAR(number_at("evaluation.mean.leave_one_configuration_out.prefill.mape_percent"), mape, 1e-9 * mape);
 }
 
-/* What a tool of this kind says of a budget: counted again from predictions out of sample */
+/* What a tool of this kind says about a budget: counted again from predictions out of sample */
 static void test_predictions(void) {
     double low, high;
     check_case("a prediction is the file's coefficients times the request");
@@ -307,7 +307,7 @@ static void test_predictions(void) {
     CHECK(strstr(last.out, "budget 1000.000 ms: holds, with probability 1.000") != NULL);
     CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1"), 0);
     CHECK(strstr(last.out, "exceeds, with probability 0.000") != NULL);
-    check_case("outside of the data is told");
+    check_case("outside the data is told");
     CHECK_INT(run("predict %%F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
     CHECK(strstr(last.out, "extrapolation: top_k 8 is outside of 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
     CHECK(strstr(last.out, "extrapolation: num_active_blocks") == NULL);
@@ -481,7 +481,7 @@ static void test_damaged(void) {
     damage(whole, "\"low\": ", "\"low\": 9", "held_out_ratios.vision.high is out of range");
     damage(whole, "\"synthetic\": false", "\"synthetic\": 1", "synthetic");
     damage(whole, "\"warnings\": [", "\"warnings\": [7, ", "");
-    check_case("a model cut anywhere is refused");
+    check_case("a model cut anywhere is rejected");
     cut = (char *)malloc(bytes + 1);
     for (size_t n = 0; cut && n + 2 < bytes; n += step) {
         memcpy(cut, whole, n);

@@ -101,7 +101,7 @@ static void test_kind(const char *kind, vp_timing timing) {
         if (l.opened && !survived)
             check_note(l.broken == sticky && l.served_again == !sticky, __FILE__, __LINE__, "call %ld of %ld: broken %d, served again %d", n, calls,
                        l.broken, l.served_again);
-        if (!check_note(cuda_on_cpu_live() == 0, __FILE__, __LINE__, "call %ld of %ld left %d behind", n, calls, cuda_on_cpu_live())) break;
+        if (!check_note(cuda_on_cpu_live() == 0, __FILE__, __LINE__, "call %ld of %ld left %d after", n, calls, cuda_on_cpu_live())) break;
         if (l.broken) { /* the program's context is not ours to reset: an engine stays impossible until the program does it */
             life none;
             CHECK(cuda_on_cpu_contexts() == 1);
@@ -259,7 +259,7 @@ static void test_timing(void) {
     books_check(launches, &other.reply, 1);
     for (int s = 0; s < VP_STAGE_COUNT; s++) other.reply.launch_count -= other.reply.times.launches[s];
     CHECK_INT(other.reply.launch_count, 0);
-    check_case("timing by kernels beside a host whose clock runs 20 % too fast: no launch appears after its kernel");
+    check_case("timing by kernels next to a host whose clock runs 20 % too fast: no launch appears after its kernel");
     cuda_on_cpu_set("HOST_FAST", "200000");
     r.ignore_eos = 1;
     CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
@@ -601,7 +601,7 @@ static void test_decode_step(void) {
         CHECK_INT(run_request(engine, &r, long_one ? &all : &one, &error), VP_OK);
         for (int i = 0; i < 5; i++) calls[long_one][i] = cuda_on_cpu_calls(kinds[i]) - calls[long_one][i];
     }
-    CHECK_INT(calls[1][0], calls[0][0]); /* no launch outside of it, .. */
+    CHECK_INT(calls[1][0], calls[0][0]); /* no launch outside it, .. */
     CHECK_INT(calls[1][1], calls[0][1]);
     CHECK_INT(calls[1][4], calls[0][4]); /* no copy of a token, .. */
     CHECK_INT(calls[1][2] - calls[0][2], NEW_TOKENS - 1);
@@ -834,7 +834,7 @@ static void test_energy(void) {
     cuda_on_cpu_reset(1);
 }
 
-/* a machine described by environment variables refuses with one reason, by the code, and keeps nothing */
+/* a machine described by environment variables rejects with one reason, by the code, and keeps nothing */
 static void test_machine(const char *name, const char *value, vp_result code, const char *reason) {
     vp_error error;
     life l;

@@ -21,7 +21,7 @@ static void test_folders(void) {
     FAILS(make_folder(in_folder("a/file/b")), EXIT_OUTPUT, "a/file: cannot create the folder: a file of this name");
     memset(long_name, 'n', 300);
     FAILS(make_folder(in_folder(long_name)), EXIT_OUTPUT, "cannot create the folder: File name too long");
-    check_case("the names in a folder are sorted behind those that the list has");
+    check_case("the names in a folder are sorted after those that the list has");
     text_list_copy(&names, "zz");
     CHECK_INT(HEARD(names_of_folder(in_folder("a"), &names)), 0);
     CHECK_INT(names.count, 4);

@@ -130,7 +130,7 @@ static void test_left_out(void) {
     }
     check_case("what pruning leaves out, and how many blocks see it all the same");
     make();
-    values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, 5 of them kept: 85 rows behind the cut */
+    values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, 5 of them kept: 85 rows after the cut */
     values[0][COLUMN_KEPT_TOKENS][0] = 5;
     values[0][COLUMN_SEQUENCE][0] = (3 * 100 + 9 * 85) / 12.0;
     values[0][COLUMN_KEPT_TOKENS][1] = 21; /* all */

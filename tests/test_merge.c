@@ -48,7 +48,7 @@ static void test_both(void) {
     CHECK(last.code == 1 && !last.out[0] && !last.err[0]);
 }
 static void test_one(void) {
-    check_case("a journal alone is no sweep; with --partial its files say what is missing");
+    check_case("a journal alone is not a sweep; with --partial its files say what is missing");
     make_empty(in_folder("one"));
     copy_journal("one", 0);
     run("merge %%F/one");
@@ -203,7 +203,7 @@ static void test_layout_refusals(void) {
     run("merge %%F/plan --layout reference --output_dir %%F/laid");
     check_refused(2, "belongs to another plan");
     CHECK(access(in_folder("x"), F_OK) != 0);
-    check_case("... a JSON file of somebody else in the task's folder stays, and nothing is written beside it");
+    check_case("... a JSON file of somebody else in the task's folder stays, and nothing is written next to it");
     make_empty(in_folder("foreign"));
     make_empty(in_folder("foreign/set"));
     write_text(in_folder("foreign/set/notes.json"), "{}");

@@ -116,7 +116,7 @@ static void test_shapes(void) {
     char *text;
     vp_json json;
     uint32_t ops;
-    check_case("input shapes stand in the field of their own");
+    check_case("input shapes is in the field of their own");
     CHECK_INT(run("trace %s --table ops --group_by_input_shape --row_limit 6", golden), 0);
     CHECK(strstr(last.out, "# of Calls") && strstr(last.out, "    Input Shapes  \n") && strstr(last.out, "                               aten::mkldnn_convolution  "));
     CHECK(strstr(last.out, "  [[2, 3, 8, 8], [8, 3, 3, 3], [8], [], [], [], []]  \n"));
@@ -134,7 +134,7 @@ static void test_shapes(void) {
     CHECK_NEAR(row_number(&ours, csv_find_shaped(&ours, "aten::gelu", "[[2, 32], []]"), "calls"), 2, 0);
     free(ours.text);
     free(text);
-    check_case("shapes are shown on one line, whatever blanks the trace has; what is no list of lists is none");
+    check_case("shapes are shown on one line, whatever blanks the trace has; what is not a list of lists is none");
     write_text(in_folder("blanks.json"),
                "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":9,\"args\":{\"Input Dims\":[[2,\n3],[ ]]}},\n"
                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":9,\"args\":{\"Input Dims\":[[2, 3], []]}},\n"
@@ -180,7 +180,7 @@ static void test_known(void) {
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_total_ns"), 100000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_self_ns"), 100000 - 20250 - 5000 - 10000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_total_ns"), 20001, 0);
-    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_self_ns"), 10001, 0); /* launched with no operation around but the step */
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_self_ns"), 10001, 0); /* launched outside any operation except the step */
     CHECK_NEAR(cell_number(&t, "mm", "host_self_ns"), 15250, 0); /* its launch was noted on another thread */
     CHECK_NEAR(cell_number(&t, "mm", "device_total_ns"), 10000, 0);
     CHECK_NEAR(cell_number(&t, "mm", "device_memory_bytes"), 512, 0);

@@ -22,7 +22,7 @@
     "\"actual_num_crops\": null, \"actual_tiling\": null, \"actual_image_size\": null, \"actual_vision_tokens\": null, " \
     "\"input_text_tokens\": 3, \"actual_text_tokens\": 3, \"total_sequence_length\": 4}}\n"
 static struct journal_index book;
-/* a journal of that rank; more: its lines behind the head */
+/* a journal of that rank; more: its lines after the head */
 static void write_rank(const char *name, int rank, int world_size, const char *grid, const char *more) {
     char text[4000];
     snprintf(text, sizeof text, HEAD "%s", rank, world_size, grid, more);
@@ -130,7 +130,7 @@ static void check_parts_refused(const char *words) {
     "\"seed\": 1, \"argv\": [], \"stamp_cost_ns\": 3, \"cold\": {}}}\n"
 static void test_parts(void) {
     const char *first = "parts/journal_rank0of2.jsonl", *second = "parts/journal_rank1of2.jsonl";
-    check_case("what are no parts of one sweep");
+    check_case("what are not parts of one sweep");
     make_empty(in_folder("parts"));
     write_rank(first, 0, 2, "x", "");
     write_rank(second, 1, 3, "x", "");

@@ -44,7 +44,7 @@ static void test_damaged(void) {
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");
-    check_case("a file cut anywhere is refused");
+    check_case("a file cut anywhere is rejected");
     make_empty(in_folder("bad"));
     for (size_t bytes = 0; bytes < strlen(whole); bytes += 7) {
         snprintf(cut, sizeof cut, "%.*s", (int)bytes, whole);
@@ -79,7 +79,7 @@ static void test_damaged(void) {
     check_refused(3, "no per_sample_results");
     run("report");
     check_refused(2, "give a folder");
-    check_case("a file that is no result is told once");
+    check_case("a file that is not a result is told once");
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     CHECK_INT(run("report %%F/bad"), 0);
@@ -282,7 +282,7 @@ static void test_front(void) {
     CHECK_INT(whole(get(vp_json_at(&json, get(set, "configurations"), 0), "equal_points")), 2);
 }
 /* ---- one number, one interval, in every form */
-/* 1 if a printed number is this one, rounded to its digits; zeros at the end of a whole number may be rounding, too */
+/* 1 if a printed number is this one, rounded to its digits; zeros at the end of an integer may be rounding as well */
 static int is_rounded(const char *text, double value) {
     const size_t bytes = strspn(text, "+-.0123456789");
     const char *point = memchr(text, '.', bytes);
@@ -349,7 +349,7 @@ static void test_one_number(void) {
 }
 static void test_warnings(void) {
     truth t = truth_default();
-    check_case("what a reader must know stands first");
+    check_case("what a reader must know comes first");
     t.samples = 20;
     t.size_count = 2;
     t.lost_share = 0.05;

@@ -73,7 +73,7 @@ static void test_reader(void) {
         {"<!DOCTYPE html>\n<rect x=\"nan\"/>", "a number that draws nothing"}, {"<!DOCTYPE html>\n<rect width=\"-3.0\"/>", "a number that draws nothing"},
         {"<!DOCTYPE html>\n<svg><text x=\"10\" y=\"10\">abc</text><text x=\"40\" y=\"10\">abc</text></svg>", NULL},
         {"<!DOCTYPE html>\n<svg><text x=\"10\" y=\"10\">abc</text><text x=\"20\" y=\"12\">abc</text></svg>", "a text over another"}};
-    check_case("the reader of pages refuses damaged ones");
+    check_case("the reader of pages rejects damaged ones");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *wrong = page_fault(cases[i].text);
         CHECK_TEXT(wrong ? wrong : "good", cases[i].wrong ? cases[i].wrong : "good");

@@ -144,7 +144,7 @@ static void test_text(void) {
     CHECK_INT(ask("lump", NULL), 0);
     shows("the answer came in one piece");
     said("8 tokens came in 1 piece");
-    check_case("reasoning: TTFT counts it, and the first output stands beside it");
+    check_case("reasoning: TTFT counts it, and the first output is next to it");
     CHECK_INT(ask("thinks", NULL), 0);
     shows("answer   Hel");
     shows("first_output ");
@@ -267,7 +267,7 @@ static void test_key(void) {
     said("the first line is empty");
 }
 static void test_failures(void) {
-    check_case("a server that is away, refuses, breaks off or answers nonsense");
+    check_case("a server that is away, rejects, breaks off or answers nonsense");
     CHECK_INT(ask("refuses", NULL), 4);
     said("image too wide");
     CHECK_TEXT(last.out, "");

@@ -146,7 +146,7 @@ static void test_pairs(void) {
     struct twin_result result;
     struct text_list warnings = {NULL, 0};
     make_pairs(pairs, 20);
-    check_case("the difference is the median of the pairs' own, with a range; the other medians stand beside it");
+    check_case("the difference is the median of the pairs' own, with a range; the other medians is next to it");
     result = twins_result(pairs, 20, TWINS_EXACT);
     CHECK(result.pairs == 20 && result.difference.median == 59.5 && result.difference.low < 59.5 && result.difference.high > 59.5);
     CHECK(result.difference.level >= 0.95 && result.floor_ms == 5 && result.upload_ms == 2 && result.adjusted == 0 && isnan(result.ms_per_token));
@@ -248,7 +248,7 @@ static void test_command(void) {
         CHECK(strstr(last.out, "\"method\": \"exact\"") != NULL && strstr(last.out, "\"server_prompt_ms\": null") != NULL);
         CHECK(strstr(last.out, "\"T_vision_total\": null") != NULL);
     }
-    check_case("in words; without an image it is refused");
+    check_case("in words; without an image it is rejected");
     CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3", server.port), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL && strstr(last.out, "3 pairs in turns") != NULL);
     CHECK_INT(run("run -p what --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3", server.port), 2);
@@ -383,7 +383,7 @@ static void test_sweep(void) {
         CHECK_INT(count, 9);
     }
     free(journal);
-    check_case("a server that counts in steps of 5: refused with its reason, which stands in the files; adjusted measures, and says so");
+    check_case("a server that counts in steps of 5: refused with its reason, which is in the files; adjusted measures, and says so");
     steps_of_texts = 5;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --num_samples 1 "
                                       "--max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 3", server.port);

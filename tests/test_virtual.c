@@ -124,7 +124,7 @@ static void test_ends(void) {
     CHECK_INT(run(LOAD "j --duration_s 1 --request_rate 50 --max_new_tokens 3 --quiet"), 0);
     run("compare %%F/i %%F/j");
     CHECK(strstr(last.out, "they differ in max_new_tokens (") != NULL);
-    check_case("a server that refuses from the first and from a later request on");
+    check_case("a server that rejects from the first and from a later request on");
     server("fail_from=2");
     run(LOAD "x --duration_s 1 --request_rate 50");
     kept("refused", 4);

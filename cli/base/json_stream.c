@@ -65,7 +65,7 @@ static int64_t stream_place(const struct json_stream *stream) { return stream->b
 static vp_result stream_fail(const struct json_stream *stream, const char *text, vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, stream_place(stream), stream->source->path, text);
 }
-/* Reads more bytes behind those in the window. Returns 1 if there were some; not so at the end or after a read
+/* Reads more bytes after those in the window. Returns 1 if there were some; not so at the end or after a read
  * error. */
 static int stream_has_read(struct json_stream *stream) {
     ssize_t got;

@@ -92,7 +92,7 @@
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency on the x axis"}
-/* the same where energy can stand for it */
+/* the same, where energy may take its place */
 #define OPTION_AXIS \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
      "x axis of accuracy plots: a latency, or the J of a request or of an output token (GPU)"}

@@ -253,7 +253,7 @@ static int option_parse_list(struct options *options, int index, int first, int 
     return options->values[index].count ? 0
                                         : complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
 }
-/* Parses argv[first], which is --name, --name=value or a short form, and its value. *next is the first argument behind
+/* Parses argv[first], which is --name, --name=value or a short form, and its value. *next is the first argument after
  * them. Returns 0 or an exit code. */
 static int option_parse(struct options *options, int first, int *next) {
     const char *argument = options->argv[first], *equal = NULL, *name = argument + 2;

@@ -214,7 +214,7 @@ static int is_refusal(int code, int status) {
     return code == EXIT_DEVICE && status >= 400 && status != 401 && status != 403 && status != 404 && status != 429
            && status != 503;
 }
-/* Sends an image of a size. Returns 0, also where the server refuses it, or an exit code after a complaint. */
+/* Sends an image of a size. Returns 0, also where the server rejects it, or an exit code after a complaint. */
 static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     const uint64_t number = ask_mark();
     char reason[LINE_BYTES];

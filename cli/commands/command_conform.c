@@ -71,7 +71,7 @@ static enum precision choose_precision(const struct comparison *comparison, enum
     if (comparison->is_dump || comparison->is_server) return ours > PRECISION_BF16 ? ours : PRECISION_BF16;
     return ours == theirs ? PRECISION_FP32 : ours > theirs ? ours : theirs;
 }
-/* Returns 1 if the files of another stack show by themselves that it computes in fp32: a stage of real numbers behind
+/* Returns 1 if the files of another stack show by themselves that it computes in fp32: a stage of real numbers after
  * the pixels is as near to ours as another order of summation makes it. */
 static int shows_fp32(const struct conformity *in_fp32) {
     for (int stage = CONFORM_TOWER; stage <= CONFORM_PREFILL; stage++) {

@@ -36,7 +36,7 @@ static const struct option_spec CONVERT_OPTIONS[] = {
      "packed: weights of the language model's blocks, as in run --weights"},
     OPTION_HEAD_WEIGHTS,
     OPTION_VISION_WEIGHTS,
-    {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: most MB of tensors in one file"},
+    {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: size limit of a file, in MB of tensors"},
     OPTION_THREADS,
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
      "a JSON object on stdout instead of the line on stderr: files, tensors, bytes of weights, seconds"},

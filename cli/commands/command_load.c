@@ -88,7 +88,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "most tokens of an answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
     {"max_retries", COUNT, "N", "0", 0, 100, NULL,
-     "requests that are refused are tried again so often; 0: a refused request has failed"},
+     "retries of a rejected request; 0: a rejected request has failed"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
     OPTION_GROUP("output"),
@@ -375,7 +375,7 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
     }
     if (level->client_busy) {
         snprintf(text, sizeof text, "%s: this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
-                 "trial: that is in the latencies; use a quieter machine or a lower load", name,
+                 "trial: the latencies include that; use a quieter machine or a lower load", name,
                  100 * level->client_cpu, 100 * level->client_delay);
         warn_once(load, WARNED_CLIENT, text);
     }

@@ -137,7 +137,7 @@ static int can_predict_request(const struct estimator *estimator, const vp_laten
     if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
     return 1;
 }
-/* Warns of requests outside of the model's data, once for each knob; of stages that the model lacks; of pruning that
+/* Warns of requests outside the model's data, once for each knob; of stages that the model lacks; of pruning that
  * the data has none of; of predictions below 0 ms. */
 static void warn_of_ranges(const struct estimator *estimator, const vp_latency_request *requests,
                            const struct prediction *predictions, size_t count, struct text_list *warnings) {
@@ -389,7 +389,7 @@ static void put_trial(vp_json_writer *writer, const char *key, const struct tria
     for (int part = 0; part < ESTIMATE_PARTS; part++) PUT(writer, KEY(part_name(part), errors->inside[part]));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
-/* Warns when the measurements are of another device or model, or outside of the model's data. */
+/* Warns when the measurements are of another device or model, or outside the model's data. */
 static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements,
                            struct text_list *warnings) {
     if (strcmp(estimator->device, measurements->device))

@@ -257,7 +257,7 @@ static int run_prepare(const struct options *options, struct request *request) {
     if ((code = run_prompt(options, request)) != 0) return code;
     request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     request->input.ignore_eos = is_given(options, "ignore_eos");
-    input_apply_knobs(&request->input, &request->knobs); /* behind the image: pruning counts its tokens */
+    input_apply_knobs(&request->input, &request->knobs); /* after the image: pruning counts its tokens */
     input_seed_pruning(&request->input, (uint32_t)number_of(options, "seed"), 0);
     if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;

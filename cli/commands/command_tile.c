@@ -110,7 +110,7 @@ static struct tile_row tile_row_new(const struct tile_job *job) {
     return row;
 }
 
-/* Returns 1 if adaptive fit-and-pad refuses the size, and *layout now has the tiling, the canvas and the resized sizes,
+/* Returns 1 if adaptive fit-and-pad rejects the size, and *layout now has the tiling, the canvas and the resized sizes,
  * one of which is 0. The resized sizes are computed as vp_layout_compute does, in float32 step by step. */
 static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t height, vp_layout *layout) {
     const vp_geometry *geometry = &job->geometry;
@@ -147,7 +147,7 @@ static int tile_size(const struct tile_job *job, int64_t width, int64_t height, 
     return EXIT_USAGE;
 }
 
-/* Prints the row of a size or an image file. Returns 0, or an exit code when it is refused and the only one (`alone`):
+/* Prints the row of a size or an image file. Returns 0, or an exit code when it is rejected and the only one (`alone`):
  * then an error is printed instead. */
 static int tile_operand(struct tile_job *job, const char *text, int alone) {
     vp_error error = {VP_OK, -1, "", ""};

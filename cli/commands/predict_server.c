@@ -55,7 +55,7 @@ static int count_size(const struct options *options, const char *text, double *t
     free(family);
     return code;
 }
-/* Completes what the command line says of a request by the latency model's data. Returns 0 or an exit code. */
+/* Completes what the command line says about a request by the latency model's data. Returns 0 or an exit code. */
 static int complete_request(const struct server_law *law, struct law_request *request) {
     if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
     if (isnan(request->output_tokens)) /* it is unknown */

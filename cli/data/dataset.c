@@ -1,5 +1,5 @@
 /* dataset.c: data sets: JSONL, VQA v2, folders of images.
- * A data set's file is gone through once to find its records; which ones are sampled is drawn from their number, and
+ * A data set's file is read once to find its records; the sample is drawn from their number, and
  * only those are read. */
 #include "data/dataset.h"
 
@@ -611,7 +611,7 @@ int sample_image(const struct sample *sample, vp_image *image, char *reason, siz
     return EXIT_INPUT;
 }
 
-/* The number of a reason, from 1; equal texts have one number. The last number is for all reasons that find no room. */
+/* The number of a reason, from 1; equal texts have one number. The last number stands for all that are too many. */
 static int32_t add_reason(struct dataset *dataset, const char *text) {
     int32_t index = 0;
     while (index < dataset->reason_count && strcmp(dataset->reasons[index], text)) index++;

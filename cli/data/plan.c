@@ -404,7 +404,7 @@ int plan_make(const struct options *options, const struct model *model, struct p
     plan_served_fingerprint(options, plan);
     return 0;
 }
-/* The bytes of a set of engines, as bits of their places, and of the smallest one outside of it. */
+/* The bytes of a set of engines, as bits of their places, and of the smallest one outside it. */
 static uint64_t set_bytes(const struct plan *plan, const uint64_t *bytes, size_t set, uint64_t *least_other) {
     uint64_t sum = 0;
     *least_other = UINT64_MAX;

@@ -234,7 +234,7 @@ static vp_result decompress(struct parquet *file, int32_t leaf, int codec, const
     if (good < 0) return not_read(file, leaf, error, "codec", "ZSTD (libzstd.so.1 is not installed)");
     return good ? VP_OK : bad_column(file, leaf, error, "a page does not decompress to the size that it claims");
 }
-/* Reads the page behind its header into `page`. Levels of v2 pages are never compressed. */
+/* Reads the page after its header into `page`. Levels of v2 pages are never compressed. */
 static vp_result read_page(struct parquet *file, int32_t leaf, const struct page_header *header, struct buffer *page,
                            vp_error *error) {
     struct cursor *cursor = &file->cursors[leaf];

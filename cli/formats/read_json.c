@@ -188,8 +188,8 @@ static void read_own(struct table *table, const vp_json *json, struct example *e
     struct text_list list = {NULL, 0};
     char reason[160];
     example->question = member_text(json, 0, "question");
-    if (!example->question) example_fail(example, "\"question\" must be a string; accepted keys: question, image, answers, "
-                                                  "options, id, dataset, style, hint");
+    if (!example->question) example_fail(example, "\"question\" must be a string; accepted keys: question, image, "
+                                                  "answers, options, id, dataset, style, hint");
     example->hint = member_text(json, 0, "hint");
     if (options == VP_JSON_NONE) options = vp_json_get(json, 0, "choices");
     if (node_is(json, options, VP_JSON_ARRAY)) read_texts(json, options, &list);

@@ -1,4 +1,4 @@
-/* table.h: a data file of any known format, as samples.
+/* table.h: a data file of any known format, read as samples.
  * The format is found by what is in the file, never by its name alone. Rows are read in any order, ascending is the
  * cheapest. */
 #ifndef VLMPROF_CLI_TABLE_H

@@ -15,7 +15,7 @@ static int is_reference(const struct cell *cell) {
     return !cell->is_missing && cell->bytes <= (size_t)REFERENCE_CHARACTERS_MAX * 4
            && character_count(cell->text, cell->bytes) <= REFERENCE_CHARACTERS_MAX;
 }
-/* A hash under which "007" and "7" are the same: only a column of whole numbers says them so, and that is known later.
+/* A hash under which "007" and "7" are the same: only a column of integers says them so, and that is known later.
  */
 static uint64_t hash_of_index(const char *text) {
     const char *at = text + (*text == '+' || *text == '-');

@@ -308,7 +308,7 @@ static int hf_knobs(const struct options *options, const struct model *model, co
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", option, name, error.where, error.text);
 }
 /* What is around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does
- * not: the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
+ * not: the line ends after the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
  * of them. */
 static vp_result count_markers(const struct model *model, vp_layout *layout) {
     const vp_processor *processor = &model->processor;

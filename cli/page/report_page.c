@@ -37,7 +37,7 @@ static void table_cell(struct text_buffer *out, struct number_text number) {
     text_add_string(out, "<td>");
     page_text(out, number.text);
 }
-/* A cell with a value, and its interval small behind it. */
+/* A cell with a value, and its interval small after it. */
 static void table_range(struct text_buffer *out, vp_estimate estimate) {
     const struct number_text text = number_of_estimate(estimate);
     const char *range = strchr(text.text, '[');

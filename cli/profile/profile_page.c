@@ -1,5 +1,6 @@
 /* profile_page.c: run --profile --html FILE: what was recorded, as a page.
- * The page itself (page/flame_page.h) knows no engine and no options: here their words are gathered for it. */
+ * The page itself (page/flame_page.h) does not depend on the engine or the options; this file
+ * collects their texts for it. */
 #include "profile/profile_page.h"
 
 #include "base/console.h"

@@ -328,7 +328,7 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
         return code;
     if ((code = trace_failed(profiler, vp_trace_launches(profiler->trace, &traced, &error), &error)) != 0) return code;
     result = vp_trace_step_end(profiler->trace, end_ns, &error);
-    return result == VP_ERR_STATE ? 0 : trace_failed(profiler, result, &error); /* the step's begin found no room */
+    return result == VP_ERR_STATE ? 0 : trace_failed(profiler, result, &error); /* the step's beginning did not fit */
 }
 int profiler_trace_end(struct profiler *profiler) {
     vp_trace_info info;

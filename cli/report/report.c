@@ -189,7 +189,7 @@ static const char *range_text(const char *format, double low, double high, const
 static const char *shares_text(double low, double high, char out[64]) {
     return high > 1 ? range_text("%.2f", low, high, "times", out) : range_text("%.1f", 100 * low, 100 * high, "%", out);
 }
-/* Where a part is the largest; nothing is said of one that never is. */
+/* Where a part is the largest; empty for one that never is. */
 static void wins_text(size_t wins, size_t count, char out[96]) {
     if (!wins) out[0] = 0;
     else if (wins == count) snprintf(out, 96, ", the largest part%s", count > 1 ? " in all configurations" : "");

@@ -62,7 +62,7 @@ int server_laws_read(struct model_reader *reader, struct server_laws *laws);
 /* NaN where the latency model does not have the part, or where there is no interval. */
 void law_predict(const struct server_law *law, const struct law_request *request, struct prediction *prediction);
 
-/* Warns of what is outside of the data of the latency model. */
+/* Warns of what is outside the data of the latency model. */
 void law_warn(const struct server_law *law, const struct law_request *requests, size_t count,
               struct text_list *warnings);
 

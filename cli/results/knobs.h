@@ -111,7 +111,7 @@ struct vp_model_config;
 #define KNOB_RUN_OPTIONS(id, key, words, sweep, run, apply, ...) KNOB_UNPACK run
 enum { KNOB_MEMBERS_MAX = 256 }; /* members of a request that a journal may name */
 enum knob_id { KNOB_ROWS(KNOB_ID) KNOB_COUNT };
-enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS, behind KNOB_GRID_ROWS */
+enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS, after KNOB_GRID_ROWS */
 
 /* A knob of images, of vlmprof's own engine, of all configurations of a sweep at once (its options say it), of
  * servers. */

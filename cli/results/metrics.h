@@ -88,7 +88,7 @@ enum { TERM_BEFORE = METRIC_STAGE - 1, TERM_ROWS(TERM_ID) TERM_COUNT };
 struct term { const char *key, *unit, *meaning; };
 extern const struct term TERMS[TERM_COUNT];
 
-/* The terms behind the columns of a table of latencies. */
+/* The terms for the columns of a table of latencies. */
 enum { LATENCY_TERM_COUNT = 7 };
 extern const int LATENCY_TERMS[LATENCY_TERM_COUNT];
 

@@ -79,7 +79,7 @@ static int read_number(struct result_file *file, const vp_json *json, uint32_t n
     if (!(*value >= least && *value <= most)) return result_fail(file, json, node, row, key, "is out of range");
     return 0;
 }
-/* Reads a whole number of the head; -1 where there is none. 0 or an exit code. */
+/* Reads an integer of the head; -1 where there is none. 0 or an exit code. */
 static int read_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key,
                             int64_t most, int64_t *value) {
     uint32_t node = vp_json_get(json, object, key);
@@ -343,7 +343,7 @@ static int sort_rows(struct result_file *file) {
 static int read_rows(struct result_file *file, const vp_json *json, uint32_t array) {
     size_t rows = json->nodes[array].count, capacity = 0;
     uint32_t item = array + 1;
-    /* one more: the row behind the last is written to before it is known to be bad */
+    /* one more: the row after the last is written to before it is known to be bad */
     file->ids = zeroed(rows + 1, sizeof *file->ids);
     file->run_at = zeroed(rows + 2, sizeof *file->run_at);
     for (size_t i = 0; i < rows; i++, item = json->nodes[item].end)
@@ -1028,7 +1028,7 @@ size_t paired_ids(const struct results *results, const struct result_group *grou
 double *paired_column(const struct results *results, const struct result_group *group, int column, const int64_t *ids,
                       size_t id_count) {
     double *values;
-    /* resize refuses it */
+    /* resize rejects it */
     if (id_count && group->paired_count > SIZE_MAX / sizeof *values / id_count) id_count = SIZE_MAX;
     values = resize(NULL, id_count, group->paired_count * sizeof *values);
     for (size_t place = 0; place < group->paired_count; place++) {

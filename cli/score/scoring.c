@@ -131,7 +131,7 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
     return NULL;
 }
 
-/* "precision": a whole number, or as a data frame has it, 2.0. */
+/* "precision": an integer, or as a data frame has it, 2.0. */
 static void read_precision(vp_score_sample *sample, const vp_json *json, uint32_t node) {
     if (vp_json_to_int(json, node, &sample->precision) != VP_OK) sample->precision = INT64_MIN;
     sample->is_real_precision = node_is(json, node, VP_JSON_NUMBER)

@@ -7,7 +7,7 @@
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 
-/* One row: its sample and the memory behind it, which the next row uses again. All 0 at first. */
+/* One row: its sample and the memory that backs it, which the next row uses again. All 0 at first. */
 struct scoring {
     vp_score_sample sample;
     char **owned; size_t owned_count, owned_capacity; /* the texts of the row */

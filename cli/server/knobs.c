@@ -9,7 +9,7 @@
 
 enum { COMBINATIONS_MAX = 100000 };
 
-/* Bytes of the first value: up to a comma outside of brackets, braces and quotes. *is_open: it ends inside of them. */
+/* Bytes of the first value: up to a comma outside brackets, braces and quotes. *is_open: it ends inside them. */
 static size_t value_bytes(const char *text, int *is_open) {
     size_t depth = 0, i = 0;
     int in_quotes = 0;

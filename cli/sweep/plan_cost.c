@@ -448,7 +448,7 @@ static uint64_t all_bytes(const struct estimate *estimate) {
     }
     return sum;
 }
-/* Where the expected time comes from, as --plan says it. */
+/* Where the expected time comes from, in the words of --plan. */
 static const char *time_source(const struct estimate *estimate) {
     int is_estimated = 0;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++)

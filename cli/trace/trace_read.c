@@ -373,7 +373,7 @@ static int add_metadata(struct trace *trace, struct trace_input *in, const char 
     } else if (!strcmp(key, "deviceProperties") && node_is(json, 0, VP_JSON_ARRAY)) add_devices(trace, in);
     return 0;
 }
-/* Reads the array of events, from behind its opening bracket. 0, ENDS_EARLY or an exit code. */
+/* Reads the array of events, from after its opening bracket. 0, ENDS_EARLY or an exit code. */
 static int read_events(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
     if (byte == ']') { input_take(in); return 0; }
@@ -390,7 +390,7 @@ static int read_events(struct trace *trace, struct trace_input *in) {
         if (byte != ',') return input_bad(in, in->offset - 1, "a comma or ] is missing after an event");
     }
 }
-/* Reads the object of the file, from behind its opening brace. 0, ENDS_EARLY, IS_TABLE or an exit code. */
+/* Reads the object of the file, from after its opening brace. 0, ENDS_EARLY, IS_TABLE or an exit code. */
 static int read_members(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code, has_events = 0;
     while (byte != '}') {

@@ -48,7 +48,7 @@
  *   CUDA_ON_CPU_MULTIPROCESSORS=8
  *   CUDA_ON_CPU_COOPERATIVE=0   no cooperative launches (default 1)
  *   CUDA_ON_CPU_CLUSTERS=N      clusters of two blocks that are there at once (default: a block of them fills a multiprocessor)
- *   CUDA_ON_CPU_PLANT=FAULT:N   a mistake in what the blocks of cooperative launches do behind their N-th release, from 1: release (that one orders
+ *   CUDA_ON_CPU_PLANT=FAULT:N   a mistake in what the blocks of cooperative launches do after their N-th release, from 1: release (that one orders
  *                               nothing), acquire (they acquire nothing), wait (they do not wait), phase (they wait for the phase before)
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
  *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel, the first GEMM of a shape and the first launch of an executable graph that was not
@@ -481,7 +481,7 @@ inline void report() {
 
 /* ====================================================================================================== memory
  * All of it, pinned host memory too, is in one reserved stretch of addresses that are used once: [gap][pages, the bytes at their end][gap].
- * Device memory is accessible only while operations run. The bytes before an allocation on its first page and behind it up to the next multiple
+ * Device memory is accessible only while operations run. The bytes before an allocation on its first page and after it up to the next multiple
  * of 256 are slack: poisoned under AddressSanitizer, else filled with a pattern that synchronisations check. */
 enum : size_t { PAGE = 4096, BIG_PAGE = (size_t)2 << 20, GAP = (size_t)2 << 20, ALIGN = 256 };
 enum : unsigned char { SLACK = 0x5a, FRESH = 0xff };
@@ -926,7 +926,7 @@ inline void end_lane() {
     }
     if (block.arrived && block.arrived == block.alive) release_barrier();
 }
-/* a cp.async's bytes arrive; wgmma, which reads past the caches of the threads, needs a fence behind them */
+/* a cp.async's bytes arrive; wgmma, which reads past the caches of the threads, needs a fence after them */
 inline uint16_t unfenced_by[((size_t)228 << 10) / 16]; /* the thread from 1, 0: none */
 inline void land(Late &l) {
     size_t at = (size_t)(l.to - block.shared_pages);
@@ -1423,7 +1423,7 @@ inline void cuda_on_cpu_add(unsigned *p, unsigned v, bool release) {
     *p += v;
     if (release) release_to(p);
 }
-/* ld.relaxed.gpu or ld.acquire.gpu, behind others' turns */
+/* ld.relaxed.gpu or ld.acquire.gpu, after others' turns */
 inline unsigned cuda_on_cpu_load(unsigned *p, bool acquire) {
     using namespace cuda_on_cpu;
     if (cooperative.now) poll();
@@ -2745,7 +2745,7 @@ inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     return queue_work(t, w) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
-/* cublasLt: one matrix a layout, column-major, C and D the same. An algorithm remembers what it was chosen for, and is refused for anything else. */
+/* cublasLt: one matrix a layout, column-major, C and D the same. An algorithm remembers what it was chosen for, and is rejected for anything else. */
 struct LtChoice { uint32_t magic, sum, alignment[4], bias_alignment, workspace, percent; };
 static_assert(sizeof(LtChoice) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm holds a choice");
 enum : uint32_t { LT_MAGIC = 0x17a190u, LT_WORKSPACE = 1024 };

@@ -30,7 +30,7 @@ static struct {
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
     int empty_every;               /* each Nth answer has no text; 0: none */
-    int fail_from;                 /* the number of the first request that the server refuses with 503; 0: none */
+    int fail_from;                 /* the number of the first request that the server rejects with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
 } virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };

@@ -258,7 +258,7 @@ static void number(FILE *f, const char *name, double value) {
     if (isnan(value)) fprintf(f, ",\n  \"%s\": null", name);
     else fprintf(f, ",\n  \"%s\": %.10g", name, value);
 }
-static void machine(bench *b, const char *when) { /* clocks before and behind the measurements */
+static void machine(bench *b, const char *when) { /* clocks before and after the measurements */
     vp_telemetry t;
     vp_error error;
     char name[48];
