@@ -437,7 +437,7 @@ static void check_tokens(void) {
     free(file);
 }
 
-/* seen from pycocoevalcap 1.2 with its Java tokenizer, a rule each */
+/* outputs of pycocoevalcap 1.2 with its Java tokenizer, one for each rule */
 static void check_token_rules(void) {
     static const struct { const char *text, *wanted; } cases[] = {
         {"dog'sled 'nice' 'n' 'element' 'tis", "dog sled nice 'n' element 't is"},

@@ -86,7 +86,7 @@ static void test_tile(void) {
         free(d.nodes);
     }
     CHECK_INT((snprintf(command, sizeof command, "tile 640x480 %s --csv", image), cli(command)), 0);
-    CHECK(last.out && strstr(last.out, image)); /* a file among sizes has its name */
+    CHECK(last.out && strstr(last.out, image)); /* a file among sizes is shown by its name */
     CHECK_INT(cli("tile 640x480 --crops 6 --preprocess adaptive-fill --csv"), 0);
     CHECK(last.out && strstr(last.out, "\n640,480,6,2,3,7,1008,704,"));
     CHECK_INT(cli("tile 640x480 --vision_tokens 1008"), 0);

@@ -177,7 +177,7 @@ static void test_drift(void) {
 }
 static void test_not_comparable(void) {
     truth t = truth_default();
-    check_case("what is not alike is rejected, unless forced by name");
+    check_case("sweeps that differ are rejected, unless that difference is forced");
     t.samples = 20;
     t.size_count = 1;
     write_sweep("a", &t);

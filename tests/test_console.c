@@ -82,7 +82,7 @@ static int code_after(int count, int in_order) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 static void test_signals(void) {
-    check_case("a signal ends the program, or is kept once where it ends in order");
+    check_case("a signal ends the program, or is noted once where the program ends in order");
     CHECK_INT(code_after(0, 0), 51);
     CHECK_INT(code_after(1, 0), EXIT_INTERRUPTED);
     CHECK_INT(code_after(1, 1), 50);

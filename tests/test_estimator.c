@@ -276,7 +276,7 @@ static void test_predictions(void) {
     low = number_at("predictions.0.vision.interval_ms.0");
     high = number_at("predictions.0.vision.interval_ms.1");
     CHECK_NEAR((high - low) / 2 / number_at("predictions.0.vision.ms"), 1.96 * SCATTER, 0.006);
-    check_case("intervals hold what the same machine measures next");
+    check_case("intervals contain what the same machine measures next");
     write_sweep("b", "machine A", 8, 1, 0, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --data %%F/b --json --budget_ms 50"), 0);
     parse(last.out);

@@ -280,7 +280,7 @@ static void check_reference_keys(const vp_json *j) {
     }
 }
 
-/* The schema must reject a good file with one thing changed: `from` (its first place after `behind`) becomes `to`. */
+/* The schema must reject a good file with one thing changed: `from` (its first place after `after`) becomes `to`. */
 static void check_damage(const char *text, const char *behind, const char *from, const char *to) {
     const char *start = strstr(text, behind), *place = start ? strstr(start, from) : NULL;
     char *changed = (char *)malloc(strlen(text) + strlen(to) + 1);

@@ -89,7 +89,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: most runs of a point",
      .needs = "stop_half_width"},
     {"time_box_s", REAL, "S", "0", 0, 1000000, NULL,
-     "with --stop_half_width: most seconds of runs of a point; 0: no limit", .needs = "stop_half_width"},
+     "with --stop_half_width: time limit for the runs of a point, in seconds; 0: no limit", .needs = "stop_half_width"},
     {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off",
      "stage: times of all stages; off: of the whole request only", OF_ENGINE},
     {"bare_every", COUNT, "N", "8", 0, 1000000, NULL,

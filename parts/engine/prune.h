@@ -135,7 +135,7 @@ vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *reque
 /* The same for the request that was checked, at its start. */
 void vk_begin_pruning(vp_engine *engine, const vp_request *request);
 
-/* stages: inside the tower, after a block's attention over `count` views; after the tower; behind the connector;
+/* stages: inside the tower, after a block's attention over `count` views; after the tower; after the connector;
  * before a block. Each ends the stage before with its own vk_end_stage(VP_STAGE_PRUNE). */
 int vk_prunes_tower(const vp_engine *engine, int block); /* 1: the tower's block `block` gives scores */
 void vk_prune_tower(vp_engine *engine, int first, int count);

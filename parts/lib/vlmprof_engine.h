@@ -276,7 +276,7 @@ VP_API const char *vp_prune_name(vp_prune_method method);
 
 /* What a request becomes */
 typedef struct vp_pruned {
-    int32_t image_tokens, kept_tokens; /* before and after; of pdrop behind the last cut */
+    int32_t image_tokens, kept_tokens; /* before and after; of pdrop after the last cut */
     int32_t region_count;              /* blocks from first_block on have so many rows in the prefill */
     int32_t first_block[VP_PRUNE_CUTS_MAX + 1], rows[VP_PRUNE_CUTS_MAX + 1];
     int32_t keeps_positions;

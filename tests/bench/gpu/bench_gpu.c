@@ -287,7 +287,7 @@ static void measure(bench *b, int tiny) {
     stage_cost(b, tiny ? 20 : tokens[0], tiny ? 2 : 8);
     kernels(b, tiny ? 20 : tokens[2], tiny ? 1 : 13, tiny ? 2 : 8);
 }
-/* the largest shapes in other ways, each by an engine of its own, and first once more unchanged: the card is warmer now */
+/* the largest shapes with other switches, each in its own engine; first once more unchanged, because the card is warmer now */
 static void measure_ways(bench *b, int tiny) {
     static const struct { const char *name; uint32_t gpu; vp_weights weights; } ways[] = {
         { "default: ", 0, VP_WEIGHTS_BF16 }, { "tuned: ", VP_GPU_TUNED, VP_WEIGHTS_BF16 }, { "wgmma: ", VP_GPU_WGMMA, VP_WEIGHTS_BF16 },

@@ -1,4 +1,4 @@
-/* gpu_report.c - what the GPU kernels became, for each architecture, without a GPU: registers, spills, occupancy, the mix of instructions, what waits in
+/* gpu_report.c - what the GPU kernels compile to, for each architecture, without a GPU: registers, spills, occupancy, the mix of instructions, what waits in
  * loops and the bytes of shared memory that a tensor-core instruction reads; compared with gates.
  *
  *   gpu_report [--keep] GATES COMPILER LAUNCHES ARCH PTXAS SASS [ARCH PTXAS SASS ..]
