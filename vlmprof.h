@@ -507,7 +507,7 @@ VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const do
                                    int32_t *blocks);
 
 /* Which points of a grid of knobs a sweep visits. n is the length of a knob's list. The reference's grids are first
- * knob (tiers, crops) x top_k x blocks; its rules go on for more knobs. */
+ * knob (tiers, crops) x top_k x blocks; its rules extend to more knobs. */
 #define VP_GRID_STRATEGIES(X) \
     X(VP_GRID_FULL, 0, "full", "every combination") \
     X(VP_GRID_BALANCED, 1, "balanced", "places 0, n/2, n-1 of each list") \

@@ -1578,7 +1578,7 @@ static void vk_cuda_close(vk_queue *queue) {
      * choice. */
     __atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cudaGetLastError();
-    /* the library stays open: cuBLAS registers code with the CUDA runtime, and unloading would leave it after */
+    /* the library stays open: cuBLAS registers code with the CUDA runtime, and unloading would leave it behind */
     free(cuda->mark);
     free(cuda->arrived);
     free(cuda->timer);
@@ -2156,7 +2156,7 @@ static int vk_cuda_read_log(vk_queue *queue) {
     vk_cuda_align_host(queue);
     return 1;
 }
-/* Waits for what a failed call left after. Errors that a device does not recover from are returned by every call,
+/* Waits for what a failed call left behind. Errors that a device does not recover from are returned by every call,
  * also by this one. */
 static void vk_cuda_recover(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -2281,7 +2281,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  *  - A warp sums a row of weights. Each lane requests VK_FLIGHT vectors of 16 bytes before it uses the first: 4 kB per
  *    warp, 32 kB per block of 8 warps. With at most 128 registers per thread, two such blocks fit on a multiprocessor:
  *    twice what is needed, so one of them may compute or end.
- *  - The first weights are requested before the block turns to x: norms, merging and barriers are then hidden after
+ *  - The first weights are requested before the block turns to x: norms, merging and barriers are then hidden behind
  *    their arrival.
  *  - Small work (norms, the merge of attention, the choice of experts, silu) is repeated by every block that needs it,
  *    on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own, which

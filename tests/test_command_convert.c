@@ -159,7 +159,7 @@ static void test_convert_refusals(const char *tiny_a) {
     write_text(in_folder("model/pytorch_model.bin"), "x");
     REFUSED("convert %F/model %F/x", 3, "execute code");
     REFUSED("run -p a --model %F/model", 3, "safe_serialization=True");
-    CHECK_INT(count_files("x"), -1); /* a refused convert leaves nothing after */
+    CHECK_INT(count_files("x"), -1); /* a refused convert leaves nothing behind */
 }
 static void test_convert_packed(void) {
     document d;

@@ -201,7 +201,7 @@ static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64
 }
 static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp) {
     vp_convert_options o = convert_of(c, cp, VP_CONVERT_PACKED);
-    check_case("packed: the layout is pinned; where this fails by intent, VP_PACKED_VERSION goes up with it");
+    check_case("packed: the layout is pinned; after an intended change increase VP_PACKED_VERSION");
     check_pinned(&o, 3265024, UINT64_C(0xbf4162fcaaf9ce9f));
     CHECK_INT(VP_PACKED_VERSION, 2);
     check_case("packed: that of integers as well; where this fails by intent, VK_QUANT_ORDER goes up with it");

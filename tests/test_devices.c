@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------------ devices */
 static void test_no_device(void) {
-    check_case("a GPU that is not there: exit 4, one line, nothing left after");
+    check_case("a GPU that is not there: exit 4, one line, nothing left behind");
     static const char *const commands[] = {"run -p a --synthetic tiny --device cuda:999", "selftest --device cuda:999",
                                            "sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --device cuda:999"};
     for (int i = 0; i < 3; i++) {
@@ -141,7 +141,7 @@ static void test_emulated(void) {
     CHECK_INT(cli("selftest --device cuda"), 1);
     CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "2 passed, 1 failed, 0 skipped"));
     unsetenv("CUDA_ON_CPU_FAIL");
-    check_case("emulated: a sweep on a GPU is not gone on with on the CPU");
+    check_case("emulated: a sweep on a GPU is not continued on the CPU");
     mkdir(in_folder("data"), 0777);
     write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 --num_runs_per_sample 1"), 0);

@@ -656,7 +656,7 @@ static void test_masked_block(vp_engine *engine) {
     CHECK_INT(vp_engine_run(engine, &full.request, &full.reply, &error), VP_ERR_FORMAT);
     CHECK(isnan(full.logits[0]));
     CHECK_TEXT(error.where, "logits");
-    check_case("NaN of an earlier request leaves nothing after");
+    check_case("NaN of an earlier request leaves nothing behind");
     memcpy(weight, kept, 128 * sizeof(float));
     run_on(engine, &after);
     CHECK(same_output(&before, &after));

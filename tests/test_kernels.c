@@ -2219,7 +2219,7 @@ static void test_transfers(size_t piece, int pieces) {
     CHECK(memcmp(got, from, total) == 0);
     CHECK(memcmp(got, (char *)from + 1, total - 1) != 0); /* damaged: one byte further */
     check_work(on_gpu() ? work_of(pieces + 1, 0, 2 * (int64_t)total) : work_of(0, 0, 0), __LINE__);
-    for (size_t i = 0; i < 3; i++) { /* small results take another way than large ones */
+    for (size_t i = 0; i < 3; i++) { /* small results take a different path than large ones */
         size_t bytes = i == 0 ? 4 : i == 1 ? 64 << 10 : (64 << 10) + 1, at = total / 3;
         if (at + bytes > total) continue;
         poison(got, bytes + 1);

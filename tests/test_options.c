@@ -151,7 +151,7 @@ static void test_usage(void) {
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --top_k_list 1 1", 2, "twice");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low --vision_tokens_list 432", 2, "exclude");
     REFUSED("sweep --synthetic tiny --data a --output_dir %F/x --dataset_name a/b", 2, "slash");
-    CHECK(access(in_folder("x"), F_OK) != 0); /* a refused sweep leaves nothing after */
+    CHECK(access(in_folder("x"), F_OK) != 0); /* a refused sweep leaves nothing behind */
 }
 
 

@@ -57,7 +57,7 @@ static void test_output(size_t at) {
     CHECK(begins(in_folder("read"), with) && kind_of(in_folder("pipe")) == S_IFIFO);
     unlink(in_folder("pipe"));
     unlink(in_folder("read"));
-    check_case("%s: a link to the open stdout, as /dev/stdout is one", name); /* not /dev/stdout itself: a fault would replace the machine's */
+    check_case("%s: a link to the open stdout, like /dev/stdout", name); /* not /dev/stdout itself: a fault would replace the machine's */
     CHECK_INT(symlink("/proc/self/fd/1", in_folder("to_stdout")), 0);
     CHECK_INT(run("%s%%F/to_stdout", command), 0);
     CHECK(last.out && *last.out && (strstr(last.out, with) || *with == '\x89') && kind_of(in_folder("to_stdout")) == S_IFLNK);

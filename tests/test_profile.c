@@ -468,7 +468,7 @@ static void test_schedule(void) {
     free(t.text);
     CHECK_INT(system("grep -q 'ProfilerStep#2\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | head -n 1)\" && "
                      "grep -q 'ProfilerStep#6\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | tail -n 1)\""), 0);
-    check_case("a name that is taken is a notice; --warmup 0 warns; --trace_max_bytes holds");
+    check_case("a name that is taken is a notice; --warmup 0 warns; --trace_max_bytes is kept");
     CHECK_INT(run(TINY " --profile --repeat 2 --warmup 0 --output_dir %%F/out --chrome_trace --trace_max_bytes 60000"), 0);
     CHECK(strstr(last.err, "is saved already") && strstr(last.err, "--warmup 0: the first recorded request"));
     CHECK(strstr(last.err, "recording stopped at --trace_max_bytes 60000"));

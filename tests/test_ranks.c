@@ -55,7 +55,7 @@ static void test_read(void) {
     CHECK_INT(book.file_count, 2);
     CHECK(book.files[0].rank == 0 && book.files[1].rank == 1 && book.files[0].is_own && book.files[1].is_own);
     CHECK_TEXT(book.files[1].path, in_folder("read/journal_rank1of3.jsonl"));
-    check_case("the own one is read through the file that is open already");
+    check_case("its own one is read through the file that is already open");
     memset(&own, 0, sizeof own);
     own.path = in_folder("read/journal_rank1of3.jsonl");
     own.fd = open(own.path, O_RDONLY);

@@ -398,7 +398,7 @@ static void test_estimator_words(void) {
     rename_all("undecoded/made_imgsizetier-low_crops1_topk4_blocks12.json", "\"T_LLM_decode\"", "\"not_T_decode\"");
     CHECK_MANY("text-estimator-words.txt", commands);
 }
-/* result files with one thing that cannot be: report's words, and where it is */
+/* result files with one impossible value: what report prints, and where the value is */
 static void test_damaged_results(void) {
     static const char *const edits[][3] = {
         {"{", "\"top_k\": 4", "\"top_k\": 0"}, {"{", "\"top_k\": 4", "\"top_k\": \"4\""}, {"{", "\"num_active_blocks\": 12", "\"num_active_blocks\": null"},

@@ -117,7 +117,7 @@ static void test_memory(void) {
     CHECK_INT(twin_recall(&memory, 1 << 30)->tokens, 600);
     twin_forget(&memory);
     CHECK(memory.count == 0 && memory.texts == NULL);
-    check_case("texts of the same length are another text for another mark");
+    check_case("texts of the same length with other marks are other texts");
     {
         char *one = twin_text(0, 3, 1), *other = twin_text(0, 3, 123456789012345678u), *glued = twin_text(1, 3, 0), *none = twin_text(1, 0, 0);
         CHECK_TEXT(one, "b a a a a a a a a a a");

@@ -231,7 +231,7 @@ int has_family_keys(const struct options *options) {
         }
     return 0;
 }
-/* Stores a family key with its value, which NULL says is missing. */
+/* Stores a family key with its value; NULL: the value is missing. */
 static int key_store(struct options *options, const char *name, size_t bytes, const char *value) {
     if (!value) return complain(EXIT_USAGE, "--%.*s needs a value", (int)bytes, name);
     options->keys = resize(options->keys, options->key_count + 2, sizeof *options->keys);

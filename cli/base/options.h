@@ -56,7 +56,7 @@ struct command {
     int (*run)(const struct options *options); /* returns an exit code */
 };
 
-/* Returns 1 if this command has such an option. Rooms that several commands share ask before they read it. */
+/* Returns 1 if this command has such an option. Code that several commands share asks before it reads the value. */
 int has_option(const struct options *options, const char *name);
 
 /* The value of an option of this command. A name that is not in its table is a bug: the program aborts. */

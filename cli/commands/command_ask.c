@@ -54,7 +54,7 @@ struct served_run {
     int64_t tokens_by_rule; const char *family; /* NULL: no --family */
     struct question question;
     struct timed_runs timed;
-    struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: no one asked */
+    struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: not asked for */
 };
 
 /* ---- the request */
@@ -67,7 +67,7 @@ static int served_resize(struct served_run *state, int32_t width_px, int32_t hei
     state->image = resized;
     return 0;
 }
-/* Reads the image, and makes of it what is sent. Returns 0 or an exit code. */
+/* Reads the image and makes from it what is sent. Returns 0 or an exit code. */
 static int served_load_image(const struct options *options, struct served_run *state) {
     const char *size = text_of(options, "resize");
     char reason[LINE_BYTES];
@@ -112,7 +112,7 @@ static int served_count(const struct options *options, struct served_run *state)
     free(family);
     return code;
 }
-/* Makes everything ready that can be wrong before the server is asked. Returns 0 or an exit code. */
+/* Prepares and checks everything before the server is asked. Returns 0 or an exit code. */
 static int served_prepare(const struct options *options, struct served_run *state) {
     struct question *question = &state->question;
     int code;
@@ -151,7 +151,7 @@ static int ask_pass(void *with, struct pass_result *run) {
 }
 
 /* ---- twins */
-/* The pairs of --twins. After Ctrl-C the whole pairs stay. Returns 0 or an exit code. */
+/* The pairs of --twins. After Ctrl-C the complete pairs are kept. Returns 0 or an exit code. */
 static int served_twins(const struct options *options, struct served_run *state) {
     struct twin_memory memory = {NULL, 0, 0, 0};
     char reason[LINE_BYTES] = "";

@@ -159,7 +159,7 @@ static int make_rules(const struct options *options, struct audit *audit) {
     split_rules(audit);
     return 0;
 }
-/* Makes everything ready that can be wrong before the server is asked. Returns 0 or an exit code. */
+/* Prepares and checks everything before the server is asked. Returns 0 or an exit code. */
 static int audit_prepare(const struct options *options, struct audit *audit) {
     int code;
     if ((code = make_rules(options, audit)) != 0
@@ -292,7 +292,7 @@ static int is_known(const struct audit *audit, enum measure by, const vp_chat_us
 static int64_t ruled_by(enum measure by, const vp_vision_count *count) {
     return by == MEASURE_FEATURES ? count->feature_tokens : count->total_tokens;
 }
-/* Judges by a measure. Returns truth, or 0: the server does not say it of all sizes. */
+/* Judges by a measure. Returns 0 if the server does not report it for all sizes, otherwise 1. */
 static int judge_by(struct audit *audit, enum measure by) {
     audit->size_count = 0;
     audit->by = by;

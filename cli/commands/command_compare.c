@@ -262,7 +262,7 @@ static int accuracy_test(struct score_range range, const double *before, const d
             return TEST_BOUNDED;
     return TEST_RATES;
 }
-/* A comparison of which the samples say nothing but the difference itself. */
+/* A comparison for which the samples give only the difference. */
 static vp_comparison comparison_unknown(double estimate, size_t count) {
     vp_comparison comparison;
     comparison.count = count;

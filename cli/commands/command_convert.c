@@ -70,7 +70,7 @@ static void remove_staging(const char *staging) {
     rmdir(staging);
 }
 
-/* Returns 1 if a file next to the weights that is copied along: configuration, tokenizer, code, licence. */
+/* Returns 1 if the file is copied along with the weights: configuration, tokenizer, code, licence. */
 static int is_small_file(const char *name) {
     static const char *const endings[] = {".json", ".txt", ".py", ".jinja", ".md"};
     const char *dot = strrchr(name, '.');
@@ -114,7 +114,7 @@ static int copy_small_files(const struct convert_job *job) {
     return code;
 }
 
-/* ---- the files that a preset has not: config.json, and tokenizer.json with its byte tokenizer */
+/* ---- the files that a preset lacks: config.json, and tokenizer.json with its byte tokenizer */
 static void put_preset_language(vp_json_writer *writer, const vp_model_config *config) {
     PUT(writer, KEY("d_model", config->d_model), KEY("n_heads", config->head_count),
         KEY("n_layers", config->block_count), KEY("moe_num_experts", config->expert_count),
@@ -346,7 +346,7 @@ static int check_overwritten(const struct convert_job *job, const struct text_li
     }
     return code;
 }
-/* Makes the new names in OUT last. Returns 0 or an exit code. */
+/* Syncs the new names in OUT to the disk. Returns 0 or an exit code. */
 static int sync_names(const struct convert_job *job) {
     int error = vp_folder_sync(job->out);
     return error ? complain(EXIT_OUTPUT, "%s: the new files are not safely on the disk: %s; convert again", job->out,

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rules of what says what a request is. */
+/* Which options describe a request, and what they exclude. */
 #define OF_REQUEST .excludes = "data recalibrate", .because = "the result files say it"
 static const struct option_spec PREDICT_OPTIONS[] = {
     RULED_GROUP("input", OF_REQUEST),
@@ -224,7 +224,7 @@ static int32_t knob_of(const struct options *options, const struct estimator *es
     return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name)
                                                         : (int32_t)estimator->ranges[knob].median;
 }
-/* The bits of --weights, or the median of the model's data; 0: the model knows one kind of weights alone. Returns 0 or
+/* The bits of --weights, or the median of the model's data; 0: the model has one kind of weights only. Returns 0 or
  * an exit code. */
 static int weight_bits_of(const struct options *options, const struct estimator *estimator, int32_t *bits) {
     const char *name = text_of(options, "weights");
@@ -281,7 +281,7 @@ static int predict_counts(const struct options *options, vp_latency_request *req
                         request->vision_tokens, request->sequence);
     return 0;
 }
-/* --prune: what does not go on. Returns 0 or an exit code. */
+/* --prune: the tokens that are dropped. Returns 0 or an exit code. */
 static int predict_pruned(const char *value, vp_latency_request *request) {
     const struct prune_counts counts = {request->views, request->vision_tokens, request->sequence,
                                         request->active_blocks};

@@ -232,7 +232,7 @@ static int sweep_rank(struct sweep *sweep) {
     snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
     return 0;
 }
-/* Complains when the folder has journals of another number of processes: samples of theirs would be measured again.
+/* Complains when the folder has journals of a sweep with another number of processes: their samples would be measured again.
  * Returns 0 or an exit code. */
 static int check_folder(const struct sweep *sweep, const char *folder) {
     struct text_list names = {NULL, 0};

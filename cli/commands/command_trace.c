@@ -48,7 +48,7 @@ struct trace_line {
     double total_us, average_us, min_us, max_us, share, busy_us, idle_us, idle_share, host_wait_us, kernel_wait_us,
         queue_mean;
 };
-/* The time of so many us in the unit that torch would print it in. */
+/* A time in us as text, in the unit that torch would print. */
 static struct number_text time_text(double us) {
     return us >= 1e6   ? number_formatted("%.3fs", us / 1e6)
            : us >= 1e3 ? number_formatted("%.3fms", us / 1e3)

@@ -129,7 +129,7 @@ static void print_ms(const struct timed_runs *timed, const char *key, double (*n
     char text[80];
     print_term(timed, key, range_text(&range, "ms", text), meaning, NULL);
 }
-/* Why a term has no number, or how exact it is; NULL: nothing is to be said. */
+/* Why a term has no number, or how exact it is; NULL: no remark. */
 static const char *remark_of(const struct pass_result *run, int which, double median, char out[80]) {
     if (which == METRIC_ENERGY) {
         snprintf(out, 80, "its counter moves in steps of %.3g J", run->energy_resolution_j);

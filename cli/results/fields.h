@@ -119,7 +119,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, num_runs_per_sample, sweep->plan.run_count, "timed runs of each sample", .least = 1, \
         .most = INT32_MAX) \
     ROW(S, INT, num_total_blocks, sweep->model.config.block_count, "decoder blocks; 0: a server", .most = INT32_MAX) \
-    ROW(S, INT, bare_every, sweep->bare_every, "every how many points runs without stage times are made", \
+    ROW(S, INT, bare_every, sweep->bare_every, "every n-th point also runs without stage times", \
         .most = INT32_MAX) \
     ROW(S, TEXT, architecture, \
         sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture), "what kind of model it is", \

@@ -1774,7 +1774,7 @@ template <class... P> struct LaunchWork : Work {
     }
     template <class T> void check_one(unsigned n, T p) {
         if constexpr (std::is_pointer<T>::value && !std::is_function<typename std::remove_pointer<T>::type>::value) {
-            if (p && !on_device((const void *)p, 1) && !is_mapped((const void *)p)) fail("kernel %s: argument %u is no device pointer", name, n);
+            if (p && !on_device((const void *)p, 1) && !is_mapped((const void *)p)) fail("kernel %s: argument %u is not a device pointer", name, n);
         } else { (void)n; (void)p; }
     }
     template <size_t... I> void check_each(std::index_sequence<I...>) { (check_one<P>((unsigned)I + 1, std::get<I>(arguments)), ...); }
@@ -2338,7 +2338,7 @@ inline cudaError_t cuda_on_cpu_free(const char *call, void *pointer, bool device
     if (e == cudaErrorInsufficientDriver || e == cudaErrorNoDevice || !pointer) return cuda_on_cpu::result(e);
     if (!e && cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
     if (!e) e = cuda_on_cpu::finish_all();
-    if (!cuda_on_cpu::release(pointer, device)) cuda_on_cpu::fail("%s: the pointer is no live allocation of that kind", call);
+    if (!cuda_on_cpu::release(pointer, device)) cuda_on_cpu::fail("%s: the pointer is not a live allocation of that kind", call);
     return cuda_on_cpu::result(e);
 }
 inline cudaError_t cudaFree(void *pointer) { return cuda_on_cpu_free("cudaFree", pointer, true); }

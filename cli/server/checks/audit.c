@@ -174,7 +174,7 @@ static const vp_family_key *key_of(const vp_family *family, vp_slot slot) {
         if (family->preset->keys[i].name && family->preset->keys[i].slot == slot) return &family->preset->keys[i];
     return NULL;
 }
-/* A lower and an upper limit together: sizes that no upper limit brings up to their count show the lower one. */
+/* A lower and an upper limit together: sizes whose count no upper limit explains show the lower one. */
 static int fit_two_limits(const vp_family *family, const struct evidence *evidence, int64_t offset,
                           struct audit_verdict *verdict) {
     const vp_family_key *lower = key_of(family, VP_SLOT_MIN), *upper = key_of(family, VP_SLOT_MAX);
