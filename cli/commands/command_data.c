@@ -100,8 +100,8 @@ static char *save_picture(const struct data_job *job, const struct table *table,
     free(path);
     return NULL;
 }
-/* A picture's path as a reader of the written file finds it: relative to that file where it is below its folder, otherwise
- * absolute. Takes the path and returns a malloc'ed one. */
+/* A picture's path as a reader of the written file finds it: relative to that file where it is below its folder,
+ * otherwise absolute. Takes the path and returns a malloc'ed one. */
 static char *path_from_output(const struct data_job *job, char *path) {
     char *folder = copy_text(job->output.path, strlen(job->output.path)), *slash = strrchr(folder, '/');
     char *base, *picture = realpath(path, NULL);

@@ -232,8 +232,8 @@ static int sweep_rank(struct sweep *sweep) {
     snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
     return 0;
 }
-/* Complains when the folder has journals of a sweep with another number of processes: their samples would be measured again.
- * Returns 0 or an exit code. */
+/* Complains when the folder has journals of a sweep with another number of processes: their samples would be measured
+ * again. Returns 0 or an exit code. */
 static int check_folder(const struct sweep *sweep, const char *folder) {
     struct text_list names = {NULL, 0};
     int64_t rank, world_size;

@@ -6,7 +6,7 @@
  * launch: its nodes run in the order of the launches. If a record is lost or does not fit its launch, all times of the
  * request are worth nothing: the engine repeats it with events.
  *
- * There is one CUPTI per process. It serves the first engine that profiles until that engine is closed; others use events.
+ * There is one CUPTI per process. It serves the first engine that profiles until that is closed; others use events.
  * source: CUDA Toolkit 13.0, CUPTI, "Activity API" */
 #include <pthread.h>
 
