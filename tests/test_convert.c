@@ -370,7 +370,7 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     write_header(&other);
     answer_of_folder(c, &packed_once);
     CHECK(same(&packed_now, &packed_once, c));
-    for (int i = 0; i < 2; i++) { /* headers that are whole, of another program */
+    for (int i = 0; i < 2; i++) { /* complete headers of another program */
         other = packed;
         if (i) other.weights_bytes -= 64; else other.panel_columns = 16;
         write_header(&other);

@@ -176,7 +176,7 @@ static void test_no_recording(void) {
     }
 }
 
-/* a request of two tokens warms up: what is loaded or recorded for the next one is so before it */
+/* a request of two tokens warms up, so that everything is loaded and recorded before the next one */
 static void test_warm(void) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -893,7 +893,7 @@ int main(void) {
     vp_error error;
     life l;
     make_inputs();
-    check_case("a healthy life, under several schedules");
+    check_case("a run without faults, under several schedules");
     cuda_on_cpu_reset(1);
     CHECK_INT(live(VP_TIMING_STAGE, &l, &error), VP_OK);
     healthy = l.a;

@@ -429,7 +429,7 @@ static void compare_bare(vp_engine *engine, const vp_model_config *config, const
         for (int s = 0; s < STEPS; s++) CHECK_INT(again.tokens[s], o->tokens[s]);
     free_output(&again);
 }
-/* of several ids that end an answer, the first that comes does */
+/* of several ids that end an answer, the first one generated ends it */
 static void compare_stops(vp_engine *engine, const vp_model_config *config, const test_case *c, const output *o) {
     int32_t blocks[64], *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends), tokens[STEPS], more[2] = { 0, o->tokens[2] }, first = 0;
     int64_t step_ns[STEPS];

@@ -460,7 +460,7 @@ static void test_forms(void) {
     }
 }
 
-/* A knob with more levels than effects can have, next to one that varies: a front, and no word on what the knobs change. */
+/* A knob with more levels than effects can have, next to one that varies: there is a front, but no effects. */
 static void test_many_levels(void) {
     check_case("257 values of top_k and two image sizes");
     make_empty(in_folder("many"));

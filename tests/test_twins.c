@@ -39,7 +39,7 @@ static struct twin_search search_for(int64_t wanted, int kind, int64_t size, int
     for (twin_search_begin(wanted, known, &search); search.next >= 0;) twin_search_take(&search, ask_tokenizer(&search, kind, size, template_tokens));
     return search;
 }
-/* what it says that it found has as many tokens as it says */
+/* the text that it found has the number of tokens that it reports */
 static int is_true(const struct twin_search *search, int kind, int64_t size, int64_t template_tokens) {
     char *text = twin_text(search->nearest.filler, search->nearest.repeats, 99);
     const int good = count_tokens(text, kind, size, template_tokens) == search->nearest.tokens;

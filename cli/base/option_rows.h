@@ -110,7 +110,7 @@
      "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time " \
      "of CPU or GPU)"}
 #define OPTION_ROW_LIMIT \
-    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "most rows of the table"}
+    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "at most N rows in the table"}
 #define OPTION_GROUP_BY \
     {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
      "group operations by: none, or some of shape stage part (of the model) block step (of decoding) place (line)"}

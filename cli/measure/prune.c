@@ -105,8 +105,8 @@ static int read_list(const struct prune_key *key, const char *text, vp_prune *pr
     }
     return 0;
 }
-/* The numbers of layers and of ratios, 0: not given; whether contextual was given, of which 0 is a
- * count. */
+/* The numbers of layers and of ratios, 0: not given; whether contextual was given: 0 is a valid
+ * count of it. */
 struct given_counts { int layers, ratios, has_contextual; };
 static int read_value(const struct prune_key *key, const char *text, struct prune_setting *out,
                       struct given_counts *counts, char *reason, size_t capacity) {

@@ -1594,7 +1594,7 @@ static vp_result vp_impl_load_words(vp_impl_loader *loader) {
     return VP_OK;
 }
 
-/* Molmo-7B-O pads with another token than MolmoE, and 7B-D with the end of text. */
+/* Molmo-7B-O and MolmoE pad with different tokens; 7B-D pads with the end of text. */
 static void vp_impl_load_pad(vp_impl_loader *loader) {
     uint32_t slot, index;
     int32_t *special = loader->tokenizer->special;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""compare.py RESULT PREDICTIONS: what `make bench-gpu` measured beside what counts predict, kernel by kernel.
+"""compare.py RESULT PREDICTIONS: what `make bench-gpu` measured next to what counts predict, kernel by kernel.
 
 RESULT is bench_gpu's JSON, whose "launches" are of one request of 13 passes and 1922 tokens and 4 decode steps; PREDICTIONS is what
 `predict.py --json` printed. Measured is the sum of event pairs around each launch, so a launch has its latency in it; predicted has the gap to the next
@@ -25,7 +25,7 @@ def main():
     result, predictions = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))
     chip = chip_of(result["device"])
     if chip is None:
-        print("%s: predictions are of H200 and H100; those of H100 stand beside it" % result["device"])
+        print("%s: predictions are of H200 and H100; those of H100 stand next to it" % result["device"])
         chip = "H100"
     full = predictions["13/1922"]
     print("\nmeasured against predicted (%s): one request of 13 passes and 1922 tokens, %d decode steps, ms\n%-10s %-26s %7s %11s %11s %8s"

@@ -22,7 +22,7 @@ START = 1.0e-6                            # until a kernel's first bytes are the
 STREAM = 0.85                             # of the memory's rate that a kernel of rows reaches
 IPC = 0.8                                 # instructions a cycle and scheduler
 # of integer weights: operations of a lane for a weight (decode: counted in the source: making it f32, its product, its share of unpacking x), and what
-# widening adds to the tiles of experts (multiplied at 380 TFLOP/s): 4.5 operations a weight of 128 x 64 beside 512 HMMA of 8 warps
+# widening adds to the tiles of experts (multiplied at 380 TFLOP/s): 4.5 operations a weight of 128 x 64 next to 512 HMMA of 8 warps
 QUANT_OPERATIONS = {"int8": 3.4, "int4": 3.7}
 QUANT_WIDENING = 128 * 64 * 4.5 / 32 / 4 / IPC / ISSUE_CLOCK / (2 * 128 * 128 * 64 / (380e12 / MULTIPROCESSORS))
 # the decode kernels that wait for something else than bytes
@@ -190,7 +190,7 @@ def print_clusters(path, counts, shapes, sums):
     print("\n`--gpu clusters`, a prediction from counts, never measured: a pair of blocks brings 384 rows of 128 bytes for 256 x 256 results where two blocks\n"
           "alone bring 512 %s, so the second-level cache no longer stops them at 503 of %d TFLOP/s but at 755; bias and activation\n"
           "are in the product. Experts go in pairs from 124 rows an expert on, linears where 78 %% of what the rounds of tiles hold is work (60 %% with an\n"
-          "activation, which is a launch of its own beside cuBLAS); the others stay with cuBLAS.\n"
+          "activation, which is a launch of its own next to cuBLAS); the others stay with cuBLAS.\n"
           % ("(a half of B is brought once for both)", RATE * 1e-12))
     print("| stage | shape | H200 ms, default | H200 ms, clusters | ratio | H100 ms, default | H100 ms, clusters | ratio |")
     print("|---|---|---|---|---|---|---|---|")
