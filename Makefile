@@ -6,6 +6,8 @@ make demo-prune         image tokens left out: each method at four rates, over $
 make demo-pareto        accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 16 minutes; opens the report
 make install            the program, headers, library, pkg-config and CMake files, manual pages and completions, below PREFIX=$(PREFIX) (DESTDIR: a staging folder)
 make uninstall          removes them
+make dist               portable programs for Linux (x86-64 and 64-bit ARM, glibc 2.28) and a client for macOS, in $(DIST)
+make wheel              Python wheels with them; make sdist: the source package
 make man                the manual pages in $(B)/man
 make deps               finds the compiler's packages; installs them on Debian and Ubuntu where it may
 make help               this list
@@ -23,6 +25,7 @@ make test-slow-programs builds those of make test-slow
 make check              test-all, sanitizers, compilers and language modes, nvcc when found
 make fuzz               FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer (clang)
 make full-size          checks at the real model's size; 17 GB of memory
+make test-dist          what make dist and make wheel make, in root file systems of Debian 11, 12 and 13, on ARM under qemu
 make readme-count       writes the count of tests, from the last make test, into README.md
 
 Benchmarks
@@ -32,8 +35,9 @@ make numbers            measures the figures of vlmprof help numbers and writes 
 
 GPU
 make test-gpu           the tests that need a GPU; a skip is a failure
-make bench-gpu          benchmarks on a GPU
-make all-gpu            both in 10 minutes, measurements next to predictions from counts; raw output in tests/bench/results
+make first-gpu          the first run on a GPU: ten minutes, one file, from which what is wrong can be mended without the GPU
+make first-gpu-pack     the same as a folder to carry to a machine without a compiler
+make gpu-choose         FILE=first-gpu.jsonl: which switches of --gpu pay, and which code can go
 make gpu-compile        the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc, no GPU)
 make gpu-report         registers, spills, occupancy, instructions, waits and shared memory of each kernel against gates (needs nvcc, no GPU)
 make gpu-predict        what each kernel should take on Hopper, from counts; writes tests/bench/results/gpu-predictions.md
@@ -49,7 +53,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += $(shell [[ "$$MAKEFLAGS" == *-j* ]] || \
     awk -v jobs="$$(nproc)" '/^MemAvailable:/ && $$2 < jobs * 1e6 { jobs = int($$2 / 1e6) } END { print "-j" (jobs > 1 ? jobs : 1) }' /proc/meminfo)
 endif
-ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean install uninstall check demo% test% bench% fuzz% full-size,$(MAKECMDGOALS))),)
+ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean install uninstall check demo% test% bench% first-gpu% fuzz% full-size,$(MAKECMDGOALS))),)
 .NOTPARALLEL:
 endif
 .DELETE_ON_ERROR:
@@ -65,6 +69,10 @@ KERNEL_FLAGS ?= -O3
 ifeq ($(origin NVCC),undefined)
 NVCC := $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 endif
+# what this nvcc does not know: no-blackwell before 12.8; all before 12.0, which cannot compile the GPU code
+NVCC_LACKS := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p' | \
+    awk '{ n = $$1 * 100 + $$2; print n < 1200 ? "all" : n < 1208 ? "no-blackwell" : "" }'))
+OPENMP ?= -fopenmp
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 TEST_TIMEOUT_S ?= 600
@@ -79,7 +87,7 @@ STD := -std=c11 -D_DEFAULT_SOURCE
 CROSS := $(if $(filter %-gcc,$(CC)),-idirafter /usr/include)
 INCLUDES := -I. -Iparts -Iparts/lib -Icli
 HEADER_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CROSS) -ffp-contract=off $(CFLAGS) $(SANITIZE)
-ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) -fopenmp $(SANITIZE)
+ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) $(OPENMP) $(SANITIZE)
 DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).$(D)
 D := d
 UPPER = $(shell echo $(1) | tr a-z A-Z)
@@ -103,11 +111,14 @@ HOOKED_OBJECTS := $(HOOKED:%.c=$(B)/hooked/%.o)
 LIBRARY = $(B)/libvlmprof.a
 ROOMS = $(B)/librooms.a
 E := $(B)/emulated
-GPU_ARCHS ?= sm_80 sm_90 sm_90a sm_100
+GPU_ARCHS ?= sm_80 sm_90 sm_90a $(if $(NVCC_LACKS),,sm_100)
 LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
+	elif [ -n "$(GPU_DRIVER)" ]; then \
+	    echo "$(PROGRAM): CPU backend. There is an NVIDIA driver, but no nvcc: install the CUDA Toolkit 12.8 or later with cuBLAS"; \
+	    echo "  (https://developer.nvidia.com/cuda-downloads), then make again; NVCC=path where nvcc is not on the PATH"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
 
 help:
@@ -162,7 +173,7 @@ $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 	@$(CC) $(ENGINE_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@
 $(B)/cli/%.o: cli/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) $(CLI_FLAGS) -Wmissing-prototypes -fopenmp $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) $(CLI_FLAGS) -Wmissing-prototypes $(OPENMP) $(DEPENDENCIES) -c $< -o $@
 # the guides as arrays of lines; cli/help/guide.h declares them. The line {terms} becomes two for each term of cli/results/metrics.h.
 $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
@@ -190,7 +201,7 @@ $(B)/cli/assets.o: $(B)/cli/assets.c | $(PROBED)
 	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -c $< -o $@
 $(B)/cli.o: cli.c | $(PROBED)
 	@echo "cc  $<"
-	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) $(OPENMP) $(DEPENDENCIES) -c $< -o $@
 $(LIBRARY): $(HEADER_OBJECTS) $(ENGINE_OBJECTS)
 	@rm -f $@; $(AR) rcs $@ $^
 $(ROOMS): $(CLI_OBJECTS)
@@ -198,11 +209,11 @@ $(ROOMS): $(CLI_OBJECTS)
 
 # ---- the program. The GPU's half is linked as an object: it replaces a weak symbol, which no archive member does.
 $(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
-	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
+	@$(CC) $(OPENMP) $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
 	@$(if $(GPU_OBJECT),:,rm -f $(B)/linked-with-gpu)
 
 clean:
-	rm -rf build vlmprof
+	rm -rf build vlmprof $(DIST)
 
-include mk/tests.mk mk/demo.mk mk/fuzz.mk mk/bench.mk mk/install.mk
+include mk/tests.mk mk/demo.mk mk/fuzz.mk mk/bench.mk mk/install.mk mk/dist.mk
 -include $(wildcard $(B)/*.d) $(OBJECTS_DEPEND)

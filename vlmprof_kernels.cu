@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "engine/backend.h"
+#include "vlmprof_engine.h"
 
 enum {
     VK_BLOCK_MAX = 256, /* threads of a block of most kernels */
@@ -116,6 +117,9 @@ static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t
         queue->work.launches++;
         queue->work.flops += flops;
         queue->work.bytes += bytes;
+        queue->last_sent = name;
+        if (queue->first_sent) *queue->first_sent = name;
+        queue->first_sent = NULL;
         if (queue->log) vk_log_begin(queue, name, flops, bytes, file, line);
     }
     memset(&queue->next, 0, sizeof queue->next);
@@ -1261,6 +1265,7 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
     }
 }
 
+#include "kernels/gpu/spin.h"
 #include "kernels/gpu/wgmma.h"
 #include "kernels/gpu/quant_tiles.h"
 
@@ -1332,6 +1337,7 @@ typedef struct vk_timer {
     int64_t longest_ns;
 } vk_timer;
 typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
+typedef struct vk_residence { const void *kernel; size_t shared_bytes; int blocks; } vk_residence;
 struct vk_step_plan; /* kernels/gpu/persistent.h */
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; struct vk_step_plan *plan; } vk_recording;
 typedef struct vk_cuda {
@@ -1356,6 +1362,8 @@ typedef struct vk_cuda {
     int64_t marks, timers, timers_with_events;
     cudaEvent_t *mark;
     cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
+    const char **after;   /* [marks] the first operation behind each mark; .. */
+    int reached;          /* .. the last mark that was waited for */
     vk_timer *timer;      /* [timers], the first timers_with_events of which have events */
     const char *events_only; /* why CUPTI (kernels/gpu/cupti.h) does not time launches; NULL: it does, where it is */
     int64_t cupti_zero_ns;   /* its clock when mark 0 was reached */
@@ -1363,6 +1371,7 @@ typedef struct vk_cuda {
     int last_mark;        /* slot of the newest one */
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
     vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
+    vk_residence residences[VK_FACTS];
     int32_t *tokens;      /* [marks] in mapped host memory, by position: k_decode_pick writes them there, .. */
     int32_t *tokens_there; /* .. at this address */
     void *workspace, *weights, *widened;
@@ -1581,6 +1590,7 @@ static void vk_cuda_close(vk_queue *queue) {
     /* the library stays open: cuBLAS registers code with the CUDA runtime, and unloading would leave it behind */
     free(cuda->mark);
     free(cuda->arrived);
+    free(cuda->after);
     free(cuda->timer);
     free(cuda);
 }
@@ -1601,6 +1611,30 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
 #include "kernels/gpu/wgmma_launch.h"
 #include "kernels/gpu/quant_launch.h"
 
+/* VP_OK: the switch would change something on this device. Only an engine asks the driver for cuTensorMapEncodeTiled,
+ * without which wgmma, clusters and mma change nothing. */
+static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
+    vp_device_info info;
+    const char *lacks = NULL;
+    int cooperative = 1;
+    vp_result result = vk_cuda_describe_device(index, &info, error);
+    if (result != VP_OK) return result;
+    if (bit & VP_GPU_PERSISTENT
+        && cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, index) != cudaSuccess) {
+        cudaGetLastError(); /* as in vk_cuda_check */
+        cooperative = 0;
+    }
+    if (!cooperative) lacks = "the device has no cooperative launch";
+    if (bit & VP_GPU_DEPENDENT && info.compute_major < 9) lacks = "needs compute capability 9.0";
+    if (bit & (VP_GPU_WGMMA | VP_GPU_CLUSTERS | VP_GPU_MMA)) {
+#ifndef VLMPROF_SM_90A
+        lacks = "this build has no code for sm_90a";
+#endif
+        if (info.compute_major != 9 || info.compute_minor != 0) lacks = "needs compute capability 9.0 and no other";
+    }
+    return lacks ? vp_fail(error, VP_ERR_UNSUPPORTED, -1, "--gpu", lacks) : VP_OK;
+}
+static void vk_check_experts(vk_queue *queue); /* kernels/gpu/check_experts.h */
 static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
     vp_device_info info;
     vk_cuda *cuda;
@@ -1621,13 +1655,14 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     __atomic_add_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cuda->device = setup->device;
     cuda->wide = setup->wide;
-    if (setup->events_only) cuda->events_only = "as asked";
-    cuda->wgmma_linears = setup->wgmma_linears;
-    cuda->tuned = setup->tuned;
-    cuda->dependent = setup->dependent && info.compute_major >= 9;
-    if (setup->dependent && !cuda->dependent)
+    if (setup->gpu & VP_GPU_EVENTS) cuda->events_only = "as asked";
+    cuda->wgmma_linears = (setup->gpu & VP_GPU_WGMMA) != 0;
+    cuda->tuned = (setup->gpu & VP_GPU_TUNED) != 0;
+    cuda->dependent = setup->gpu & VP_GPU_DEPENDENT && info.compute_major >= 9;
+    if (setup->gpu & VP_GPU_DEPENDENT && !cuda->dependent)
         vk_note(&cuda->queue, "no dependent launches: they need compute capability 9.0");
     status = cudaSetDevice(setup->device);
+    if (status == cudaSuccess) status = vk_spin_open();
     if (status == cudaSuccess) {
         what = "cudaDeviceGetAttribute";
         status = cudaDeviceGetAttribute(&cuda->shared_most, cudaDevAttrMaxSharedMemoryPerBlockOptin, setup->device);
@@ -1647,10 +1682,11 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     if (status == cudaSuccess) status = cudaMallocHost((void **)&cuda->inbox, VK_INBOX_BYTES);
     result = status == cudaSuccess ? vk_cublas_open(cuda, error) : vk_cuda_fail(error, status, what);
     if (result != VP_OK) { vk_cuda_close(&cuda->queue); return result; }
-    vk_wide_open(&cuda->queue, &info, setup->clusters);
-    cuda->persistent = setup->persistent;
-    if (cuda->persistent) vk_plan_open(&cuda->queue);
     cuda->queue.stream = cuda->stream;
+    vk_wide_open(&cuda->queue, &info, setup->gpu);
+    if (cuda->encode && !setup->wide && !setup->counts_only) vk_check_experts(&cuda->queue);
+    cuda->persistent = (setup->gpu & VP_GPU_PERSISTENT) != 0;
+    if (cuda->persistent) vk_plan_open(&cuda->queue);
     *queue = &cuda->queue;
     return VP_OK;
 }
@@ -1720,6 +1756,10 @@ static void vk_route_use(vk_queue *queue); /* kernels/gpu/route.h */
 static int vk_cuda_tile_rows(vk_queue *queue, const vk_experts_job *job) {
     return vk_wide_takes_pairs(vk_cuda_of(queue), job) ? 2 * VK_GROUP_ROWS : VK_GROUP_ROWS;
 }
+static void vk_tiles_use(vk_queue *queue) {
+    VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+}
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t at[4];
@@ -1732,8 +1772,7 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     VK_ATTEND_ROOM(k_attention_masked64, 64);
     VK_ATTEND_ROOM(k_attention_masked128, 128);
 #undef VK_ATTEND_ROOM
-    VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
-    VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+    vk_tiles_use(queue);
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
     vk_route_use(queue);
@@ -1748,7 +1787,8 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
                     VK_HERE);
     cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
     cuda->arrived = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->arrived);
-    if (!cuda->mark || !cuda->arrived) return 0;
+    cuda->after = (const char **)calloc((size_t)extent->marks, sizeof *cuda->after);
+    if (!cuda->mark || !cuda->arrived || !cuda->after) return 0;
     cuda->marks = extent->marks;
     for (int64_t i = 0; i < cuda->marks && VK_TRY(cudaEventCreate(&cuda->mark[i])) &&
          VK_TRY(cudaEventCreateWithFlags(&cuda->arrived[i], cudaEventDisableTiming)); i++) {}
@@ -1867,25 +1907,14 @@ static void vk_experts_add(vk_queue *queue, const vk_experts_job *job) {
     LAUNCH(k_experts_sum, rows, vk_threads_for((int)(n + 7) / 8), pairs * n, 2 * pairs * n + 8 * rows * n + 4 * pairs,
            job->stream, (const uint16_t *)job->y, job->slot_row, job->top_k, (int)n, job->ldy);
 }
-/* FLOPs are those of all pairs. Only the device knows which experts they use: weights are counted as if all experts
- * were used, or one per pair if that is fewer. */
-static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
+/* both products by mma.sync, as vk_cuda_experts counts them */
+static void vk_tiles_experts_send(vk_queue *queue, const vk_experts_job *job, const int64_t flops[2],
+                                  const int64_t bytes[2]) {
     const vk_linear *up = job->gate_up, *down = job->down;
     int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts,
             tiles = pairs / VK_GROUP_ROWS + job->experts, expert_dim = up->n / 2;
     int columns = (int)((expert_dim + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)),
         columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
-    const int64_t flops[2] = { pairs * (2 * (int64_t)up->n * up->k + 4 * expert_dim),
-                               pairs * (2 * (int64_t)down->n * down->k + down->n) },
-                  bytes[2] = { hit * vk_weight_bytes(up) + 2 * (pairs / job->top_k * up->k + pairs * expert_dim)
-                                   + 4 * pairs,
-                               hit * vk_weight_bytes(down) + 2 * (pairs * down->k + pairs * down->n) + 8 * pairs };
-    if (up->bits) {
-        vk_quant_experts_send(queue, job, tiles, flops, bytes);
-        vk_experts_add(queue, job);
-        return;
-    }
-    if (vk_wide_experts_send(queue, job, flops, bytes)) { vk_experts_add(queue, job); return; }
     vk_shape(queue, pairs, up->n, up->k, hit);
     LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES, flops[0], bytes[0],
                   (uint16_t *)job->hidden, (const uint16_t *)job->x, (const char *)up->weights, job->gate_up_stride,
@@ -1896,8 +1925,27 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
                   (uint16_t *)job->y, (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride,
                   job->tiles, job->start, job->list, job->weight, columns_down, down->n, down->k_padded,
                   down->k_padded, job->ldy);
+}
+/* FLOPs are those of all pairs. Only the device knows which experts they use: weights are counted as if all experts
+ * were used, or one per pair if that is fewer. */
+static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
+    const vk_linear *up = job->gate_up, *down = job->down;
+    int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts,
+            expert_dim = up->n / 2;
+    const int64_t flops[2] = { pairs * (2 * (int64_t)up->n * up->k + 4 * expert_dim),
+                               pairs * (2 * (int64_t)down->n * down->k + down->n) },
+                  bytes[2] = { hit * vk_weight_bytes(up) + 2 * (pairs / job->top_k * up->k + pairs * expert_dim)
+                                   + 4 * pairs,
+                               hit * vk_weight_bytes(down) + 2 * (pairs * down->k + pairs * down->n) + 8 * pairs };
+    if (up->bits) {
+        vk_quant_experts_send(queue, job, pairs / VK_GROUP_ROWS + job->experts, flops, bytes);
+        vk_experts_add(queue, job);
+        return;
+    }
+    if (!vk_wide_experts_send(queue, job, flops, bytes)) vk_tiles_experts_send(queue, job, flops, bytes);
     vk_experts_add(queue, job);
 }
+#include "kernels/gpu/check_experts.h"
 /* One of the two products of attention over `rows` queries: y = a b for all heads, at once for those that read
  * different keys. b's heads are hd apart; those of a and y, several of which share one of b, a_head and y_head. */
 typedef struct vk_attend_product {
@@ -2012,6 +2060,8 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     else if (token) VK_TRY(cudaEventRecord(cuda->arrived[slot], cuda->stream));
     queue->stamps += timed;
     cuda->last_mark = slot;
+    cuda->after[slot] = NULL;
+    queue->first_sent = &cuda->after[slot];
     if (slot == 0 && queue->log) { /* read after the device has passed it, so that no launch appears after its kernel */
         VK_TRY(cudaEventSynchronize(cuda->mark[0]));
         cuda->host_zero_ns = VK_HOST_CLOCK();
@@ -2025,10 +2075,15 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
 }
 static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    char text[200], where[64];
+    char text[300], where[64];
+    const char *first = cuda->after ? cuda->after[cuda->reached] : NULL;
+    size_t used;
     if (!queue->error)
         VK_TRY(cudaEventSynchronize(queue->timing == VP_TIMING_OFF ? cuda->arrived[slot] : cuda->mark[slot]));
-    if (!queue->error) return VP_OK;
+    if (!queue->error) {
+        cuda->reached = slot;
+        return VP_OK;
+    }
     snprintf(where, sizeof where, "%.*s", (int)strcspn(queue->error_at, "( "), queue->error_at);
     if (queue->error >= VK_CUBLAS_ERROR)
         snprintf(text, sizeof text, "cuBLAS status %d (%s:%d)", queue->error - VK_CUBLAS_ERROR, queue->file,
@@ -2036,6 +2091,12 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
     else
         snprintf(text, sizeof text, "%s (%s, %s:%d)", cudaGetErrorString((cudaError_t)queue->error),
                  cudaGetErrorName((cudaError_t)queue->error), queue->file, queue->line);
+    used = strlen(text);
+    /* a call that waits reports what a kernel before it did */
+    if (strncmp(where, "k_", 2) && strstr(where, "Synchronize") && first && queue->last_sent)
+        snprintf(text + used, sizeof text - used, "; sent since the device was last known to work: %s .. %s; "
+                 "CUDA_LAUNCH_BLOCKING=1 names the kernel", first, queue->last_sent);
+    vk_spin_tell(text, sizeof text);
     return vp_fail(error,
                    queue->error == cudaErrorMemoryAllocation
                            || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_ALLOC_FAILED
@@ -2286,7 +2347,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  *  - Small work (norms, the merge of attention, the choice of experts, silu) is repeated by every block that needs it,
  *    on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own, which
  *    takes about 1.5 us between neighbours in a graph.
- * Grids are what the GPU runs at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
+ * Grids are what the GPU says that it runs at once (vk_resident), if there are enough rows; blocks
  * walk the rows in strides of the grid. One warp sums a row in an order that does not depend on the grid, and
  * nothing is added by atomics: the same input gives the same bits.
  *
@@ -2298,11 +2359,8 @@ enum {
     VK_FLIGHT_MOST = 16,        /* of the router: its rows are f32, its few blocks have nothing else to do meanwhile */
     VK_STRIP = 1024,            /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
     VK_DECODE_THREADS = 256,
-    VK_ATTENTION_THREADS = 512, /* a block for each multiprocessor: .. */
-    VK_ATTENTION_FLIGHT = 4,    /* .. 64 kB of keys and values under way */
-    VK_RESIDENT = 3,            /* blocks that a multiprocessor runs at once, on every chip (make gpu-report) */
-    VK_RESIDENT_PAIRS = 2,      /* of gate and up: two rows a warp, so fewer fit */
-    VK_OUT_THREADS = 512,       /* of attn_out, whose blocks each merge all of attention: half as many blocks */
+    VK_ATTENTION_THREADS = 512, /* a block or two on each multiprocessor: .. */
+    VK_ATTENTION_FLIGHT = 3,    /* .. 48 kB each of keys and values under way, in 64 registers a thread */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
 };
 #ifdef __CUDACC__
@@ -2677,11 +2735,12 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
 #undef VK_FETCH_KEYS
     vk_found_leave(&found, sums, tops, partial, &shape, group, item, column, columns);
 }
-/* 128 blocks for 16 heads: an A100 has 108 multiprocessors, and needs two of them on some */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define VK_ATTENTION_RESIDENT 2
-#else
+/* 128 blocks for 16 heads: chips of 108 or 114 multiprocessors need two of them on some, and all at once; those of
+ * compute capability 10.0 have 148 */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 #define VK_ATTENTION_RESIDENT 1
+#else
+#define VK_ATTENTION_RESIDENT 2
 #endif
 KERNEL_OF(VK_ATTENTION_THREADS, VK_ATTENTION_RESIDENT, k_decode_attention, float *partial, void *key,
           void *value, const float *qkv, vk_heads shape, const int32_t *position, int group, float scale,
@@ -2696,9 +2755,8 @@ FN vk_input vk_input_merged(const float *partial, int width, int head_dim, int w
     return in;
 }
 /* x f32 [n] += W (attention merged), or = without `add` */
-static __global__ void __launch_bounds__(VK_OUT_THREADS)
-    k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int width, int head_dim,
-                 int add, int wide) {
+KERNEL_OF(VK_DECODE_THREADS, 2, k_decode_out, float *x, const float *partial, const uint4 *weights, int n, int vectors,
+          int width, int head_dim, int add, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_merged(partial, width, head_dim, wide);
     vk_let_next_begin();
@@ -2909,9 +2967,29 @@ KERNEL(k_decode_pick, int32_t *token, int32_t *position, int32_t *tokens, int pl
 
 /* ---- launchers. FLOPs and bytes are counted as everywhere: what the arithmetic needs, and every operand once,
  * however often blocks read it again. */
-static int vk_decode_grid(const vk_queue *queue, int64_t rows, int threads, int resident) {
+/* Blocks that a multiprocessor runs at once. If the driver does not report it, it is 1, and a note says so. */
+static int vk_resident(vk_queue *queue, const void *kernel, int threads, size_t shared_bytes) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    vk_residence *row = cuda->residences, *end = row + VK_FACTS;
+    while (row < end && row->kernel && (row->kernel != kernel || row->shared_bytes != shared_bytes)) row++;
+    if (row < end && row->kernel) return row->blocks;
+    {
+        int blocks = 0;
+        if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes) != cudaSuccess)
+            cudaGetLastError(); /* as in vk_cuda_check */
+        if (blocks < 1) vk_note(queue, "decode grids have one block a multiprocessor: no occupancy was reported");
+        if (blocks < 1) blocks = 1;
+        if (row < end) {
+            row->kernel = kernel;
+            row->shared_bytes = shared_bytes;
+            row->blocks = blocks;
+        }
+        return blocks;
+    }
+}
+static int vk_decode_grid(vk_queue *queue, const void *kernel, int64_t rows, int threads, size_t shared_bytes) {
     int64_t blocks = (rows + threads / 32 - 1) / (threads / 32),
-            most = (int64_t)((const vk_cuda *)queue)->multiprocessors * resident;
+            most = (int64_t)vk_cuda_of(queue)->multiprocessors * vk_resident(queue, kernel, threads, shared_bytes);
     if (most > VK_DECODE_BLOCKS) most = VK_DECODE_BLOCKS;
     return (int)(blocks < most ? blocks : most);
 }
@@ -2919,6 +2997,9 @@ static int vk_vectors(const vk_linear *linear) { return linear->k_padded * (line
 static size_t vk_strip_bytes(const vk_linear *linear) {
     return (size_t)(vk_vectors(linear) < VK_STRIP ? vk_vectors(linear) : VK_STRIP) * 16;
 }
+/* a warp a row, as many blocks as the device runs at once */
+#define LAUNCH_ROWS(name, rows, threads, shared, ...) \
+    LAUNCH_STEP(name, vk_decode_grid(queue, (const void *)name, rows, threads, shared), threads, shared, __VA_ARGS__)
 #include "kernels/gpu/quant_decode.h"
 #include "kernels/gpu/persistent.h"
 #include "kernels/gpu/route.h"
@@ -2931,8 +3012,8 @@ static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     vk_plan_block(queue, job);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_qkv(queue, job, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_qkv, vk_decode_grid(queue, linear->n, VK_DECODE_THREADS, VK_RESIDENT), VK_DECODE_THREADS,
-                  vk_strip_bytes(linear), flops, bytes, job->qkv, job->x, norm, (const uint4 *)linear->weights,
+    LAUNCH_ROWS(k_decode_qkv, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes,
+                job->qkv, job->x, norm, (const uint4 *)linear->weights,
                   linear->bias, linear->n, vk_vectors(linear), job->d, job->eps, linear->wide);
 }
 /* heads whose rows are whole vectors, no more than a warp has lanes */
@@ -2969,12 +3050,11 @@ static void vk_decode_add(vk_queue *queue, const vk_decode_job *job, const float
     if (norm) l_add_rmsnorm(queue, job->x, job->y, norm, 1, job->d, job->eps);
 }
 /* x += or y = W plain, in-type */
-static void vk_cuda_decode_plain(vk_queue *queue, const vk_linear *linear, float *to, const void *plain, int threads,
-                                 int add) {
+static void vk_cuda_decode_plain(vk_queue *queue, const vk_linear *linear, float *to, const void *plain, int add) {
     int64_t out = linear->n, flops = (2 * (int64_t)linear->k + add) * out,
             bytes = vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out;
     if (linear->bits) { vk_quant_send_plain(queue, linear, to, plain, add, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_out_plain, vk_decode_grid(queue, out, threads, VK_RESIDENT), threads, 0, flops, bytes, to,
+    LAUNCH_ROWS(k_decode_out_plain, out, VK_DECODE_THREADS, 0, flops, bytes, to,
            (const uint4 *)plain, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add, linear->wide);
 }
 /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a
@@ -2987,11 +3067,11 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
             bytes = vk_weight_bytes(linear) + 4 * found + 4 * (1 + add) * out;
     float *to = vk_decode_sum(job, job->attn_after);
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    if (!vk_heads_fit(job)) vk_cuda_decode_plain(queue, linear, to, job->attended, VK_OUT_THREADS, add);
+    if (!vk_heads_fit(job)) vk_cuda_decode_plain(queue, linear, to, job->attended, add);
     else if (linear->bits) vk_quant_send_out(queue, job, to, add, flops, bytes);
     else
-        LAUNCH_STEP(k_decode_out, vk_decode_grid(queue, linear->n, VK_OUT_THREADS, VK_RESIDENT), VK_OUT_THREADS,
-                      vk_strip_bytes(linear), flops, bytes, to, job->scratch, (const uint4 *)linear->weights,
+        LAUNCH_ROWS(k_decode_out, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes,
+                    to, job->scratch, (const uint4 *)linear->weights,
                       linear->n, vk_vectors(linear), linear->k, job->heads.head_dim, add, linear->wide);
     vk_decode_add(queue, job, job->attn_after);
 }
@@ -3003,22 +3083,21 @@ static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *j
             bytes = vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_dense(queue, job, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_dense, vk_decode_grid(queue, dim, VK_DECODE_THREADS, VK_RESIDENT_PAIRS), VK_DECODE_THREADS,
-                  vk_strip_bytes(linear), flops, bytes, job->hidden, job->x, norm, (const uint4 *)linear->weights,
+    LAUNCH_ROWS(k_decode_dense, dim, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes,
+                job->hidden, job->x, norm, (const uint4 *)linear->weights,
                   job->expert_dim, vk_vectors(linear), job->d, job->eps, job->gelu, linear->wide);
 }
 static void vk_cuda_decode_dense_down(vk_queue *queue, const vk_decode_job *job) {
     vk_shape(queue, 1, job->down->n, job->down->k, 0);
-    vk_cuda_decode_plain(queue, job->down, vk_decode_sum(job, job->ff_after), job->hidden, VK_DECODE_THREADS,
-                         !job->ff_after);
+    vk_cuda_decode_plain(queue, job->down, vk_decode_sum(job, job->ff_after), job->hidden, !job->ff_after);
     vk_decode_add(queue, job, job->ff_after);
 }
 static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_STEP(k_decode_router, vk_decode_grid(queue, linear->n, VK_ROUTER_THREADS, VK_RESIDENT), VK_ROUTER_THREADS,
-                  vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
+    LAUNCH_ROWS(k_decode_router, linear->n, VK_ROUTER_THREADS, vk_strip_bytes(linear),
+                  4 * d + 2 * (int64_t)linear->n * linear->k,
                   vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
                   job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
                   vk_vectors(linear), job->d, job->eps, job->gate_up->wide);
@@ -3032,8 +3111,8 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
                     + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
     if (linear->bits) { vk_quant_send_gate_up(queue, job, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_gate_up, vk_decode_grid(queue, top_k * expert_dim, VK_DECODE_THREADS, VK_RESIDENT_PAIRS),
-                  VK_DECODE_THREADS, top_k * (int)sizeof(int32_t), flops, bytes, job->hidden, job->index, job->weight,
+    LAUNCH_ROWS(k_decode_gate_up, top_k * expert_dim, VK_DECODE_THREADS, top_k * (int)sizeof(int32_t), flops, bytes,
+                job->hidden, job->index, job->weight,
                   job->logits, (const uint4 *)job->normed, (const char *)linear->weights, job->gate_up_stride,
                   (int)experts, job->top_k, job->norm_topk,
                   job->expert_dim, vk_vectors(linear), job->down->k_padded, linear->wide);
@@ -3050,10 +3129,15 @@ static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
            (const uint4 *)job->hidden, job->index, job->weight, (const char *)linear->weights, job->down_stride,
            job->top_k, linear->n, vk_vectors(linear), linear->wide);
 }
+static int vk_head_grid(vk_queue *queue, const vk_linear *head) {
+    return head->bits ? vk_quant_grid(queue, (const void *)k_quant_head, head->n, vk_quant_room(head, 1))
+                      : vk_decode_grid(queue, (const void *)k_decode_head, head->n, VK_DECODE_THREADS,
+                                       vk_strip_bytes(head));
+}
 /* one comparison per row to find the best of a block, and one per block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     const vk_linear *linear = job->head;
-    int grid = vk_decode_grid(queue, linear->n, VK_DECODE_THREADS, VK_RESIDENT);
+    int grid = vk_head_grid(queue, linear);
     int64_t d = linear->k, flops = 4 * d + (2 * d + 1) * linear->n,
             bytes = vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + 8 * grid;
     vk_plan_end(queue, job);
@@ -3064,7 +3148,7 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
                   vk_vectors(linear), (int)d, job->eps, linear->wide);
 }
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
-    int count = vk_decode_grid(queue, job->head->n, VK_DECODE_THREADS, VK_RESIDENT);
+    int count = vk_head_grid(queue, job->head);
     vk_shape(queue, 1, count, 0, 0);
     /* bytes: the device's; the host's token is none of them */
     LAUNCH_STEP(k_decode_pick, 1, vk_threads_for(count), 0, count + 1, 8 * count + 4 + 8, job->token, job->position,
@@ -3080,8 +3164,8 @@ static const vk_decode_kernels vk_cuda_decode = {
 
 static const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
-    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_tile_rows,
-    vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
+    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_switch,
+    vk_cuda_tile_rows, vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
@@ -3649,6 +3733,8 @@ static void vk_cpu_together(vk_queue *queue, void (*work)(void *context), void *
         vk_team_together(&cpu->team, queue, cpu->begin, cpu->end, work, context);
         return;
     }
+#else
+    (void)queue;
 #endif
     work(context);
 }
@@ -3788,7 +3874,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 #endif /* !VK_CUDA */

@@ -1,14 +1,18 @@
 # The GPU's half: the program's object for it, the same code emulated on the CPU for tests, the checks that need nvcc, and what needs a device.
-.PHONY: gpu-compile gpu-report gpu-predict test-gpu bench-gpu all-gpu
+.PHONY: gpu-compile gpu-report gpu-predict stage-launches gpu-choose test-gpu first-gpu first-gpu-pack
 
+comma := ,
 # one fat object: machine code for A100, H100/H200 (with wgmma and TMA, which sm_90a alone has) and B200, and PTX for what comes after; no C++ runtime is needed to link it
 NVCC_FLAGS = -std=c++17 -O3 --threads 0 -DVLMPROF_SM_90A $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
-NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_100,code=[sm_100,compute_100]
+NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a $(if $(NVCC_LACKS), \
+    -gencode arch=compute_90$(comma)code=compute_90,-gencode arch=compute_100$(comma)code=[sm_100$(comma)compute_100])
+NVCC_SAYS = $(if $(filter all,$(NVCC_LACKS)),echo "$(NVCC): too old for the GPU code: CUDA Toolkit 12.0 or later" >&2; exit 1,$(if $(NVCC_LACKS), \
+    echo "$(NVCC) is older than 12.8: left out is machine code for compute capability 10.0 and later; PTX of 9.0 serves those"))
 CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
 CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
 
 $(B)/vlmprof_cuda.o: vlmprof_kernels.cu
-	@echo "nvcc $<"
+	@echo "nvcc $<"; $(NVCC_SAYS)
 	@mkdir -p $(B)
 	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.od -c $< -o $@
 # Where no GPU could run it, demo and tests go without. A program that was linked without it is linked again for those who build it to keep.
@@ -66,11 +70,12 @@ gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches $(E)/gpu_r
 	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/gpu_report $(E)/launches $(NVCC) $(GPU_ARCHS)
 
 # what each kernel should take on Hopper, from counts: tests/bench/results/gpu-predictions.md
-gpu-predict: $(E)/launches
+STAGES = $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(foreach kind,int8 int4 clusters wgmma mma,$(B)/gpu/stages$(kind).txt)
+stage-launches: $(E)/launches
 	@mkdir -p $(B)/gpu
-	@for kind in '' int8 int4 clusters; do CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages $$kind >$(B)/gpu/stages$$kind.txt || exit 1; done
-	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(B)/gpu/stagesint8.txt $(B)/gpu/stagesint4.txt $(B)/gpu/stagesclusters.txt >tests/bench/results/gpu-predictions.md
-	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt --json >tests/bench/results/gpu-predictions.json
+	@for kind in '' int8 int4 clusters wgmma mma; do CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages $$kind >$(B)/gpu/stages$$kind.txt || exit 1; done
+gpu-predict: stage-launches
+	@python3 tests/bench/gpu/predict.py $(STAGES) >tests/bench/results/gpu-predictions.md
 	@echo "written: tests/bench/results/gpu-predictions.md"
 
 # ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
@@ -87,21 +92,38 @@ test-gpu: $(PROBED)
 	@$(PROGRAM) selftest --device cuda
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_JOBS=1 TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
 	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
-# one program for the device and for the emulated one, where the tests try it at tiny size
-$(E)/bench_gpu.o: tests/bench/gpu/bench_gpu.c | $(PROBED)
+# ---- the first run on a GPU: tests/bench/gpu/first_run.sh. The kernels once more, with waits that end (VK_SPIN_LIMIT), in a build folder of their own
+FIRST := $(B)/first
+FIRST_FILES = tests/bench/gpu/first_run.sh tests/bench/gpu/first_report.py tests/bench/gpu/predict.py tests/bench/gpu/gates.txt tests/bench/gpu/yardstick.py
+# machine code for the card that is here alone, which compiles four times as fast; without one for all
+FIRST_CHIP = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
+FIRST_ARCHS = $(if $(FIRST_CHIP),-arch=sm_$(FIRST_CHIP:90=90a),$(NVCC_ARCHS))
+$(E)/first_gpu.o: tests/bench/gpu/first_gpu.cu | $(PROBED_EMULATOR)
+	@echo "c++ $< (emulated)"
 	@mkdir -p $(E)
-	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -c $< -o $@
-$(E)/bench_gpu: $(E)/bench_gpu.o $(E)/vlmprof_emulated.o $(LIBRARY)
+	@$(CXX) $(EMULATED_FLAGS) $(DEPENDENCIES) -c $< -o $@
+$(E)/first_gpu: $(E)/first_gpu.o $(LIBRARY)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
-$(G)/bench_gpu: $(E)/bench_gpu.o $(B)/vlmprof_cuda.o $(LIBRARY)
+$(G)/first_gpu.o: tests/bench/gpu/first_gpu.cu
+	@echo "nvcc $<"; $(NVCC_SAYS)
 	@mkdir -p $(G)
+	@$(NVCC) $(NVCC_FLAGS) -DVK_SPIN_LIMIT=2 $(NVCC_ARCHS) -MMD -MP -MF $(G)-first_gpu.d -c $< -o $@
+$(G)/first_gpu: $(G)/first_gpu.o $(LIBRARY)
 	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) $(SYSTEM)
-bench-gpu: $(PROBED)
-	@if [ -z "$(NVCC)" ]; then echo "bench-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) $(G)/bench_gpu
-	@tests/bench/bench_gpu.sh $(G)/bench_gpu
-# both, and what was measured next to what counts predict: 10 minutes on the device, raw output in a folder of tests/bench/results
-all-gpu: $(PROBED)
-	@if [ -z "$(NVCC)" ]; then echo "all-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) $(PROGRAM) $(G)/test_kernels $(G)/test_model $(G)/bench_gpu
-	@tests/bench/gpu/run_all.sh tests/bench/results $(PROGRAM) $(G)/bench_gpu $(G)/test_kernels $(G)/test_model
+first-gpu:
+	@if [ -z "$(NVCC)" ]; then echo "first-gpu needs nvcc (CUDA Toolkit 12.0 or later), or NVCC=path; where there is none: make first-gpu-pack elsewhere" >&2; exit 1; fi
+	@$(MAKE) B=$(FIRST) PROGRAM=$(FIRST)/vlmprof NVCC_ARCHS="$(FIRST_ARCHS)" GPU_DRIVER=/dev/nvidia0 $(FIRST)/vlmprof $(FIRST)/gpu/first_gpu
+	@tests/bench/gpu/first_run.sh $(B)/first-gpu $(FIRST)/gpu/first_gpu $(FIRST)/vlmprof
+# the same as a folder to carry to a machine that has a driver and no compiler: ./first_run.sh there
+first-gpu-pack:
+	@if [ -z "$(NVCC)" ]; then echo "first-gpu-pack needs nvcc (CUDA Toolkit 12.0 or later), or NVCC=path" >&2; exit 1; fi
+	@$(MAKE) B=$(B)/pack PROGRAM=$(B)/pack/vlmprof GPU_DRIVER=/dev/nvidia0 $(B)/pack/vlmprof $(B)/pack/gpu/first_gpu
+	@rm -rf $(B)/first-gpu-pack && mkdir -p $(B)/first-gpu-pack/stb && cp $(FIRST_FILES) $(B)/pack/vlmprof $(B)/pack/gpu/first_gpu $(B)/first-gpu-pack
+	@strip $(B)/first-gpu-pack/vlmprof $(B)/first-gpu-pack/first_gpu
+	@cp $$(echo '#include <stb_image.h>' | $(CC) $(INCLUDES) -M -x c - | tr ' ' '\n' | grep 'stb_image.h$$' | sed 's/image.h$$/&/;p;s/image.h$$/image_write.h/') $(B)/first-gpu-pack/stb
+	@git rev-parse --short HEAD >$(B)/first-gpu-pack/commit 2>/dev/null || echo unknown >$(B)/first-gpu-pack/commit
+	@du -sm $(B)/first-gpu-pack | awk '{ print "first-gpu-pack: " $$2 ", " $$1 " MB; on a machine with a GPU: ./first_run.sh"; exit $$1 > 64 }'
+# which word of --gpu becomes the default, and which code can go, from the file of a first run: make gpu-choose FILE=first-gpu.jsonl
+gpu-choose: stage-launches
+	@if [ ! -f "$(FILE)" ]; then echo "gpu-choose needs FILE=first-gpu.jsonl, of a first run" >&2; exit 2; fi
+	@python3 tests/bench/gpu/predict.py --constants "$(FILE)" --choose "$(FILE)" $(STAGES)

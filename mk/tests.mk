@@ -65,7 +65,7 @@ $(B)/samples/%: samples/%.cpp | $(PROBED_EMULATOR)
 	@$(CXX) -std=c++17 $(WARN) -Wconversion $(INCLUDES) -ffp-contract=off $(CFLAGS) $(LEVEL) $(SANITIZE) $(DEPENDENCIES) $< $(LDFLAGS) -o $@ -lm
 
 # the slowest of $(B)/tests/times.txt start first, so that none runs alone at the end
-LONG_TESTS := tests/test_servers.sh $(B)/tests/test_sweep $(E)/test_faults tests/test_tiny.sh tests/strange_machines.sh tests/test_bench_gpu.sh $(E)/test_kernels \
+LONG_TESTS := tests/test_servers.sh $(B)/tests/test_sweep $(E)/test_faults tests/test_tiny.sh tests/strange_machines.sh tests/test_first_gpu.sh $(E)/test_kernels \
     $(B)/tests/test_command_sweep tests/test_readme.sh $(B)/tests/test_profile $(E)/test_othermodels $(B)/tests/test_othermodels $(E)/test_model $(B)/tests/test_twins \
     $(addprefix $(B)/tests/test_,outputs journal_hostile devices command_run gemm model audit sweep_server clock compare flame_page plan_cost)
 ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
@@ -89,9 +89,9 @@ test-slow: $(PROBED_EMULATOR)
 test-all: $(PROBED_EMULATOR)
 	@tests/total.sh "$(MAKE) test" "$(MAKE) test-slow"
 # what takes longest to compile comes first
-TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(B)/tests/vlmprof-virtual $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
+TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(B)/tests/vlmprof-virtual $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS) $(B)/libvlmprof.so
 test-programs: $(TEST_TOOLS) $(filter-out %.sh,$(QUICK_TESTS))
-test-slow-programs: $(TEST_TOOLS) $(filter-out %.sh,$(SLOW_TESTS) $(DEEPER_TESTS)) $(B)/tests/full_size
+test-slow-programs: $(TEST_TOOLS) $(E)/first_gpu $(filter-out %.sh,$(SLOW_TESTS) $(DEEPER_TESTS)) $(B)/tests/full_size
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -1680,18 +1680,20 @@ VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *r
     return VP_OK;
 }
 
+/* `text` in the pool, with NUL */
+static const char *vp_impl_score_keep(vp_impl_score_pool *pool, vp_impl_score_span span) {
+    char *copy = (char *)vp_impl_score_take(pool, span.bytes + 1, 1);
+    if (!copy) return "";
+    if (span.bytes) memcpy(copy, span.text, span.bytes);
+    copy[span.bytes] = 0;
+    return copy;
+}
 /* spans -> C strings in the pool */
 static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score_span *spans, size_t count,
                                    vp_score_texts *texts) {
     const char **list = (const char **)vp_impl_score_take(pool, count + 1, sizeof *list);
     size_t i;
-    for (i = 0; list && i < count; i++) {
-        char *copy = (char *)vp_impl_score_take(pool, spans[i].bytes + 1, 1);
-        if (!copy) break;
-        if (spans[i].bytes) memcpy(copy, spans[i].text, spans[i].bytes);
-        copy[spans[i].bytes] = 0;
-        list[i] = copy;
-    }
+    for (i = 0; list && i < count; i++) list[i] = vp_impl_score_keep(pool, spans[i]);
     texts->texts = list;
     texts->count = count;
 }
@@ -1756,15 +1758,6 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
 }
 
 /* -------------------------------------------------------------------------------------------------------- MathVista */
-/* `text` in the pool, with NUL */
-static const char *vp_impl_score_keep(vp_impl_score_pool *pool, vp_impl_score_span span) {
-    char *copy = (char *)vp_impl_score_take(pool, span.bytes + 1, 1);
-    if (!copy) return "";
-    if (span.bytes) memcpy(copy, span.text, span.bytes);
-    copy[span.bytes] = 0;
-    return copy;
-}
-
 /* str() of an integer, given as the digits of the rounded value */
 static const char *vp_impl_score_integer_text(vp_impl_score_pool *pool, double value, int negative) {
     char text[VP_IMPL_SCORE_DIGITS + 1];
@@ -2042,14 +2035,9 @@ static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_
 }
 
 static int vp_impl_score_sample_is_whole(const vp_score_sample *sample) {
-    const char *const *lists[3];
-    size_t counts[3], i, k;
-    lists[0] = sample->references;
-    lists[1] = sample->options;
-    lists[2] = sample->option_names;
-    counts[0] = sample->reference_count;
-    counts[1] = sample->option_count;
-    counts[2] = sample->option_name_count;
+    const char *const *const lists[3] = {sample->references, sample->options, sample->option_names};
+    const size_t counts[3] = {sample->reference_count, sample->option_count, sample->option_name_count};
+    size_t i, k;
     for (i = 0; i < 3; i++) {
         if (!lists[i] && counts[i]) return 0;
         for (k = 0; k < counts[i]; k++) if (!lists[i][k]) return 0;

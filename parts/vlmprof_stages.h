@@ -145,21 +145,14 @@ VP_EXTERN_C_END
 #define VLMPROF_STAGES_IMPLEMENTATION_DONE
 VP_EXTERN_C_BEGIN
 
+#define VP_IMPL_STAGES_TEXT(name, text) text,
 VP_API const char *vp_stage_name(vp_stage stage) {
-    static const char *const names[] = {
-#define VP_IMPL_STAGE_NAME(name, text) text,
-        VP_STAGES(VP_IMPL_STAGE_NAME)
-#undef VP_IMPL_STAGE_NAME
-    };
+    static const char *const names[] = {VP_STAGES(VP_IMPL_STAGES_TEXT)};
     return (int)stage >= 0 && stage < VP_STAGE_COUNT ? names[stage] : "unknown";
 }
 
 VP_API const char *vp_part_name(vp_part part) {
-    static const char *const names[] = {
-#define VP_IMPL_PART_NAME(name, text) text,
-        VP_PARTS(VP_IMPL_PART_NAME)
-#undef VP_IMPL_PART_NAME
-    };
+    static const char *const names[] = {VP_PARTS(VP_IMPL_STAGES_TEXT)};
     return (int)part >= 0 && part < VP_PART_COUNT ? names[part] : "unknown";
 }
 

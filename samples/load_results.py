@@ -1,138 +1,16 @@
 #!/usr/bin/env python3
-"""load_results.py - vlmprof's result files and traces as pandas DataFrames.
+"""load_results.py - result files and traces as pandas DataFrames, by the Python package of this checkout (packaging/python).
 
     python3 -m pip install pandas matplotlib
     python3 samples/load_results.py build/demo --png front.png
     python3 samples/load_results.py --trace build/trace.json
 
-A folder of result files (described by samples/result.schema.json) becomes two tables: one row for each configuration, one for each
-sample. Printed: latency P50 and accuracy with its 95 % interval; * marks the front, where no other configuration of that data set is
-both faster and at least as accurate. --png draws it. A trace that `vlmprof run --profile --trace FILE` wrote becomes a table with a row
-for each operation; printed: the operations with the most self time, which is their own time without that of operations inside them.
-Import load_results, front and load_trace to go on from there.
+With the package installed the same is `python3 -m vlmprof.results`, and vlmprof.load("build/demo") returns the two tables.
 """
-import argparse
-import gzip
-import json
 import sys
 from pathlib import Path
 
-import pandas as pd
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "packaging" / "python"))
+from vlmprof.results import main  # noqa: E402
 
-KNOBS = ["dataset_name", "tier", "top_k", "num_active_blocks"]
-LATENCIES = ["T_total", "T_vision_total", "T_LLM_prefill", "T_LLM_decode", "TTFT", "T_decode_per_token"]  # ms
-OF_SAMPLE = ["sample_id", "status", "accuracy", "pred", "actual_vision_tokens", "actual_text_tokens", "output_tokens"]
-
-
-def load_results(folder):
-    """(configurations, samples): a row for each result file, a row for each sample of each file. What was not measured is NaN."""
-    configurations, samples = [], []
-    for path in sorted(Path(folder).glob("*.json")):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(result, dict) or not str(result.get("schema", "")).startswith("vlmprof-sweep-"):
-            continue  # a report, importance scores
-        knobs = {key: result[key] for key in KNOBS}
-        low, high = result["accuracy_interval"] or (None, None)
-        p50 = {name + "_p50": result["latency_stats"].get(name + "_p50") for name in LATENCIES}
-        configurations.append({**knobs, "samples": result["num_ok"], **p50, "accuracy": result["accuracy"],
-                               "accuracy_low": low, "accuracy_high": high, "file": path.name})
-        for row in result["per_sample_results"]:
-            samples.append({**knobs, **{key: row.get(key) for key in OF_SAMPLE + LATENCIES}})
-    if not configurations:
-        raise FileNotFoundError(f"{folder}: there is no result file of vlmprof sweep in it")
-    configurations, samples = pd.DataFrame(configurations), pd.DataFrame(samples)
-    measured = [name + "_p50" for name in LATENCIES] + ["accuracy", "accuracy_low", "accuracy_high"]
-    configurations[measured] = configurations[measured].astype(float)
-    samples[LATENCIES + ["accuracy"]] = samples[LATENCIES + ["accuracy"]].astype(float)
-    return configurations, samples
-
-
-def front(configurations, latency="T_total_p50"):
-    """The configurations that no other one of their data set beats, by rising latency."""
-    best, kept = {}, []  # the best accuracy of a data set so far
-    ordered = configurations.dropna(subset=[latency, "accuracy"]).sort_values([latency, "accuracy"], ascending=[True, False])
-    for index, row in ordered.iterrows():
-        if row["accuracy"] > best.get(row["dataset_name"], float("-inf")):
-            best[row["dataset_name"]] = row["accuracy"]
-            kept.append(index)
-    return configurations.loc[kept]
-
-
-def draw_front(configurations, path):
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    names = configurations["dataset_name"].unique()
-    figure, panels = plt.subplots(1, len(names), figsize=(6 * len(names), 4.5), squeeze=False)
-    for panel, name in zip(panels[0], names):
-        points = configurations[configurations["dataset_name"] == name].dropna(subset=["T_total_p50", "accuracy"])
-        low, high = points["accuracy"] - points["accuracy_low"], points["accuracy_high"] - points["accuracy"]
-        panel.errorbar(points["T_total_p50"], points["accuracy"], yerr=[low, high], fmt="o", color="0.6", elinewidth=0.8,
-                       label="configurations, 95 % interval")
-        best = front(points)
-        panel.plot(best["T_total_p50"], best["accuracy"], "o-", color="C0", zorder=3, label="front")
-        for _, row in best.iterrows():
-            panel.annotate(f"{row['tier'] or 'tokens'} k{row['top_k']} b{row['num_active_blocks']}", (row["T_total_p50"], row["accuracy"]),
-                           xytext=(5, -12), textcoords="offset points", fontsize=8)
-        panel.set(title=name, xlabel="T_total, P50 [ms]", ylabel="accuracy")
-        panel.legend(loc="lower right")
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-
-
-def load_trace(path):
-    """A row for each operation: name, where it ran, start, duration and self time [us], and its args."""
-    with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
-        events = json.load(file)["traceEvents"]
-    rows = [{"name": event["name"], "kind": event["cat"], "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"],
-             "duration_us": event["dur"], "args": event.get("args", {})}
-            for event in events if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "kernel", "gpu_memcpy", "gpu_memset")]
-    if not rows:
-        raise ValueError(f"{path}: there is no operation in it")
-    table = pd.DataFrame(rows).sort_values(["pid", "tid", "start_us", "duration_us"], ascending=[True, True, True, False], ignore_index=True)
-    self_us, around, place = table["duration_us"].tolist(), [], None
-    for index, row in enumerate(table.itertuples()):
-        if place != (row.pid, row.tid):
-            around, place = [], (row.pid, row.tid)
-        while around and around[-1][1] <= row.start_us:
-            around.pop()
-        if around:
-            self_us[around[-1][0]] -= row.duration_us  # the innermost operation around this one
-        around.append((index, row.start_us + row.duration_us))
-    table["self_us"] = self_us
-    return table
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Prints and draws what vlmprof measured, from its files.")
-    parser.add_argument("folder", nargs="?", help="result files of vlmprof sweep")
-    parser.add_argument("--png", help="draws the front of accuracy and latency into this file")
-    parser.add_argument("--trace", help="trace of vlmprof run --profile --trace: prints its operations")
-    parser.add_argument("--top", type=int, default=5, help="operations to print (default %(default)s)")
-    options = parser.parse_args()
-    if not options.folder and not options.trace:
-        parser.error("nothing to load: give a folder of result files, or --trace FILE")
-    if options.png and not options.folder:
-        parser.error("--png draws result files: give their folder")
-    pd.set_option("display.width", 160, "display.max_columns", 20, "display.max_rows", None)
-    try:
-        if options.folder:
-            configurations, samples = load_results(options.folder)
-            table = configurations[KNOBS + ["samples", "T_total_p50", "TTFT_p50", "accuracy", "accuracy_low", "accuracy_high"]].copy()
-            table.insert(0, "front", ["*" if index in front(configurations).index else "" for index in table.index])
-            print(table.sort_values(["dataset_name", "T_total_p50"]).round(3).to_string(index=False))
-            print(f"{len(configurations)} configurations, {len(samples)} samples; times are ms")
-            if options.png:
-                draw_front(configurations, options.png)
-                print(f"front drawn: {options.png}")
-        if options.trace:
-            operations = load_trace(options.trace)
-            sums = operations.groupby(["kind", "name"]).agg(calls=("name", "size"), total_us=("duration_us", "sum"), self_us=("self_us", "sum"))
-            print(sums.sort_values("self_us", ascending=False).head(options.top).to_string(float_format="%.3f"))
-            print(f"{len(operations)} operations")
-    except (OSError, ValueError, KeyError) as error:
-        sys.exit(f"load_results.py: {error}")
-
-
-if __name__ == "__main__":
-    main()
+main()

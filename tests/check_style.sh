@@ -21,7 +21,8 @@ product=(vlmprof.h cli.c vlmprof_kernels.cu)
 while IFS= read -r file; do product+=("$file"); done < <(find parts cli \( -name '*.c' -o -name '*.h' \) 2>/dev/null | sort)
 sources=("${product[@]}")
 while IFS= read -r file; do sources+=("$file"); done < <(find tests samples cli/page/*.css cli/page/*.js \( -name '*.[ch]' -o -name '*.cu' -o -name '*.css' -o -name '*.js' \) | sort)
-texts=("${sources[@]}" README.md Makefile mk/*.mk packaging/* samples/README.md)
+texts=("${sources[@]}" README.md Makefile mk/*.mk samples/README.md)
+while IFS= read -r file; do texts+=("$file"); done < <(find packaging -type f -not -name THIRD-PARTY.txt -not -path '*__pycache__*' | sort)
 while IFS= read -r file; do texts+=("$file"); done < <(find tests .ci -name '*.sh' -o -path '.ci/run' | sort)
 passed=0 failed=0
 
@@ -89,7 +90,7 @@ rule "each script is named by a target, another script, a test, a guide or a REA
     \( -name Makefile -o -name '*.mk' -o -path '.ci/run' -o -name '*.txt' -path '*guides*' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.[ch]' -o -name '*.template' \) -print0 |
     xargs -0 grep -oE '[A-Za-z0-9_]+\.(sh|py)' | awk -F: '{ file = $1; sub(/.*\//, "", file); if (file != $2) named[$2] = 1 }
         END { while (("find tests samples packaging .ci -name \"*.sh\" -o -name \"*.py\"" | getline path) > 0) {
-            name = path; sub(/.*\//, "", name); if (!(name in named) && name !~ /^test_.*\.sh$/) print path } }')"
+            name = path; sub(/.*\//, "", name); if (!(name in named) && name !~ /^test_.*\.sh$/ && path !~ /^packaging\/python\//) print path } }')"
 rule "each function is called by the program, a test or a sample (tests/tools/functions.awk)" "$(
     awk -v unused='^(cli|parts|vlmprof|tests/support)' -f tests/tools/functions.awk "${sources[@]}" $(find tests samples -name '*.cpp') parts/*.hpp)"
 rule "each source has a row of tests/mutate_tests.txt, each row a source, each of its tests a file" "$(printf '%s\n' "${product[@]}" | awk '

@@ -35,7 +35,7 @@ probe_clang() {
 
 case $what in
     build) packages="gcc libc6-dev libstb-dev" offline="; without a network: bring /usr/include/stb, name the folder that holds it in C_INCLUDE_PATH"
-           case $compiler in *clang*) packages="clang libomp-dev libc6-dev libstb-dev";; esac;;
+           case $compiler in *clang*) packages="clang libomp-dev libc6-dev libstb-dev";; aarch64-linux-gnu-gcc*) packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross libstb-dev";; esac;;
     emulator) packages="g++ libcurl4"
               case $compiler in *clang*) packages="clang g++ libcurl4";; esac;;
     clang) packages="g++ clang libomp-dev";;

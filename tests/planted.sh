@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 selftest() { # with each schedule in turn, until one fails
     local seed
     for seed in 1 2 3; do
-        CUDA_ON_CPU_SEED=$seed timeout 300 "$work/vlmprof" selftest --device cuda >"$work/log" 2>&1 || return 1
+        CUDA_ON_CPU_SEED=$seed timeout 300 "$work/vlmprof" selftest --device cuda --gpu events >"$work/log" 2>&1 || return 1
     done
 } 2>/dev/null # the shell's own word about a child that aborted
 kernels() { # the tests of single kernels, which have schedules of their own; needs build/emulated/test_kernels.o

@@ -383,6 +383,13 @@ static void test_output(void) {
     CHECK_INT(cli("data --json %F/moved/own.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "01684546fac75d5c59735ff134856528c2c887efe1b48942488cb6ebfb2199dc"));
     CHECK_INT(cli("data --output %F/own2.jsonl tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 2);
+    check_case("data --output: several pictures and options stay in their order");
+    put_file("/two.jsonl", "{\"id\": 1, \"question\": \"q\", \"images\": [\"cat.jpg\", \"cat.jpg\"], \"options\": [\"red\", \"sky blue\"], \"answer\": \"red\"}\n"
+             "{\"id\": 2, \"question\": \"q\", \"answer\": \"x\"}\n");
+    CHECK_INT(cli("data --output %F/two-own.jsonl --image_dir samples %F/two.jsonl"), 0);
+    text = check_read(in_folder("two-own.jsonl"), NULL);
+    CHECK(text && strstr(text, "cat.jpg\", \"") && strstr(text, "\"options\": [\"red\", \"sky blue\"]") && strstr(text, "{\"id\": 2, \"question\": \"q\", \"ans"));
+    free(text);
 }
 
 /* ---- scores and names */
@@ -461,7 +468,9 @@ static void test_answers(void) {
              "{\"doc_id\": 1, \"doc\": {\"category\": \"y\", \"options\": \"['a', 'b']\"}, \"target\": \"B\", \"resps\": [[\"B\"]], \"filtered_resps\": [[\"B\"]]}\n");
     put_file("/base.jsonl", "{\"id\": 0, \"prediction\": \"B\", \"answer\": \"A\"}\n{\"id\": 1, \"prediction\": \"B\", \"answer\": \"B\"}\n");
     CHECK_INT(cli("score --json --metric mcq_lmms --by category --baseline %F/base.jsonl %F/lmms.jsonl"), 0);
-    CHECK(last.out && strstr(last.out, "\"mean\": 1.0, ") && strstr(last.out, "\"pairs\": 2, \"difference\": 0.5, ") && strstr(last.out, "\"by\": {\"x\": {"));
+    CHECK(last.out && strstr(last.out, "\"mean\": 1.0, ") && strstr(last.out, "\"pairs\": 2, \"difference\": 0.5, ")
+          && strstr(last.out, "\"by\": {\"x\": {\"metric\": \"mcq_lmms\", \"rows\": 1")
+          && strstr(last.out, "\"y\": {\"metric\": \"mcq_lmms\", \"rows\": 1"));
     CHECK(last.err && strstr(last.err, "answers of lmms-eval") && strstr(last.err, "1 rows better, 0 worse"));
     put_file("/vk.tsv", "index\tquestion\tA\tB\tanswer\tprediction\n0\tq\tx\ty\tA\tA\n1\tq\tx\tNone\tA\tThe answer is B\n");
     CHECK_INT(cli("score --metric mcq_vlmevalkit %F/vk.tsv"), 0);
@@ -473,6 +482,9 @@ static void test_answers(void) {
              "\"category\": \"OCR\", \"score\": 1.0}, \"input\": \"q\"}\n");
     CHECK_INT(cli("score --metric mme_sets %F/lmms2.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "\"lmms_eval\": {\"perception\": 200.0, "));
+    put_file("/odd.jsonl", "{\"prediction\": \"yes\", \"answer\": \"Yes\", \"category\": \"OCR\", \"image_path\": \"1.jpg\"}\n");
+    CHECK_INT(cli("score --metric mme_sets %F/odd.jsonl"), 0); /* lmms-eval stops at a picture without two rows */
+    CHECK(last.out && strstr(last.out, "\"lmms_eval\": {\"perception\": null, "));
     CHECK_INT(cli("score --json --metric mme_lmms --by category %F/lmms2.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "\"by\": {\"OCR\": {\"metric\": \"mme_lmms\", \"rows\": 2"));
     put_file("/circles.tsv", "index\tg_index\tquestion\tA\tB\tanswer\tprediction\n0\t7\tq\tx\ty\tA\tA\n1\t7\tq\tx\ty\tA\tB\n2\t8\tq\tx\ty\tA\tA\n");

@@ -130,18 +130,49 @@ static void test_emulated(void) {
     broken_gpu("CUDA_ON_CPU_FAIL", "launch:5", "cuda", 4);
     test_integers();
     check_case("emulated: selftest finds GPU and CPU equal");
-    if (cli_json("selftest --device cuda --json", 0, &d)) {
-        CHECK_INT(check_selftest(&d, "cuda"), 2);
-        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 3); /* and the yardstick of bf16 */
+    if (cli_json("selftest --device cuda --gpu persistent clusters --json", 0, &d)) {
+        CHECK_INT(check_selftest(&d, "cuda"), 4);
+        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 5); /* and the yardstick of bf16 */
         CHECK(is_null(&d, 0, "cuda_skipped"));
         free(d.nodes);
     }
     check_case("emulated: a GPU that fails in selftest is a failed check");
     setenv("CUDA_ON_CPU_FAIL", "illegal:3", 1);
-    CHECK_INT(cli("selftest --device cuda"), 1);
-    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "2 passed, 1 failed, 0 skipped"));
+    CHECK_INT(cli("selftest --device cuda --gpu events"), 1);
+    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "3 passed, 1 failed, 0 skipped"));
     unsetenv("CUDA_ON_CPU_FAIL");
-    check_case("emulated: a sweep on a GPU is not continued on the CPU");
+    check_case("emulated: info says which switches there are, and why others are not");
+    CHECK_INT(cli("info"), 0);
+    CHECK(last.out && strstr(last.out, "  ways      experts by mma.sync; --gpu (all off by default): events persistent tuned; not dependent: needs compute "
+                                       "capability 9.0; not wgmma: needs compute capability 9.0 and no other; "));
+    setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
+    CHECK_INT(cli("info"), 0);
+    CHECK(last.out && strstr(last.out, "  ways      experts by wgmma, if it agrees with mma.sync when an engine opens; "
+                                       "--gpu (all off by default): events dependent wgmma persistent tuned clusters mma\n"));
+    unsetenv("CUDA_ON_CPU_CAPABILITY");
+    check_case("emulated: a switch that this GPU lacks is named, and its bits are those without it");
+    CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
+    CHECK(last.out && strstr(last.out, "OK: no dependent launches: they need compute capability 9.0"));
+    check_case("emulated: one kernel a step that passes on stale values has other bits");
+    setenv("CUDA_ON_CPU_PLANT", "phase:3", 1);
+    CHECK_INT(cli("selftest --device cuda --gpu persistent"), 1);
+    CHECK(last.out && strstr(last.out, "cuda bf16 persistent") && strstr(last.out, "1 failed"));
+    unsetenv("CUDA_ON_CPU_PLANT");
+    check_case("emulated: experts by wgmma that differ from those by mma.sync are not used");
+    setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
+    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --max_new_tokens 2"), 0);
+    CHECK(last.out && !strstr(last.out, "wgmma"));
+    setenv("CUDA_ON_CPU_PLANT", "wgmma:1", 1);
+    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu clusters --max_new_tokens 2"), 0);
+    CHECK(last.out && strstr(last.out, "products go without clusters: their results differ from those of mma.sync here; "
+                                       "products go without wgmma: its results differ from those of mma.sync here"));
+    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma --max_new_tokens 2"), 0);
+    CHECK(last.out && !strstr(last.out, "wgmma"));
+    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma wgmma --max_new_tokens 2"), 2);
+    CHECK(last.err && strstr(last.err, "mma excludes wgmma and clusters"));
+    unsetenv("CUDA_ON_CPU_PLANT");
+    unsetenv("CUDA_ON_CPU_CAPABILITY");
+    check_case("emulated: a sweep on a GPU is not gone on with on the CPU");
     mkdir(in_folder("data"), 0777);
     write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 --num_runs_per_sample 1"), 0);

@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "support/check.h"
 #include "support/folder.h"
+#include "support/lines.h"
 #include "support/room.h"
 #include "sweep/journal.h"
 #include <fcntl.h>
@@ -44,18 +45,6 @@ static struct journal_index book;
 static int read_text(const char *name, const char *text) {
     write_text(in_folder(name), text);
     return HEARD(index_read(&book, in_folder(name), open(in_folder(name), O_RDONLY), 1));
-}
-/* text is appended to what is there; returns where it is */
-static struct text_buffer lines;
-static long long add(const char *format, ...) {
-    char line[4096];
-    long long at = (long long)lines.bytes;
-    va_list list;
-    va_start(list, format);
-    vsnprintf(line, sizeof line, format, list);
-    va_end(list);
-    text_add_string(&lines, line);
-    return at;
 }
 static void fresh(void) {
     index_free(&book);

@@ -43,8 +43,7 @@ static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
     memset(&setup, 0, sizeof setup);
     memset(&extent, 0, sizeof extent);
     setup.threads = 2;
-    setup.wgmma_linears = 1; /* on a chip that has them */
-    setup.clusters = clusters;
+    setup.gpu = VP_GPU_WGMMA | (clusters ? VP_GPU_CLUSTERS : 0u); /* on a chip that has them */
     setup.wide = extent.wide = wide;
     extent.marks = MARKS;
     extent.quant_k = wide ? 0 : 1024;
@@ -72,9 +71,23 @@ static void settle(void) {
     check_note(backend->wait(queue, 0, &error) == VP_OK, __FILE__, __LINE__, "%s: %s", error.where, error.text);
 }
 
+/* Kernels of wgmma.h whose blocks went through several tiles and used each stage of their ring again; of dry runs, which have records. */
+static const char *const WIDE[7] = { "linear_wgmma64", "linear_wgmma128", "gate_up_wgmma128", "down_wgmma128", "linear_wgmma_pair", "gate_up_wgmma_pair",
+    "down_wgmma_pair" };
+static vp_launch records[64];
+static int is_recording, went_round[7];
+static void note_records(void) {
+    for (const vp_launch *l = records; is_recording && l < records + 64 && l < records + queue->log_count; l++) {
+        int64_t rows = strstr(l->name, "wgmma64") ? 64 : 128, tiles = (l->shape[0] + rows - 1) / rows * ((l->shape[1] + 255) / 256), each = tiles / (l->grid + !l->grid);
+        for (int w = 0; w < 7; w++) went_round[w] |= strstr(l->name, WIDE[w]) && each >= 2 && each * ((l->shape[2] + 63) / 64) > 2 * 5;
+    }
+    queue->log = NULL;
+}
 static struct { vk_work work; uint64_t buffers; } before;
 static void begin(int dry) {
     queue->dry = dry;
+    queue->log = dry && is_recording ? records : NULL;
+    queue->log_capacity = 64; queue->log_count = 0;
     before.work = queue->work;
     before.buffers = sum_of_buffers();
 }
@@ -90,6 +103,7 @@ static void check_work(vk_work want, int line) {
 static void end(vk_work want, int line) {
     int dry = queue->dry;
     queue->dry = 0;
+    note_records();
     check_work(want, line);
     settle();
     check_note((sum_of_buffers() == before.buffers) == dry, __FILE__, line, dry ? "a dry run touched a buffer" : "nothing was done");
@@ -439,50 +453,29 @@ static void test_embed(int rows, int d, int wide, int panels, float scale) {
     release_all();
 }
 
-static void test_scatter_add(int rows, int d) {
+/* image features added to what is there, or in its place; damaged: the other of the two */
+static void test_scatter(int rows, int d, int is_added) {
     expected e;
     float *x, *features;
     int32_t *index;
     int tokens = rows * 2 + 1;
-    check_case("scatter_add rows %d d %d", rows, d);
+    check_case("%s rows %d d %d", is_added ? "scatter_add" : "place_rows", rows, d);
     e = expect_new((size_t)tokens, (size_t)d);
     x = floats((size_t)tokens * (size_t)d, 1.0f);
     features = floats((size_t)rows * (size_t)d, 1.0f);
     index = (int32_t *)take((size_t)rows * sizeof *index);
     for (size_t i = 0; i < (size_t)tokens * (size_t)d; i++) expect_exact(&e, i, (double)x[i], (double)x[i]);
     for (int r = 0; r < rows; r++) {
-        index[r] = r % 3 == 1 ? -100 : r % 3 == 2 ? -1 : tokens - 1 - 2 * r;
+        index[r] = r % 3 == 1 ? -100 : r % 3 == 2 && is_added ? -1 : tokens - 1 - 2 * r;
         for (int i = 0; index[r] >= 0 && i < d; i++) {
             size_t at = (size_t)index[r] * (size_t)d + (size_t)i, from = (size_t)r * (size_t)d + (size_t)i;
-            expect_exact(&e, at, (double)(x[at] + features[from]), (double)features[from]); /* damaged: features replace the embedding */
+            const double added = (double)(x[at] + features[from]), alone = (double)features[from];
+            expect_exact(&e, at, is_added ? added : alone, is_added ? alone : added);
         }
     }
-    /* as if no feature were dropped */
-    SEND(1, (int64_t)rows * d, (int64_t)rows * d * (4 + 4 + 4) + 4 * rows, kernels->scatter_add(queue, x, features, index, rows, d));
-    verdict(x, (size_t)d, 1, &e);
-    release_all();
-}
-
-/* image features in place of what is there; damaged: added */
-static void test_place_rows(int rows, int d) {
-    expected e;
-    float *x, *features;
-    int32_t *index;
-    int tokens = rows * 2 + 1;
-    check_case("place_rows rows %d d %d", rows, d);
-    e = expect_new((size_t)tokens, (size_t)d);
-    x = floats((size_t)tokens * (size_t)d, 1.0f);
-    features = floats((size_t)rows * (size_t)d, 1.0f);
-    index = (int32_t *)take((size_t)rows * sizeof *index);
-    for (size_t i = 0; i < (size_t)tokens * (size_t)d; i++) expect_exact(&e, i, (double)x[i], (double)x[i]);
-    for (int r = 0; r < rows; r++) {
-        index[r] = r % 3 == 1 ? -100 : tokens - 1 - 2 * r;
-        for (int i = 0; index[r] >= 0 && i < d; i++) {
-            size_t at = (size_t)index[r] * (size_t)d + (size_t)i, from = (size_t)r * (size_t)d + (size_t)i;
-            expect_exact(&e, at, (double)features[from], (double)(x[at] + features[from]));
-        }
-    }
-    SEND(1, 0, (int64_t)rows * d * (4 + 4) + 4 * rows, kernels->place_rows(queue, x, features, index, rows, d));
+    if (is_added) /* as if no feature were dropped */
+        SEND(1, (int64_t)rows * d, (int64_t)rows * d * (4 + 4 + 4) + 4 * rows, kernels->scatter_add(queue, x, features, index, rows, d));
+    else SEND(1, 0, (int64_t)rows * d * (4 + 4) + 4 * rows, kernels->place_rows(queue, x, features, index, rows, d));
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
@@ -1027,8 +1020,8 @@ static void test_shared_kernels(void) {
     for (int r = 0; r < 3; r++)
         for (int w = 0; w < 4; w++) {
             test_vit_embed(1 + w, rows[r] + 1, w != 2, widths[w]);
-            test_scatter_add(rows[r], widths[w]);
-            test_place_rows(rows[r], widths[w]);
+            test_scatter(rows[r], widths[w], 1);
+            test_scatter(rows[r], widths[w], 0);
             test_add_rmsnorm(rows[r], widths[w]);
             test_add_scaled(rows[r], widths[w]);
             test_combine(rows[r], 1 + w, widths[w]);
@@ -1432,10 +1425,10 @@ static void test_linears(void) {
 /* the same on Hopper: tiles of 64 and of 128 rows, one and several a block, a last slice of half the depth. way 2: by pairs of blocks, of which one may
  * have no rows, where that takes less time */
 static void test_wgmma(int way) {
-    static const int even_three[3] = { 4, 4, 4 }, many_rows[3] = { 120, 0, 260 }, full[3] = { 256, 129, 1 };
+    static const int even_three[3] = { 4, 4, 4 }, many_rows[3] = { 120, 0, 260 }, full[3] = { 256, 129, 1 }, skewed[4] = { 130, 0, 401, 3 };
     int real = by_wgmma;
     if (!emulated && (way == 1 || !real)) return; /* on such a device test_linears did the first way */
-    by_wgmma = way;
+    by_wgmma = way; is_recording = 1;
     for (int i = 0; i < 2; i++) {
         static const int rows[2] = { 33, 129 };
         test_linear(40, 24, rows[i], 0, 0);
@@ -1449,12 +1442,17 @@ static void test_wgmma(int way) {
         test_experts(64, 32, 2, 3, even_three);
     }
     bits = 0;
-    if (way == 2) { /* five pairs of tiles for four pairs of blocks, and one that ends after five columns */
+    test_linear(300, 330, 300, 0, 0);
+    test_linear(1100, 330, 60, 0, 0);
+    test_experts(330, 330, 2, 4, skewed);
+    check_case("blocks of each kernel had several tiles, and their rings wrapped; way %d", way);
+    for (int i = 0; emulated && i < 7; i++) CHECK(went_round[i] || (way == 2) == !strstr(WIDE[i], "pair"));
+    if (way == 2) { /* several pairs of tiles for one pair of blocks, and one that ends after five columns */
         test_linear(261, 320, 1100, 0, 0);
         test_experts(96, 140, 1, 3, many_rows);
         test_experts(40, 300, 2, 3, full);
     }
-    by_wgmma = real;
+    by_wgmma = real; is_recording = 0;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
@@ -3053,10 +3051,12 @@ int main(void) {
         if (!CHECK_INT(open_mode(&modes[wide], wide, 0, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return check_done(program); }
     if (emulated) {
         cuda_on_cpu_set("CAPABILITY", "9.0");
+        cuda_on_cpu_set("MULTIPROCESSORS", "2"); /* few blocks: each walks several tiles */
         for (int pairs = 0; pairs < 2; pairs++) {
             CHECK_INT(open_mode(&modes[2 + pairs], 0, pairs, &error), VP_OK);
             CHECK(strstr(modes[2 + pairs].queue->note, "wgmma") == NULL && strstr(modes[2 + pairs].queue->note, "clusters") == NULL);
         }
+        cuda_on_cpu_set("MULTIPROCESSORS", NULL);
         cuda_on_cpu_set("CAPABILITY", NULL);
     } else if (on_gpu()) {
         vp_device_info info;

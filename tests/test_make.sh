@@ -7,7 +7,7 @@ B=${B:-build} CC=${CC:-cc}
 unset MAKEFLAGS MFLAGS MAKELEVEL
 makefiles=(Makefile mk/*.mk)
 
-targets=$(sed -n 's/^\.PHONY: //p' "${makefiles[@]}" | tr ' ' '\n' | grep -vxE 'all|FORCE|instrumented|fuzz-deps' | sort)
+targets=$(sed -n 's/^\.PHONY: //p' "${makefiles[@]}" | tr ' ' '\n' | grep -vxE 'all|FORCE|instrumented|fuzz-deps|stage-launches' | sort)
 make help >"$work/help"
 check "make help lists the targets" diff <(echo "$targets") <(sed -n 's/^make \([a-z-]*\) .*/\1/p' "$work/help" | grep . | sort)
 check "make help describes make itself" grep -q '^make  *[a-z]' "$work/help"
@@ -35,6 +35,17 @@ for compiler in "" /opt/none/nvcc; do
         done
     done
 done
+# an old nvcc is asked for what it knows, one that is too old for nothing
+old_nvcc() { # old_nvcc RELEASE: the recipe of the GPU object with an nvcc of that release
+    printf '#!/bin/sh\necho "Cuda compilation tools, release %s, V%s.1"\n' "$1" "$1" >"$work/nvcc"
+    chmod +x "$work/nvcc"
+    make -n "$work/none/vlmprof_cuda.o" B="$work/none" CC="$CC" NVCC="$work/nvcc" GPU_DRIVER=/dev/none 2>&1
+}
+check "nvcc 12.8 compiles for compute capability 10.0" grep -q 'code=\[sm_100,compute_100\]' <(old_nvcc 12.8)
+check "nvcc 12.4 leaves that out" bash -c '! grep -q sm_100 && true' <<<"$(old_nvcc 12.4)"
+check "nvcc 12.4: it says so, and PTX of 9.0 takes its place" bash -c 'grep -q "older than 12.8" <<<"$1" && grep -q "code=compute_90 " <<<"$1"' - "$(old_nvcc 12.4)"
+check "nvcc 11.8 is too old" grep -q 'echo .*too old for the GPU code.*exit 1' <(old_nvcc 11.8)
+check "a driver without nvcc: what to install" grep -q 'install the CUDA Toolkit 12.8 or later with cuBLAS' <(make -n B="$work/none" CC="$CC" NVCC= GPU_DRIVER=/dev/none)
 # the checks above see what they are for: a file that is gone, a comma that splits a call of $(if)
 echo "cc tests/full_size.c tests/no_such.c" >"$work/recipes"
 are_there "$work/recipes" >"$work/missing"

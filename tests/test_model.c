@@ -21,6 +21,7 @@
 #endif
 #ifdef TEST_EMULATED
 void cuda_on_cpu_reset(uint64_t seed);
+int cuda_on_cpu_set(const char *name, const char *value);
 #endif
 enum { NEW_TOKENS = 16, CASES_MAX = 32 };
 static const char *const case_names[] = { "a1-adaptive-wide", "a2-adaptive-small-k1", "a3-low", "a4-medium-k4-skip", "a5-high-k8", "a6-text-only",
@@ -227,6 +228,7 @@ static double compare_bf16(const vp_model_config *c, const golden *g, const outp
     return error / json_double(&g->info, nearby, "median");
 }
 
+static uint32_t gpu_switches; /* of the engines that are opened */
 static vp_engine *open_engine(const char *name, vp_weights weights, const char *gemm, const char *device, vp_model_config *config,
                               vp_checkpoint **checkpoint) {
     char directory[256], path[300];
@@ -248,6 +250,7 @@ static vp_engine *open_engine(const char *name, vp_weights weights, const char *
     options.weights = weights;
     options.gemm = gemm;
     options.device = device;
+    options.gpu = gpu_switches;
     options.max_sequence = 2048;
     options.max_views = 16;
     if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
@@ -405,6 +408,51 @@ static void run_integers(char letter, vp_weights weights, const char *gemm) {
     vp_checkpoint_close(checkpoint);
     vp_checkpoint_close(exact_checkpoint);
 }
+#ifdef TEST_CUDA
+/* Each switch of --gpu: the case's logits and tokens with it against those without. Where the same bits are promised, all of them; otherwise as close
+ * as bf16 is to fp32. Emulated, on a chip that has all ways and few multiprocessors, whose blocks get several tiles each. */
+#ifdef TEST_EMULATED
+#define SWITCHED "a6-text-only"
+#else
+#define SWITCHED "b1-low-k8"
+#endif
+static void run_switches(void) {
+#define SWITCH(name, bit, word, same_bits) { word, bit, same_bits },
+    static const struct { const char *word; uint32_t bit; int same_bits; } switches[] = { { "none", 0, 1 }, VP_GPU_SWITCHES(SWITCH) };
+    vp_model_config config;
+    vp_checkpoint *checkpoint = NULL;
+    golden g;
+    output plain;
+    memset(&plain, 0, sizeof plain);
+    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+        size_t bytes;
+        vp_engine *engine;
+        output o;
+        check_case(SWITCHED ", --gpu %s", switches[i].word);
+        gpu_switches = switches[i].bit;
+        engine = open_engine(*SWITCHED == 'a' ? "tiny-a" : "tiny-b", VP_WEIGHTS_BF16, NULL, TEST_DEVICE, &config, &checkpoint);
+        gpu_switches = 0;
+        if (!engine || (!i && !load_case(SWITCHED, &config, &g))) return;
+        bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
+        run_case(engine, &config, &g, &o);
+        compare_bf16(&config, &g, &o);
+        if (!i) plain = o;
+        else {
+            CHECK(!switches[i].same_bits || !memcmp(o.logits, plain.logits, bytes));
+            if (switches[i].same_bits) compare_bare(engine, &config, &g, &plain);
+            free_output(&o);
+        }
+#ifdef TEST_EMULATED
+        CHECK_TEXT(vp_engine_device_note(engine), "");
+#endif
+        vp_engine_close(engine);
+        vp_checkpoint_close(checkpoint);
+        checkpoint = NULL;
+    }
+    free_output(&plain);
+    free_case(&g);
+}
+#endif
 /* three small cases under several schedules: a result that depends on the order of threads, warps, blocks or streams is a missing barrier or wait */
 static void run_seeds(void) {
 #ifdef TEST_EMULATED
@@ -423,6 +471,17 @@ int main(void) {
     double ratios[CASES_MAX];
     int count = 0, is_small = TEST_SMALL;
     run_seeds();
+#ifdef TEST_CUDA
+#ifdef TEST_EMULATED
+    cuda_on_cpu_reset(5);
+    cuda_on_cpu_set("CAPABILITY", "9.0");
+    cuda_on_cpu_set("MULTIPROCESSORS", "4");
+#endif
+    run_switches();
+#ifdef TEST_EMULATED
+    cuda_on_cpu_reset(1);
+#endif
+#endif
 #ifdef TEST_EMULATED
     if (CHECK_SANITIZED) return check_done("test_model_" TEST_DEVICE); /* the small cases are enough there, and all would take an hour */
     if (!check_all()) return check_done("test_model_" TEST_DEVICE); /* nor has make test the time for more */

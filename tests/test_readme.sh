@@ -85,7 +85,7 @@ done < "$work/commands"
 
 # load_results.py, on what the commands left: its table has each file and sample, its self times are those of vlmprof trace
 python=${PYTHON:-python3} skipped=0
-check "load_results.py names what it needs" grep -q "pip install pandas matplotlib" samples/load_results.py
+check "load_results.py names what it needs" grep -q "pip install pandas matplotlib" samples/load_results.py packaging/python/vlmprof/results.py
 if "$python" -c 'import pandas, matplotlib' 2>"$work/missing"; then
     check "load_results.py shows its help" "$python" samples/load_results.py --help
     check "load_results.py loads results and a trace" "$python" samples/load_results.py "$work/build/readme-sweep" --png "$work/front.png" --trace "$work/build/trace.json"

@@ -5,6 +5,7 @@
 #include "results/result_gather.h"
 #include "support/check.h"
 #include "support/folder.h"
+#include "support/lines.h"
 #include "support/room.h"
 #include <fcntl.h>
 
@@ -21,17 +22,6 @@
     "\"input_text_tokens\": 3, \"actual_text_tokens\": 3, \"total_sequence_length\": 387}"
 
 static struct journal_index book;
-static struct text_buffer lines;
-static long long add(const char *format, ...) {
-    char line[4096];
-    long long at = (long long)lines.bytes;
-    va_list list;
-    va_start(list, format);
-    vsnprintf(line, sizeof line, format, list);
-    va_end(list);
-    text_add_string(&lines, line);
-    return at;
-}
 static void fresh(void) {
     lines.bytes = 0;
     add(HEAD);

@@ -257,7 +257,9 @@ static int64_t steady_clock_mhz(const vp_telemetry *telemetry) {
 static void print_gpu_tools(int32_t index) {
     vp_telemetry telemetry;
     vp_error error = {VP_OK, -1, "", ""};
+    char ways[600];
     double joules;
+    if (vp_device_ways(index, ways, sizeof ways, &error) == VP_OK) print_plain("  ways      %s\n", ways);
     if (vp_device_energy(index, &joules, &error) == VP_OK)
         print_plain("  energy    counted by NVML: results have energy_j\n");
     else print_plain("  energy    not counted: %s: %s\n", error.where, error.text);
@@ -327,13 +329,15 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
 static void put_gpu_tools(vp_json_writer *writer, int32_t index) {
     vp_telemetry telemetry;
     vp_error energy = {VP_OK, -1, "", ""}, clocks = {VP_OK, -1, "", ""};
+    char ways[600];
     double joules;
     const int counts = vp_device_energy(index, &joules, &energy) == VP_OK,
-              reads = vp_device_telemetry(index, &telemetry, &clocks) == VP_OK;
+              reads = vp_device_telemetry(index, &telemetry, &clocks) == VP_OK,
+              has_ways = vp_device_ways(index, ways, sizeof ways, NULL) == VP_OK;
     const int64_t steady_mhz = reads ? steady_clock_mhz(&telemetry) : 0; /* 0: not known */
     PUT(writer, KEY_OBJECT(NULL), KEY("index", index), KEY_BOOL("energy", counts),
         KEY("energy_reason", counts ? NULL : energy.text), KEY_BOOL("telemetry", reads),
-        KEY("telemetry_reason", reads ? NULL : clocks.text),
+        KEY("telemetry_reason", reads ? NULL : clocks.text), KEY("ways", has_ways ? ways : NULL),
         KEY_KNOWN("steady_clock_mhz", steady_mhz, steady_mhz), END_OBJECT);
 }
 

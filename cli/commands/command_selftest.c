@@ -33,6 +33,8 @@ static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_SEED,
     {"device", TEXT, "D", "auto", 0, 0, NULL, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
     OPTION_THREADS,
+    {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL,
+     "switches of run --gpu that are tested on a GPU, each alone; default: all that change a request", OF_ENGINE},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -70,7 +72,8 @@ struct trial {
 struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; };
 /* The result of trying one backend with one arithmetic and one GEMM kernel. */
 struct verdict {
-    const char *backend, *gemm;
+    const char *backend, *gemm, *gpu; /* the word of --gpu; NULL: none */
+    int has_other_bits;               /* than the GPU without a switch */
     vp_weights weights;
     char device[200], reason[LINE_BYTES];
     double errors[ERRORS]; /* the worst over trials and steps */
@@ -85,7 +88,7 @@ struct selftest {
     struct model model;
     struct trial trials[TRIALS];
     int32_t max_sequence, max_views;
-    struct outcome reference, tested;
+    struct outcome reference, tested, unswitched; /* the last: of the GPU in bf16 without a switch */
     double plain[ERRORS]; /* errors of the plain kernel in bf16 */
     struct verdict verdicts[VERDICTS_MAX];
     int verdict_count;
@@ -177,6 +180,8 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
         result = request_run(&session, &input, &out->runs[i], error);
         verdict->ms += metric_of(&out->runs[i], METRIC_TOTAL) / TRIALS;
     }
+    if (result == VP_OK && verdict->gpu)
+        snprintf(verdict->reason, sizeof verdict->reason, "%s", vp_engine_device_note(session.engine));
     close_progress();
     session_free(&session);
     return result;
@@ -197,6 +202,9 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
         int same = 1;
         double *logits = &verdict->errors[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED];
         double *features = &verdict->errors[ERROR_FEATURES];
+        verdict->has_other_bits |= selftest->unswitched.dumps[i].logits
+                                   && memcmp(tested->logits, selftest->unswitched.dumps[i].logits,
+                                             TRIAL_TOKENS * row * sizeof(float)) != 0;
         verdict->has[ERROR_FEATURES] |= layout != NULL;
         verdict->has[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED] = 1;
         if (layout)
@@ -220,7 +228,8 @@ static double limit_of(const struct selftest *selftest, int error, int is_fp32, 
 }
 
 /* Tries a backend and adds its verdict; adds none when the CPU has no such kernel for this arithmetic. */
-static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm) {
+static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm,
+                  const vp_gpu_word *gpu) {
     vp_engine_options settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence,
                                                    selftest->max_views);
     struct verdict *verdict = &selftest->verdicts[selftest->verdict_count];
@@ -232,6 +241,8 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     verdict->backend = device;
     verdict->gemm = gemm;
     verdict->weights = weights;
+    verdict->gpu = gpu ? gpu->word : NULL;
+    settings.gpu = gpu ? gpu->bit : 0;
     settings.device = device;
     settings.weights = weights;
     settings.gemm = strcmp(gemm, "cublas") ? gemm : "auto";
@@ -250,6 +261,9 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
         verdict->ok &= !verdict->has[i] || verdict->errors[i] <= verdict->limits[i];
     }
     if (!verdict->ok) snprintf(verdict->reason, sizeof verdict->reason, "differs from the reference");
+    if (!verdict->ok || !gpu || !gpu->same_bits || !verdict->has_other_bits) return;
+    verdict->ok = 0;
+    snprintf(verdict->reason, sizeof verdict->reason, "other bits than without the switch");
 }
 
 /* Loads the model, makes the trials and runs the reference. Returns 0 or an exit code. */
@@ -259,7 +273,8 @@ static int selftest_prepare(struct selftest *selftest) {
     struct verdict scratch;
     vp_result result;
     int code, is_blind, is_dense;
-    if ((code = check_device(selftest->options)) != 0 || (code = model_load(selftest->options, &selftest->model)) != 0
+    if ((code = check_device(selftest->options)) != 0 || (code = check_gpu_switches(selftest->options)) != 0
+        || (code = model_load(selftest->options, &selftest->model)) != 0
         || (code = checkpoint_open(&selftest->model)) != 0)
         return code;
     if (is_packed(&selftest->model, NULL))
@@ -278,6 +293,7 @@ static int selftest_prepare(struct selftest *selftest) {
         return code;
     selftest->reference.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->tested.runs = runs_make(TRIALS, TRIAL_TOKENS);
+    selftest->unswitched.runs = runs_make(TRIALS, TRIAL_TOKENS);
     memset(&scratch, 0, sizeof scratch);
     scratch.backend = "reference";
     scratch.gemm = "plain";
@@ -285,6 +301,7 @@ static int selftest_prepare(struct selftest *selftest) {
     settings.device = "cpu";
     settings.weights = VP_WEIGHTS_FP32;
     settings.gemm = "plain";
+    settings.gpu = 0;
     settings.threads = 1;
     result = run_trials(selftest, &settings, &scratch, &selftest->reference, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), selftest->model.name, result, &error);
@@ -299,13 +316,13 @@ static void print_selftest(const struct selftest *selftest, int failed) {
     for (int i = 0; i < selftest->verdict_count; i++) {
         const struct verdict *verdict = &selftest->verdicts[i];
         print_plain("%-4s %s %-10s", verdict->backend, verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16",
-                    verdict->gemm);
+                    verdict->gpu ? verdict->gpu : verdict->gemm);
         for (int k = 0; k < ERRORS && verdict->has[ERROR_LOGITS]; k++)
             if (verdict->has[k]) print_plain(" %9.1e %8.1e", verdict->errors[k], verdict->limits[k]);
             else print_plain(" %9s %8s", "-", "-");
         if (verdict->has[ERROR_LOGITS])
-            print_plain(" %3d of %2d %11.2f  %s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms,
-                        verdict->ok ? "OK" : "FAILED");
+            print_plain(" %3d of %2d %11.2f  %s%s%s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms,
+                        verdict->ok ? "OK" : "FAILED", verdict->reason[0] ? ": " : "", verdict->reason);
         else print_plain(" FAILED: %s\n", verdict->reason);
     }
     if (selftest->skipped[0]) print_plain("cuda: skipped: %s\n", selftest->skipped);
@@ -335,7 +352,8 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
         int compared = verdict->has[ERROR_LOGITS];
         PUT(&writer, KEY_OBJECT(NULL), KEY("backend", verdict->backend),
             KEY("weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16"), KEY("gemm", verdict->gemm),
-            KEY("device", verdict->device[0] ? verdict->device : NULL), KEY_BOOL("ok", verdict->ok),
+            KEY("gpu", verdict->gpu), KEY("device", verdict->device[0] ? verdict->device : NULL),
+            KEY_BOOL("ok", verdict->ok),
             KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
         for (int k = 0; k < ERRORS; k++) {
             char key[40];
@@ -356,31 +374,47 @@ static void selftest_free(struct selftest *selftest) {
     for (int i = 0; i < TRIALS; i++) {
         dump_free(&selftest->reference.dumps[i]);
         dump_free(&selftest->tested.dumps[i]);
+        dump_free(&selftest->unswitched.dumps[i]);
         sample_free(&selftest->trials[i].sample);
         free(selftest->trials[i].image.rgb);
         free(selftest->trials[i].blocks);
     }
     runs_free(selftest->reference.runs, TRIALS);
     runs_free(selftest->tested.runs, TRIALS);
+    runs_free(selftest->unswitched.runs, TRIALS);
     model_free(&selftest->model);
 }
 
+/* Tries a GPU in bf16, by each switch alone, and in fp32. Only profiles notice the switch `events`. */
+static void judge_gpu(struct selftest *selftest, const char *device) {
+    const uint32_t wanted = gpu_switches_of(selftest->options);
+    judge(selftest, device, VP_WEIGHTS_BF16, "cublas", NULL);
+    if (selftest->verdicts[selftest->verdict_count - 1].ok) { /* a failed run has no bits to compare with */
+        struct outcome first = selftest->tested;
+        selftest->tested = selftest->unswitched;
+        selftest->unswitched = first;
+    }
+    for (int32_t i = 0; vp_gpu_word_at(i); i++)
+        if (wanted ? wanted & vp_gpu_word_at(i)->bit : vp_gpu_word_at(i)->bit != VP_GPU_EVENTS)
+            judge(selftest, device, VP_WEIGHTS_BF16, "cublas", vp_gpu_word_at(i));
+    judge(selftest, device, VP_WEIGHTS_FP32, "cublas", NULL);
+}
 /* Tries every backend that the option asks for and that this machine has. */
 static void judge_all(struct selftest *selftest, const char *device) {
     const int wants_cpu_only = !strcmp(device, "cpu"), wants_cuda_only = !strncmp(device, "cuda", 4);
     vp_error error = {VP_OK, -1, "", ""};
     int32_t count;
-    judge(selftest, "cpu", VP_WEIGHTS_BF16, "plain"); /* always, and first: the limits of the others follow from it */
+    /* always, and first: the limits of the others follow from it */
+    judge(selftest, "cpu", VP_WEIGHTS_BF16, "plain", NULL);
     for (int32_t i = 0; vp_engine_gemm_name(i) && !wants_cuda_only; i++)
-        if (strcmp(vp_engine_gemm_name(i), "plain")) judge(selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i));
+        if (strcmp(vp_engine_gemm_name(i), "plain"))
+            judge(selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i), NULL);
     for (int32_t i = 0; vp_engine_gemm_name(i) && !wants_cuda_only; i++)
-        judge(selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i));
+        judge(selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i), NULL);
     if (wants_cpu_only) snprintf(selftest->skipped, sizeof selftest->skipped, "not asked for");
     else if (vp_device_count(&count, &error) != VP_OK)
         snprintf(selftest->skipped, sizeof selftest->skipped, "%s", error.text);
-    else
-        for (int fp32 = 0; fp32 < 2; fp32++)
-            judge(selftest, wants_cuda_only ? device : "cuda", fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, "cublas");
+    else judge_gpu(selftest, wants_cuda_only ? device : "cuda");
 }
 
 static int run_command(const struct options *options) {

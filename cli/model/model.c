@@ -236,17 +236,10 @@ int check_gemm(const struct options *options) {
     }
     return has_word(names, gemm) ? 0 : complain_word("gemm", "kernel of this processor", gemm, names);
 }
-/* words of --gpu */
-static const struct gpu_word { const char *word; uint32_t flag; } GPU_WORDS[] = {{"events", VP_GPU_EVENTS},
-                                                                        {"dependent", VP_GPU_DEPENDENT},
-                                                                        {"wgmma", VP_GPU_WGMMA},
-                                                                        {"tuned", VP_GPU_TUNED},
-                                                                        {"persistent", VP_GPU_PERSISTENT},
-                                                                        {"clusters", VP_GPU_CLUSTERS}};
 /* vp_gpu_switch of a word; 0: none has it */
 static uint32_t gpu_switch_of(const char *word) {
-    for (size_t i = 0; i < sizeof GPU_WORDS / sizeof *GPU_WORDS; i++)
-        if (!strcmp(GPU_WORDS[i].word, word)) return GPU_WORDS[i].flag;
+    for (int32_t i = 0; vp_gpu_word_at(i); i++)
+        if (!strcmp(vp_gpu_word_at(i)->word, word)) return vp_gpu_word_at(i)->bit;
     return 0;
 }
 int check_gpu_switches(const struct options *options) {
@@ -254,10 +247,10 @@ int check_gpu_switches(const struct options *options) {
     for (size_t i = 0; i < words->count; i++)
         if (!gpu_switch_of(words->items[i]))
             return complain_word("gpu", "value", words->items[i],
-                                 "events dependent wgmma tuned persistent clusters");
+                                 "events dependent wgmma persistent tuned clusters mma");
     return 0;
 }
-static uint32_t gpu_switches_of(const struct options *options) {
+uint32_t gpu_switches_of(const struct options *options) {
     uint32_t switches = 0;
     for (size_t i = 0; has_option(options, "gpu") && i < opt(options, "gpu")->count; i++)
         switches |= gpu_switch_of(opt(options, "gpu")->items[i]);

@@ -59,6 +59,7 @@ int model_load_folder(struct model *model); /* or a file */
 int check_device(const struct options *options);
 int check_gemm(const struct options *options);
 int check_gpu_switches(const struct options *options);
+uint32_t gpu_switches_of(const struct options *options); /* vp_gpu_switch, all words of --gpu */
 
 /* Loads what --model or --synthetic names, everything but the weights: shape, tokenizer, ids. Packed weights decide the
  * options of precisions that are not given; others than theirs are rejected. The caller calls model_free, after a

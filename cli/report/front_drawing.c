@@ -40,10 +40,9 @@ void front_drawing_add(struct document *document, const struct tradeoff *tradeof
         cells[ROWS - 1 - cell_of(&up, y[tradeoff->front[i]], ROWS)][cell_of(&across, x[tradeoff->front[i]], COLUMNS)] =
             signs[i < sizeof signs - 2 ? i : sizeof signs - 2];
     for (int row = 0; row < ROWS; row++) {
-        const char *label = row == (up.high > up.low ? 0 : ROWS / 2) ? number_short(up.high).text : "";
         int width = COLUMNS;
-        char number[64];
-        snprintf(number, sizeof number, "%s", label);
+        char number[64] = "";
+        if (row == (up.high > up.low ? 0 : ROWS / 2)) snprintf(number, sizeof number, "%s", number_short(up.high).text);
         if (row == ROWS - 1 && up.high > up.low) snprintf(number, sizeof number, "%s", number_short(up.low).text);
         while (width && cells[row][width - 1] == ' ') width--;
         document_text(document, BLOCK_DRAWING, "%7.7s |%.*s", number, width, cells[row]);

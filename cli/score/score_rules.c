@@ -67,148 +67,129 @@ static void put_index(vp_json_writer *writer, const char *key, int32_t index) {
     else put_null(writer, key);
 }
 
-static void details_vqa_seed(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                             vp_score_outcome *outcome) {
-    (void)json;
-    put_ruled(writer, "prediction_processed", outcome->cleaned, vp_score_vqa_normalise);
-    if (scoring->sample.is_plain_reference || !scoring->sample.references) return;
-    put_ruled_references(writer, "references_processed", scoring, vp_score_vqa_normalise);
+/* A row that was scored, and the open object for what is shown next to its score. */
+struct shown {
+    vp_json_writer *writer;
+    struct scoring *scoring;
+    const vp_score_sample *sample;
+    const vp_json *json;
+    const vp_score_outcome *outcome;
+};
+static void details_vqa_seed(const struct shown *row) {
+    put_ruled(row->writer, "prediction_processed", row->outcome->cleaned, vp_score_vqa_normalise);
+    if (row->sample->is_plain_reference || !row->sample->references) return;
+    put_ruled_references(row->writer, "references_processed", row->scoring, vp_score_vqa_normalise);
     int64_t matches = 0;
-    for (size_t i = 0; i < scoring->sample.reference_count; i++) {
+    for (size_t i = 0; i < row->sample->reference_count; i++) {
         double one = 0;
-        if (vp_score_vqa_seed(outcome->cleaned, scoring->sample.references + i, 1, more_room(scoring),
-                              scoring_room(scoring), &one)
+        if (vp_score_vqa_seed(row->outcome->cleaned, row->sample->references + i, 1, more_room(row->scoring),
+                              scoring_room(row->scoring), &one)
             == VP_OK)
             matches += one > 0;
     }
-    put_int(writer, "matches", matches);
+    put_int(row->writer, "matches", matches);
 }
-static void details_official(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                             vp_score_outcome *outcome) {
+static void details_official(const struct shown *row) {
     int identical = 1;
-    char *first = resize(NULL, scoring->text_bytes + 1, 1), *other = resize(NULL, scoring->text_bytes + 1, 1);
+    const size_t room = row->scoring->text_bytes + 1;
+    char *first = resize(NULL, room, 1), *other = resize(NULL, room, 1);
     char text[400];
-    (void)json;
-    for (size_t i = 1; i < scoring->sample.reference_count && identical; i++)
-        identical = vp_score_vqa_strip(scoring->sample.references[0], first, scoring->text_bytes + 1, NULL) == VP_OK
-                    && vp_score_vqa_strip(scoring->sample.references[i], other, scoring->text_bytes + 1, NULL) == VP_OK
+    for (size_t i = 1; i < row->sample->reference_count && identical; i++)
+        identical = vp_score_vqa_strip(row->sample->references[0], first, room, NULL) == VP_OK
+                    && vp_score_vqa_strip(row->sample->references[i], other, room, NULL) == VP_OK
                     && !strcmp(first, other);
     free(first);
     free(other);
-    put_bool(writer, "all_references_identical", identical);
-    put_ruled_references(writer, "references_compared", scoring,
+    put_bool(row->writer, "all_references_identical", identical);
+    put_ruled_references(row->writer, "references_compared", row->scoring,
                          identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
-    snprintf(text, sizeof text, "%.2f", 100 * outcome->score); /* rounds as Python's round does */
-    put_double(writer, "percent_2_decimals", isnan(outcome->score) ? outcome->score : strtod(text, NULL));
+    snprintf(text, sizeof text, "%.2f", 100 * row->outcome->score); /* rounds as Python's round does */
+    put_double(row->writer, "percent_2_decimals",
+               isnan(row->outcome->score) ? row->outcome->score : strtod(text, NULL));
 }
-static void details_em(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                       vp_score_outcome *outcome) {
-    size_t room = strlen(scoring->sample.prediction) + 1;
+static void details_em(const struct shown *row) {
+    size_t room = strlen(row->sample->prediction) + 1;
     char *cleaned = resize(NULL, room, 1);
     double score = (double)NAN;
-    (void)json;
-    put_text(writer, "cleaned", outcome->cleaned);
-    if (scoring->sample.references
-        && vp_score_clean_frequent(scoring->sample.prediction, more_room(scoring), scoring_room(scoring), cleaned, room,
-                                   NULL)
+    put_text(row->writer, "cleaned", row->outcome->cleaned);
+    if (row->sample->references
+        && vp_score_clean_frequent(row->sample->prediction, more_room(row->scoring), scoring_room(row->scoring),
+                                   cleaned, room, NULL)
                == VP_OK)
-        vp_score_em_unstripped(cleaned, scoring->sample.references, scoring->sample.reference_count, more_room(scoring),
-                               scoring_room(scoring), &score);
-    put_double(writer, "score_vqa_eval", score);
+        vp_score_em_unstripped(cleaned, row->sample->references, row->sample->reference_count,
+                               more_room(row->scoring), scoring_room(row->scoring), &score);
+    put_double(row->writer, "score_vqa_eval", score);
     free(cleaned);
 }
-static void details_anls(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                         vp_score_outcome *outcome) {
-    (void)json;
-    put_each(writer, scoring, outcome->cleaned, vp_score_anls);
+static void details_anls(const struct shown *row) {
+    put_each(row->writer, row->scoring, row->outcome->cleaned, vp_score_anls);
 }
-static void details_relaxed(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                            vp_score_outcome *outcome) {
-    (void)json;
-    put_each(writer, scoring, outcome->cleaned, vp_score_relaxed);
+static void details_relaxed(const struct shown *row) {
+    put_each(row->writer, row->scoring, row->outcome->cleaned, vp_score_relaxed);
 }
-static void details_jaccard(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                            vp_score_outcome *outcome) {
-    (void)json;
-    (void)outcome;
-    put_other_score(writer, "score_compute_accuracy", scoring, VP_SCORE_CAPTION_JACCARD, VP_SCORE_CLEAN_LAST);
+static void details_jaccard(const struct shown *row) {
+    put_other_score(row->writer, "score_compute_accuracy", row->scoring, VP_SCORE_CAPTION_JACCARD, VP_SCORE_CLEAN_LAST);
 }
-static void details_mc(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                       vp_score_outcome *outcome) {
-    (void)scoring;
-    (void)json;
-    put_text(writer, "cleaned", outcome->cleaned);
-    put_index(writer, "predicted_index", outcome->option_index);
+static void details_mc(const struct shown *row) {
+    put_text(row->writer, "cleaned", row->outcome->cleaned);
+    put_index(row->writer, "predicted_index", row->outcome->option_index);
 }
-static void details_vqa_eval(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                             vp_score_outcome *outcome) {
-    (void)scoring;
-    (void)json;
-    put_text(writer, "cleaned_vqa_eval", outcome->cleaned);
-    put_index(writer, "predicted_index", outcome->option_index);
+static void details_vqa_eval(const struct shown *row) {
+    put_text(row->writer, "cleaned_vqa_eval", row->outcome->cleaned);
+    put_index(row->writer, "predicted_index", row->outcome->option_index);
 }
 /* A question whose labels are letters counts for its kind of box, transparent or opaque; any other counts for both. */
-static void details_ai2d(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                         vp_score_outcome *outcome) {
-    int letters = node_is(json, vp_json_get(json, 0, "abc_label"), VP_JSON_TRUE);
-    int clear = node_is(json, vp_json_get(json, 0, "has_transparent_box"), VP_JSON_TRUE);
-    details_vqa_eval(writer, scoring, json, outcome);
-    PUT(writer, KEY("score_transparent", letters && !clear ? (double)NAN : outcome->score),
-        KEY("score_opaque", letters && clear ? (double)NAN : outcome->score), KEY("score_mc", outcome->score));
+static void details_ai2d(const struct shown *row) {
+    int letters = node_is(row->json, vp_json_get(row->json, 0, "abc_label"), VP_JSON_TRUE);
+    int clear = node_is(row->json, vp_json_get(row->json, 0, "has_transparent_box"), VP_JSON_TRUE);
+    details_vqa_eval(row);
+    PUT(row->writer, KEY("score_transparent", letters && !clear ? (double)NAN : row->outcome->score),
+        KEY("score_opaque", letters && clear ? (double)NAN : row->outcome->score),
+        KEY("score_mc", row->outcome->score));
 }
-static void details_real_world(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                               vp_score_outcome *outcome) {
-    (void)json;
-    if (scoring->sample.question_type && !strcmp(scoring->sample.question_type, "multiple_choice")) {
-        put_index(writer, "predicted_index", outcome->option_index);
+static void details_real_world(const struct shown *row) {
+    if (row->sample->question_type && !strcmp(row->sample->question_type, "multiple_choice")) {
+        put_index(row->writer, "predicted_index", row->outcome->option_index);
         return;
     }
-    put_ruled(writer, "prediction_processed", outcome->cleaned, vp_score_vqa_normalise);
-    if (scoring->sample.reference_count)
-        put_ruled(writer, "reference_processed", scoring->sample.references[0], vp_score_vqa_normalise);
+    put_ruled(row->writer, "prediction_processed", row->outcome->cleaned, vp_score_vqa_normalise);
+    if (row->sample->reference_count)
+        put_ruled(row->writer, "reference_processed", row->sample->references[0], vp_score_vqa_normalise);
 }
-static void details_mmmu_choice(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                                vp_score_outcome *outcome) {
-    char letter[2] = {(char)('A' + (outcome->option_index < 0 ? 0 : outcome->option_index)), 0};
-    (void)scoring;
-    (void)json;
-    PUT(writer, KEY_BOOL("unparsed", outcome->is_unparsed), KEY("parsed", outcome->option_index < 0 ? NULL : letter));
+static void details_mmmu_choice(const struct shown *row) {
+    char letter[2] = {(char)('A' + (row->outcome->option_index < 0 ? 0 : row->outcome->option_index)), 0};
+    PUT(row->writer, KEY_BOOL("unparsed", row->outcome->is_unparsed),
+        KEY("parsed", row->outcome->option_index < 0 ? NULL : letter));
 }
-static void details_mmmu_open(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                              vp_score_outcome *outcome) {
+static void details_mmmu_open(const struct shown *row) {
     vp_score_mmmu_answer answer;
-    (void)json;
-    if (vp_score_mmmu_parse(outcome->cleaned, more_room(scoring), scoring_room(scoring), &answer) != VP_OK) return;
-    vp_json_key(writer, "parsed_strings");
-    vp_json_begin_array(writer);
-    for (size_t i = 0; i < answer.strings.count; i++) json_lossy(writer, answer.strings.texts[i]);
-    PUT(writer, END_ARRAY, KEY_ARRAY("parsed_numbers"));
+    if (vp_score_mmmu_parse(row->outcome->cleaned, more_room(row->scoring), scoring_room(row->scoring), &answer)
+        != VP_OK)
+        return;
+    vp_json_key(row->writer, "parsed_strings");
+    vp_json_begin_array(row->writer);
+    for (size_t i = 0; i < answer.strings.count; i++) json_lossy(row->writer, answer.strings.texts[i]);
+    PUT(row->writer, END_ARRAY, KEY_ARRAY("parsed_numbers"));
     for (size_t i = 0; i < answer.number_count; i++) {
-        if (isfinite(answer.numbers[i])) vp_json_double(writer, answer.numbers[i]);
-        else vp_json_string(writer, isnan(answer.numbers[i]) ? "nan" : answer.numbers[i] < 0 ? "-inf" : "inf");
+        if (isfinite(answer.numbers[i])) vp_json_double(row->writer, answer.numbers[i]);
+        else vp_json_string(row->writer, isnan(answer.numbers[i]) ? "nan" : answer.numbers[i] < 0 ? "-inf" : "inf");
     }
-    vp_json_end_array(writer);
+    vp_json_end_array(row->writer);
 }
-static void details_mmmu(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                         vp_score_outcome *outcome) {
-    int choice = outcome->option_index >= 0 || outcome->is_unparsed;
-    (choice ? details_mmmu_choice : details_mmmu_open)(writer, scoring, json, outcome);
+static void details_mmmu(const struct shown *row) {
+    int choice = row->outcome->option_index >= 0 || row->outcome->is_unparsed;
+    (choice ? details_mmmu_choice : details_mmmu_open)(row);
 }
-static void details_vista(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                          vp_score_outcome *outcome) {
-    (void)scoring;
-    (void)json;
-    put_text(writer, "normalised", outcome->parsed);
+static void details_vista(const struct shown *row) {
+    put_text(row->writer, "normalised", row->outcome->parsed);
 }
 /* Rules of other tools: what the tool reads in the answer. */
-static void details_tool(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                         vp_score_outcome *outcome) {
-    (void)scoring;
-    (void)json;
-    put_text(writer, "parsed", outcome->parsed);
+static void details_tool(const struct shown *row) {
+    put_text(row->writer, "parsed", row->outcome->parsed);
 }
 /* What rules of VP_SCORE_METRICS show next to the score; the others nothing, other tools' what was read. */
-static const score_details SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
+typedef void score_details(const struct shown *row);
+static score_details *const SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
     [VP_SCORE_VQA_SEED] = details_vqa_seed,
     [VP_SCORE_VQA_OFFICIAL] = details_official,
     [VP_SCORE_EM] = details_em,
@@ -280,7 +261,7 @@ int unknown_metric(const char *name, int wanted) {
     return complain_word("metric", "rule", name, names);
 }
 
-static score_details details_of(int metric) {
+static score_details *details_of(int metric) {
     return SCORE_DETAILS[metric] || !vp_score_is_tool((vp_score_metric)metric) ? SCORE_DETAILS[metric] : details_tool;
 }
 /* The cleaning that --clean asks for. */
@@ -345,7 +326,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
         if (result != VP_OK) trouble = vp_result_text(result);
     }
     if (!trouble && !is_corpus(rule) && details_of(rule->metric))
-        details_of(rule->metric)(writer, scoring, &parsed->json, &outcome);
+        details_of(rule->metric)(&(struct shown){writer, scoring, &scoring->sample, &parsed->json, &outcome});
     if (!trouble) trouble = outcome.reason;
     put_double(writer, "score", outcome.score);
     if (trouble) put_text(writer, "reason", trouble);

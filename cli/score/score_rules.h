@@ -27,10 +27,6 @@ struct score_job {
     struct circles *circles; /* questions of circular rows; NULL: of another rule */
 };
 
-/* Writes the members that a rule shows next to the score into the open object. `json` is the row. */
-typedef void (*score_details)(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
-                              vp_score_outcome *outcome);
-
 /* Metrics of a whole corpus of captions, as the negative values of score_rule.metric: which of its numbers is the
  * score. BLEU-2 and BLEU-3 are between the other two. RULE_CAPTIONS is CIDEr-D and also shows the words. */
 enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 };

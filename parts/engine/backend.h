@@ -46,6 +46,7 @@ typedef struct vk_queue {
     /* GPU: the first CUDA or cuBLAS status that was not success, and where; it sticks, and nothing more is sent */
     int error, line;
     const char *error_at, *file; /* the call or the kernel; the source file of `line` */
+    const char *last_sent, **first_sent; /* GPU: the last operation; where the next one's name goes, or NULL */
     char note[400];       /* GPU: what was done in another way than intended, and why */
     int timing;           /* vp_timing of the request that runs */
     int64_t stamps;       /* taken in it */
@@ -298,7 +299,8 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only, dependent, wgmma_linears, clusters, persistent, tuned; /* GPU: vp_gpu_switch */
+    int counts_only; /* nothing will run */
+    uint32_t gpu;    /* vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 
@@ -351,6 +353,7 @@ typedef struct vk_backend {
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
     vp_result (*energy)(int32_t index, double *joules, vp_error *error);
     vp_result (*device_reset)(int32_t index, vp_error *error);
+    vp_result (*device_switch)(int32_t index, uint32_t bit, vp_error *error); /* vp_device_ways */
     /* of moe_lists' tiles, for what is in `job` but lists and tiles; .. */
     int (*tile_rows)(vk_queue *queue, const vk_experts_job *job);
     void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. many tokens in bf16; lists stay on the device */

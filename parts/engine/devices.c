@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const vk_backend *vk_gpu(void) {
-#ifdef __GNUC__
+#if defined(__GNUC__) && !defined(__APPLE__) /* Mach-O links no reference that nothing defines */
     return vk_gpu_code ? vk_gpu_code() : NULL;
 #else
     return NULL;
@@ -15,13 +16,41 @@ const vk_backend *vk_gpu(void) {
 
 static vp_result vk_no_gpu_code(vp_error *error) {
     return vp_fail(error, VP_ERR_DEVICE, -1, "cuda",
-                   "this build has no GPU code; build it where nvcc is found (CUDA Toolkit 12.8 or later)");
+                   access("/proc/driver/nvidia/version", F_OK)
+                       ? "this build has no GPU code; build it where nvcc is found (CUDA Toolkit 12.8 or later)"
+                       : "this build has no GPU code, but there is an NVIDIA driver: install the CUDA Toolkit 12.8 or "
+                         "later with cuBLAS, then make again");
 }
 
 VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {
     return vk_gpu() ? vk_gpu()->device_count(count, error) : vk_no_gpu_code(error);
 }
 
+VP_API const vp_gpu_word *vp_gpu_word_at(int32_t index) {
+#define VK_GPU_WORD(name, bit, word, same_bits) { word, bit, same_bits },
+    static const vp_gpu_word words[] = { VP_GPU_SWITCHES(VK_GPU_WORD) };
+    return index >= 0 && index < (int32_t)(sizeof words / sizeof *words) ? &words[index] : NULL;
+}
+VP_API vp_result vp_device_ways(int32_t index, char *text, size_t capacity, vp_error *error) {
+    vp_device_info info;
+    const vp_gpu_word *word;
+    vp_result result = vp_device_describe(index, &info, error);
+    size_t used;
+    if (result != VP_OK) return result;
+    snprintf(text, capacity, "experts by %s; --gpu (all off by default):",
+             vk_gpu()->device_switch(index, VP_GPU_MMA, NULL) == VP_OK
+                 ? "wgmma, if it agrees with mma.sync when an engine opens"
+                 : "mma.sync");
+    for (int is_possible = 1; is_possible >= 0; is_possible--)
+        for (int32_t i = 0; (word = vp_gpu_word_at(i)) != NULL; i++) {
+            vp_error lacks = { VP_OK, -1, "", "" };
+            used = strlen(text);
+            if ((vk_gpu()->device_switch(index, word->bit, &lacks) == VP_OK) != is_possible) continue;
+            snprintf(text + used, capacity - used, "%s %s%s%s", is_possible ? "" : "; not", word->word,
+                     is_possible ? "" : ": ", lacks.text);
+        }
+    return VP_OK;
+}
 VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error) {
     return vk_gpu() ? vk_gpu()->device_describe(index, info, error) : vk_no_gpu_code(error);
 }

@@ -50,6 +50,8 @@ static vp_result vk_check_options(const vp_engine_options *options, vp_error *er
     if (options->weights == VP_WEIGHTS_FP32 && (bits.head || bits.vision))
         return vp_fail(error, VP_ERR_RANGE, -1, bits.head ? "head_weights" : "vision_weights",
                        "fp32 arithmetic everywhere leaves no integers");
+    if (options->gpu & VP_GPU_MMA && options->gpu & (VP_GPU_WGMMA | VP_GPU_CLUSTERS))
+        return vp_fail(error, VP_ERR_RANGE, -1, "gpu", "mma excludes wgmma and clusters");
     return vk_check_config(config, error);
 }
 
@@ -134,12 +136,8 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     memset(&setup, 0, sizeof setup);
     setup.threads = vk_host_threads(options->threads);
     setup.wide = engine->wide;
-    setup.events_only = (options->gpu & VP_GPU_EVENTS) != 0;
-    setup.tuned = (options->gpu & VP_GPU_TUNED) != 0;
-    setup.wgmma_linears = (options->gpu & VP_GPU_WGMMA) != 0;
-    setup.clusters = (options->gpu & VP_GPU_CLUSTERS) != 0;
-    setup.persistent = (options->gpu & VP_GPU_PERSISTENT) != 0;
-    setup.dependent = (options->gpu & VP_GPU_DEPENDENT) != 0;
+    setup.counts_only = options->counts_only;
+    setup.gpu = options->gpu;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
     result = vk_choose_device(engine, device, &setup.device, error);
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)

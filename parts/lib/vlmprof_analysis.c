@@ -1162,6 +1162,16 @@ typedef struct vp_impl_effects {
     double *mean, *squares, *value; /* [count] */
 } vp_impl_effects;
 
+static vp_impl_effects vp_impl_effects_of(const vp_knobs *knobs, int32_t order) {
+    vp_impl_effects work;
+    memset(&work, 0, sizeof work);
+    work.knobs = knobs;
+    work.order = order;
+    work.rows = knobs->config_count;
+    work.columns = vp_impl_effect_columns(knobs, order);
+    work.count = vp_effect_count(knobs, order);
+    return work;
+}
 static int vp_impl_effects_take(vp_impl_effects *work, vp_arena *arena, size_t *need) {
     const size_t rows = work->rows,
                  want[7] = {work->columns, work->columns, rows, rows, work->count, work->count, work->count};
@@ -1188,9 +1198,7 @@ VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order) {
     size_t bytes = 64;
     if (!vp_impl_knobs_good(knobs, order) || vp_impl_effect_columns(knobs, order) > VP_EFFECT_COLUMNS_LIMIT)
         return SIZE_MAX;
-    work.rows = knobs->config_count;
-    work.columns = vp_impl_effect_columns(knobs, order);
-    work.count = vp_effect_count(knobs, order);
+    work = vp_impl_effects_of(knobs, order);
     vp_impl_effects_take(&work, NULL, &bytes);
     return bytes;
 }
@@ -1374,11 +1382,7 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
     if (!effects || !vp_impl_share(level))
         return vp_fail(error, VP_ERR_RANGE, -1, "effects", "no place for them, or a level outside 0..1");
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
-    work.knobs = knobs;
-    work.order = order;
-    work.rows = knobs->config_count;
-    work.columns = vp_impl_effect_columns(knobs, order);
-    work.count = vp_effect_count(knobs, order);
+    work = vp_impl_effects_of(knobs, order);
     if (!vp_impl_effects_take(&work, &arena, NULL))
         return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
     if (!vp_impl_design_factor(&work)) {
@@ -1460,11 +1464,7 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
     if (!vp_impl_scores_good(NULL, values, knobs->config_count * sample_count, range_low, range_high))
         return vp_fail(error, VP_ERR_RANGE, -1, "values", "a score is outside the range");
-    work.knobs = knobs;
-    work.order = order;
-    work.rows = knobs->config_count;
-    work.columns = vp_impl_effect_columns(knobs, order);
-    work.count = vp_effect_count(knobs, order);
+    work = vp_impl_effects_of(knobs, order);
     if (!vp_impl_effects_take(&work, &arena, NULL)
         || !(all = (double *)vp_arena_take(&arena, work.count, sample_count * sizeof(double)))
         || !(more = vp_arena_take(&arena, bounded_bytes, 1)))

@@ -33,11 +33,18 @@ typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int
  * the next. PERSISTENT: a decode step of MolmoE in bf16 or fp32 is one cooperative kernel, one block a
  * multiprocessor; the same bits; not in profiles; what it gains was never measured, either. CLUSTERS: on
  * Hopper products of many rows, those of experts too, go by pairs of our own blocks that bring weights for each other
- * (TMA multicast), where counts say that this takes less time; never measured */
-typedef enum vp_gpu_switch {
-    VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4, VP_GPU_PERSISTENT = 8, VP_GPU_TUNED = 16,
-    VP_GPU_CLUSTERS = 32
-} vp_gpu_switch;
+ * (TMA multicast), where counts say that this takes less time; never measured. MMA: on Hopper experts go by mma.sync,
+ * as on other chips, instead of wgmma; excludes WGMMA and CLUSTERS. A row: name, bit, word of --gpu, 1: the same bits
+ * as without it */
+#define VP_GPU_SWITCHES(X) \
+    X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) \
+    X(PERSISTENT, 8, "persistent", 1) X(TUNED, 16, "tuned", 0) X(CLUSTERS, 32, "clusters", 0) X(MMA, 64, "mma", 0)
+#define VP_GPU_SWITCH_BIT(name, bit, word, same_bits) VP_GPU_##name = bit,
+typedef enum vp_gpu_switch { VP_GPU_SWITCHES(VP_GPU_SWITCH_BIT) VP_GPU_NONE = 0 } vp_gpu_switch;
+#undef VP_GPU_SWITCH_BIT
+typedef struct vp_gpu_word { const char *word; uint32_t bit; int same_bits; } vp_gpu_word;
+/* The words in the order of the bits; NULL past the end. */
+VP_API const vp_gpu_word *vp_gpu_word_at(int32_t index);
 typedef struct vp_engine_options {
     const vp_model_config *config;
     /* NULL: synthetic weights from `seed`; packed weights are used where they are, on the CPU only, and the three
@@ -80,6 +87,10 @@ VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_erro
  * returns: VP_OK; VP_ERR_STATE an engine is still open; VP_ERR_DEVICE as above, or the device cannot be reset
  * source:  CUDA Runtime API, cudaDeviceReset */
 VP_API vp_result vp_device_reset(int32_t cuda_device, vp_error *error);
+/* Which ways CUDA device `index` has, in words: how experts go, the words of --gpu that change something there, and
+ * why the others do not. It makes no CUDA context.
+ * returns: VP_OK; VP_ERR_DEVICE as above */
+VP_API vp_result vp_device_ways(int32_t index, char *text, size_t capacity, vp_error *error);
 /* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
 VP_API int32_t vp_device_toolkit(void);
 /* Reads the telemetry of CUDA device `cuda_device` through NVML (opened with dlopen; the device is found by its PCI

@@ -327,8 +327,6 @@ VP_API void vp_gguf_close(vp_gguf *gguf) {
     VP_FREE(gguf->path);
     VP_FREE(gguf);
 }
-VP_API uint64_t vp_gguf_value_count(const vp_gguf *gguf) { return gguf ? gguf->value_count : 0; }
-VP_API uint64_t vp_gguf_tensor_count(const vp_gguf *gguf) { return gguf ? gguf->tensor_count : 0; }
 VP_API vp_result vp_gguf_value_at(const vp_gguf *gguf, uint64_t index, vp_gguf_value *value) {
     if (!gguf || !value || index >= gguf->value_count) return VP_ERR_RANGE;
     *value = gguf->values[index];

@@ -53,10 +53,8 @@ VP_API void vp_gguf_close(vp_gguf *gguf); /* NULL is allowed */
 
 /* Keys and tensors in the order of the file. returns: VP_OK; VP_ERR_RANGE an index past the end, NULL; _find:
  * VP_ERR_NOT_FOUND. memory: none. threads: reentrant */
-VP_API uint64_t vp_gguf_value_count(const vp_gguf *gguf);
 VP_API vp_result vp_gguf_value_at(const vp_gguf *gguf, uint64_t index, vp_gguf_value *value);
 VP_API vp_result vp_gguf_value_find(const vp_gguf *gguf, const char *name, vp_gguf_value *value);
-VP_API uint64_t vp_gguf_tensor_count(const vp_gguf *gguf);
 VP_API vp_result vp_gguf_tensor_at(const vp_gguf *gguf, uint64_t index, vp_gguf_tensor *tensor);
 VP_API vp_result vp_gguf_tensor_find(const vp_gguf *gguf, const char *name, vp_gguf_tensor *tensor);
 /* The next item of a value. in: offset [byte] of value->data, 0 at first; out: it is moved to the item after.

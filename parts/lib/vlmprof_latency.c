@@ -439,20 +439,25 @@ typedef struct vp_impl_leave_out {
     size_t width, groups;
 } vp_impl_leave_out;
 
-static int vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns, size_t groups, void *scratch,
-                                  size_t scratch_bytes) {
+static vp_result vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns, const uint32_t *of_row, size_t rows,
+                                        size_t groups, void *scratch, size_t scratch_bytes, vp_error *error) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
+    size_t i;
     const size_t square = (columns + 1) * (columns + 1) * sizeof(double);
+    for (i = 0; i < rows; i++)
+        if (of_row[i] >= groups)
+            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
     folds->width = columns + 1;
     folds->groups = groups;
     folds->own = (double *)vp_arena_take(&arena, groups, square);
     folds->behind = (double *)vp_arena_take(&arena, groups, square);
     folds->coefficient = (double *)vp_arena_take(&arena, groups, columns * sizeof(double));
     folds->rows = (uint64_t *)vp_arena_take(&arena, groups, sizeof(uint64_t));
-    if (!folds->own || !folds->behind || !folds->coefficient || !folds->rows) return 0;
+    if (!folds->own || !folds->behind || !folds->coefficient || !folds->rows)
+        return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
     memset(folds->own, 0, groups * square);
     memset(folds->rows, 0, groups * sizeof(uint64_t));
-    return 1;
+    return VP_OK;
 }
 
 /* adds one row to a group by rotating it into the group's triangle, element by element: so the rows may come in any
@@ -534,12 +539,8 @@ VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uin
     size_t i;
     if (!groups || !predicted) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "no groups, or no place for the result");
     if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
-    for (i = 0; i < rows; i++) {
-        if (groups[i] >= group_count)
-            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
-    }
-    if (!vp_impl_leave_out_take(&folds, columns, group_count, scratch, scratch_bytes))
-        return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
+    result = vp_impl_leave_out_take(&folds, columns, groups, rows, group_count, scratch, scratch_bytes, error);
+    if (result != VP_OK) return result;
     for (i = 0; i < rows; i++)
         vp_impl_leave_out_row(&folds, groups[i], x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
     result = vp_impl_leave_out_solve(&folds, options->nonnegative, options->drop_dependent, error);
@@ -933,12 +934,8 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
         || (int)stage >= VP_LATENCY_STAGE_COUNT)
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a stage and a kind of features");
     columns = (size_t)vp_impl_latency_row(features, stage, &any, x);
-    for (i = 0; i < rows; i++) {
-        if (groups[i] >= group_count)
-            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
-    }
-    if (!vp_impl_leave_out_take(&folds, columns, group_count, scratch, scratch_bytes))
-        return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
+    result = vp_impl_leave_out_take(&folds, columns, groups, rows, group_count, scratch, scratch_bytes, error);
+    if (result != VP_OK) return result;
     if (vp_impl_latency_is_physical(features)) { /* folds share the weights, by which noise grows, of all rows */
         result = vp_impl_latency_fit_stage(features, stage, requests, measured, 1, rows, &weigh, &fit, error);
         if (result != VP_OK) return result;

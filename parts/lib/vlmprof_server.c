@@ -2,14 +2,19 @@
 #include "vlmprof_server.h"
 #include <stdlib.h>
 #include <string.h>
-#if defined(__linux__)
+#if defined(__linux__) || defined(__APPLE__)
+#define VP_IMPL_SERVER_POLLS 1
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
+#endif
+#if defined(__linux__)
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#elif defined(__APPLE__)
+#include <sys/event.h>
 #endif
 
 VP_API vp_server_options vp_server_options_default(void) {
@@ -24,7 +29,7 @@ VP_API vp_server_options vp_server_options_default(void) {
 }
 VP_API void vp_exchange_free(vp_exchange *exchange) { vp_chat_reply_free(&exchange->reply); }
 
-#if defined(__linux__)
+#ifdef VP_IMPL_SERVER_POLLS
 /* ---- libcurl: what is used of it, by its ABI. Numbers: curl/curl.h and curl/multi.h of 7.62, which never change.
  * source: https://curl.se/libcurl/c/symbols-in-versions.html */
 enum {
@@ -123,7 +128,7 @@ struct vp_server {
     int is_global, is_loopback;
     vp_impl_curl_list *post_headers, *get_headers;
     void *multi;
-    int epoll, timer;             /* descriptors */
+    int poll, timer;              /* descriptors; poll: epoll's or kqueue's */
     int64_t armed_ns, curl_at_ns; /* 0: not set */
     vp_impl_flight **flights, **heap, *unused, *first_done, *last_done;
     size_t flight_count, flight_capacity, heap_count, active_count;
@@ -405,20 +410,34 @@ static int vp_impl_server_on_debug(void *easy, int kind, char *data, size_t byte
     flight->exchange->state = VP_EXCHANGE_SENT;
     return 0;
 }
-static int vp_impl_server_on_socket(void *easy, int socket, int what, void *user, void *known) {
-    vp_server *server = (vp_server *)user;
+/* Watches a socket for what libcurl waits for. Returns 0, or -1 with errno. */
+static int vp_impl_server_watch(vp_server *server, int socket, int what, int is_known) {
+#if defined(__linux__)
     struct epoll_event event;
-    (void)easy;
     memset(&event, 0, sizeof event);
     event.data.fd = socket;
-    if (what == VP_IMPL_CURL_POLL_REMOVE) {
-        epoll_ctl(server->epoll, EPOLL_CTL_DEL, socket, &event);
-        return 0;
-    }
     event.events = (what & VP_IMPL_CURL_POLL_IN ? (uint32_t)EPOLLIN : 0u)
                  | (what & VP_IMPL_CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0u);
-    if (epoll_ctl(server->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event) != 0) return -1;
-    server->curl.curl_multi_assign(server->multi, socket, server);
+    if (what != VP_IMPL_CURL_POLL_REMOVE)
+        return epoll_ctl(server->poll, is_known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event);
+    epoll_ctl(server->poll, EPOLL_CTL_DEL, socket, &event);
+#else
+    struct kevent change[2];
+    const int is_removal = what == VP_IMPL_CURL_POLL_REMOVE;
+    const int in = !is_removal && what & VP_IMPL_CURL_POLL_IN, out = !is_removal && what & VP_IMPL_CURL_POLL_OUT;
+    (void)is_known;
+    EV_SET(&change[0], socket, EVFILT_READ, in ? EV_ADD : EV_DELETE, 0, 0, NULL);
+    EV_SET(&change[1], socket, EVFILT_WRITE, out ? EV_ADD : EV_DELETE, 0, 0, NULL);
+    for (int i = 0; i < 2; i++) /* a filter that was not there cannot be removed */
+        if (kevent(server->poll, &change[i], 1, NULL, 0, NULL) != 0 && change[i].flags == EV_ADD) return -1;
+#endif
+    return 0;
+}
+static int vp_impl_server_on_socket(void *easy, int socket, int what, void *user, void *known) {
+    vp_server *server = (vp_server *)user;
+    (void)easy;
+    if (vp_impl_server_watch(server, socket, what, known != NULL) != 0) return -1;
+    if (what != VP_IMPL_CURL_POLL_REMOVE) server->curl.curl_multi_assign(server->multi, socket, server);
     return 0;
 }
 static int vp_impl_server_on_timer(void *multi, long timeout_ms, void *user) {
@@ -435,7 +454,12 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
         VP_IMPL_CURL_CALLS(VP_IMPL_CURL_ROW)
 #undef VP_IMPL_CURL_ROW
     };
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
+#if defined(__APPLE__)
+    static const char *const names[] = {"libcurl.4.dylib"};
+#else
+    /* Debian, Ubuntu, Fedora, RHEL, SUSE, Alpine; Debian's and Ubuntu's other two; a folder of development files */
+    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4", "libcurl.so"};
+#endif
     void *library = NULL, *call;
     long major = 0, minor = 0;
     size_t i;
@@ -531,9 +555,24 @@ static int vp_impl_server_header_list(vp_server *server, vp_impl_curl_list **lis
     VP_FREE(line);
     return longer != NULL;
 }
+/* Opens what waits for sockets and for a time. Returns 0, or -1 with errno. */
+static int vp_impl_server_open_poll(vp_server *server) {
+#if defined(__linux__)
+    struct epoll_event event;
+    server->poll = epoll_create1(EPOLL_CLOEXEC);
+    server->timer = timerfd_create(VP_IMPL_SERVER_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    memset(&event, 0, sizeof event);
+    event.events = EPOLLIN;
+    event.data.fd = server->timer;
+    if (server->poll < 0 || server->timer < 0) return -1;
+    return epoll_ctl(server->poll, EPOLL_CTL_ADD, server->timer, &event);
+#else
+    server->poll = kqueue();
+    return server->poll < 0 ? -1 : 0;
+#endif
+}
 static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_options *options, vp_error *error) {
     vp_impl_curl *curl = &server->curl;
-    struct epoll_event event;
     int failed = 0;
     server->url = vp_impl_server_join(options->url, "");
     if (options->api_key) server->api_key = vp_impl_server_join(options->api_key, "");
@@ -559,13 +598,8 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERFUNCTION, vp_impl_server_on_timer);
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERDATA, server);
     if (failed) return vp_fail(error, VP_ERR_DEVICE, -1, "curl_multi_setopt", "libcurl refuses an option");
-    server->epoll = epoll_create1(EPOLL_CLOEXEC);
-    server->timer = timerfd_create(VP_IMPL_SERVER_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    memset(&event, 0, sizeof event);
-    event.events = EPOLLIN;
-    event.data.fd = server->timer;
-    if (server->epoll < 0 || server->timer < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->timer, &event) != 0)
-        return vp_fail(error, VP_ERR_DEVICE, -1, "epoll", strerror(errno));
+    if (vp_impl_server_open_poll(server) != 0)
+        return vp_fail(error, VP_ERR_DEVICE, -1, "epoll or kqueue", strerror(errno));
     return VP_OK;
 }
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
@@ -577,7 +611,7 @@ VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **se
     if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, wrong, "the value is outside its range (a key is one word)");
     opened = (vp_server *)VP_CALLOC(1, sizeof *opened);
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
-    opened->epoll = opened->timer = -1;
+    opened->poll = opened->timer = -1;
     result = vp_impl_server_load(&opened->curl, error);
     if (result == VP_OK) result = vp_impl_server_prepare(opened, options, error);
     if (result != VP_OK) {
@@ -899,7 +933,12 @@ static vp_result vp_impl_server_act(vp_server *server, int socket, int events, v
     if (code != 0) return vp_fail(error, VP_ERR_DEVICE, -1, "libcurl", server->curl.curl_multi_strerror(code));
     return VP_OK;
 }
+static vp_result vp_impl_server_wait_failed(const char *call, vp_error *error) {
+    return errno == EINTR ? vp_fail(error, VP_ERR_INTERRUPTED, -1, "server", "a signal came")
+                          : vp_fail(error, VP_ERR_DEVICE, -1, call, strerror(errno));
+}
 /* Sleeps until something happens: until a socket is ready or `until_ns` (0: no limit) has come. */
+#if defined(__linux__)
 static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_error *error) {
     struct epoll_event events[VP_IMPL_SERVER_EVENTS];
     const int64_t now = vp_clock_ns();
@@ -916,10 +955,8 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
             return vp_fail(error, VP_ERR_DEVICE, -1, "timerfd_settime", strerror(errno));
         server->armed_ns = until_ns;
     }
-    count = epoll_wait(server->epoll, events, VP_IMPL_SERVER_EVENTS, is_due ? 0 : -1);
-    if (count < 0)
-        return errno == EINTR ? vp_fail(error, VP_ERR_INTERRUPTED, -1, "server", "a signal came")
-                              : vp_fail(error, VP_ERR_DEVICE, -1, "epoll_wait", strerror(errno));
+    count = epoll_wait(server->poll, events, VP_IMPL_SERVER_EVENTS, is_due ? 0 : -1);
+    if (count < 0) return vp_impl_server_wait_failed("epoll_wait", error);
     for (i = 0; i < count && result == VP_OK; i++) {
         const uint32_t what = events[i].events;
         uint64_t expirations;
@@ -935,6 +972,22 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
     }
     return result;
 }
+#else
+static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_error *error) {
+    struct kevent events[VP_IMPL_SERVER_EVENTS];
+    const int64_t now = vp_clock_ns(), wait = until_ns > now ? until_ns - now : 0;
+    const struct timespec limit = {(time_t)(wait / 1000000000), (long)(wait % 1000000000)};
+    const int count = kevent(server->poll, NULL, 0, events, VP_IMPL_SERVER_EVENTS, until_ns ? &limit : NULL);
+    vp_result result = VP_OK;
+    if (count < 0) return vp_impl_server_wait_failed("kevent", error);
+    for (int i = 0; i < count && result == VP_OK; i++) {
+        const int ready = events[i].filter == EVFILT_READ ? VP_IMPL_CURL_CSELECT_IN : VP_IMPL_CURL_CSELECT_OUT;
+        const int failed = events[i].flags & EV_ERROR ? VP_IMPL_CURL_CSELECT_ERR : 0;
+        result = vp_impl_server_act(server, (int)events[i].ident, ready | failed, error);
+    }
+    return result;
+}
+#endif
 /* Works until `wanted`, or any exchange where it is NULL, is finished, or until_ns has come. Without a limit it ends as
  * well when nothing is left to do. */
 static vp_result vp_impl_server_work(vp_server *server, const vp_exchange *wanted, int64_t until_ns, vp_error *error) {
@@ -1086,7 +1139,7 @@ VP_API void vp_server_close(vp_server *server) {
     vp_impl_server_free_list(server, server->get_headers);
     vp_impl_server_free_list(server, server->post_headers);
     if (server->is_global) server->curl.curl_global_cleanup();
-    if (server->epoll >= 0) close(server->epoll);
+    if (server->poll >= 0) close(server->poll);
     if (server->timer >= 0) close(server->timer);
     vp_impl_server_wipe(server->api_key);
     VP_FREE(server->api_key);
@@ -1097,10 +1150,10 @@ VP_API void vp_server_close(vp_server *server) {
     VP_FREE(server->heap);
     VP_FREE(server);
 }
-#else /* no epoll: a server cannot be opened, so the others have none to work with */
+#else /* neither epoll nor kqueue: a server cannot be opened, so the others have none to work with */
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
     (void)options, (void)server;
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "server", "servers can be spoken to on Linux only");
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "server", "servers can be spoken to on Linux and macOS only");
 }
 VP_API void vp_server_close(vp_server *server) { (void)server; }
 VP_API const char *vp_server_url(const vp_server *server) { return (void)server, ""; }

@@ -1705,15 +1705,10 @@ static vp_result vp_impl_bytes_fill(vp_tokenizer *tokenizer) {
 VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer) {
     vp_tokenizer *made;
     vp_result result;
-    int32_t special[7], i;
+    int32_t i;
     if (!ids || !tokenizer) return VP_ERR_RANGE;
-    special[0] = ids->eos;
-    special[1] = ids->pad;
-    special[2] = ids->im_start;
-    special[3] = ids->im_end;
-    special[4] = ids->im_patch;
-    special[5] = ids->im_col;
-    special[6] = ids->image;
+    const int32_t special[7] = {ids->eos, ids->pad, ids->im_start, ids->im_end,
+                                ids->im_patch, ids->im_col, ids->image};
     for (i = 0; i < 7; i++) {
         if (special[i] < 0 || special[i] >= VP_IMPL_TOKEN_LIMIT || (special[i] >= 2 && special[i] < 258))
             return VP_ERR_RANGE;

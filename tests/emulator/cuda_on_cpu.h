@@ -48,8 +48,9 @@
  *   CUDA_ON_CPU_MULTIPROCESSORS=8
  *   CUDA_ON_CPU_COOPERATIVE=0   no cooperative launches (default 1)
  *   CUDA_ON_CPU_CLUSTERS=N      clusters of two blocks that are there at once (default: a block of them fills a multiprocessor)
- *   CUDA_ON_CPU_PLANT=FAULT:N   a mistake in what the blocks of cooperative launches do after their N-th release, from 1: release (that one orders
- *                               nothing), acquire (they acquire nothing), wait (they do not wait), phase (they wait for the phase before)
+ *   CUDA_ON_CPU_PLANT=FAULT:N   a mistake in what the blocks of cooperative launches do behind their N-th release, from 1: release (that one orders
+ *                               nothing), acquire (they acquire nothing), wait (they do not wait), phase (they wait for the phase before);
+ *                               wgmma:1: products by wgmma forget the sum so far
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
  *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel, the first GEMM of a shape and the first launch of an executable graph that was not
  *                               uploaded cost the host more, in its own time too (default 0): CUDA loads what is used first
@@ -58,6 +59,7 @@
  *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
  *   CUDA_ON_CPU_CUPTI=WORDS     what libcupti does: cupti_on_cpu.h; default: dlopen finds none
  *   CUDA_ON_CPU_THROTTLE=BITS   the throttle reasons that NVML shows (default 0)
+ *   CUDA_LAUNCH_BLOCKING=1      each launch outside of a capture is waited for, so its own call returns its error
  *   CUDA_ON_CPU_REPORT=FILE     at exit appends `calls: alloc N host N launch N copy N event N gemm N stream N sync N graph N cublas N plan N; live: N`
  *
  * For C tests linked next to it:
@@ -288,7 +290,8 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device, mapped; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative, clusters; unsigned long long throttle;
+struct Settings { bool blocking;
+                  uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative, clusters; unsigned long long throttle;
                   unsigned planted_at; std::string no_cublas, nvml, cupti, report, planted; };
 
 struct Work { /* what an operation does when it runs */
@@ -434,7 +437,7 @@ inline bool set(const char *name, const char *value) {
         const char *colon = value ? strchr(value, ':') : nullptr;
         s.planted_at = colon ? (unsigned)atoi(colon + 1) : 0;
         s.planted = colon ? std::string(value, colon) : std::string();
-        return !value || (s.planted_at && (s.planted == "release" || s.planted == "acquire" || s.planted == "wait" || s.planted == "phase"));
+        return !value || (s.planted_at && (s.planted == "release" || s.planted == "acquire" || s.planted == "wait" || s.planted == "phase" || s.planted == "wgmma"));
     } else if (n == "COOPERATIVE") {
         s.cooperative = value ? atoi(value) : 1;
     } else if (n == "CLUSTERS") {
@@ -458,6 +461,8 @@ inline bool set(const char *name, const char *value) {
     return true;
 }
 inline void read_environment() {
+    const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+    state_pointer->settings.blocking = blocking && !strcmp(blocking, "1");
     for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "CUPTI",
                               "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "COOPERATIVE", "CLUSTERS", "PLANT", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
@@ -1581,7 +1586,7 @@ inline void cuda_on_cpu_wgmma(float *sums, uint64_t a, uint64_t b, bool onto) {
     w->in[running.number] = a;
     w->out[running.number] = b;
     w->matrix[running.number].c = sums;
-    w->matrix[running.number].count = onto;
+    w->matrix[running.number].count = onto && state().settings.planted != "wgmma";
     meet(&meet_wgmma, ~0u);
 }
 inline void cuda_on_cpu_wgmma_fence() { cuda_on_cpu::meet(&cuda_on_cpu::meet_wgmma_fence, ~0u); }
@@ -1828,6 +1833,7 @@ inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, 
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
     load(name);
     result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), depends, way, arguments...)));
+    if (state().settings.blocking && !t->capture) result(finish_stream(t));
 }
 
 /* ----------------------------------------------------------------- copies */
@@ -2259,6 +2265,12 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const v
     attributes->ptxVersion = attributes->binaryVersion = s.settings.major * 10 + s.settings.minor;
     attributes->maxDynamicSharedSizeBytes = limit == s.dynamic_shared_limit.end() ? 49152 : limit->second;
     attributes->preferredShmemCarveout = -1;
+    return cudaSuccess;
+}
+/* as of kernels with 85 registers */
+inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *, int threads, size_t) {
+    CUDA_ON_CPU_ENTER(true);
+    *blocks = threads <= 768 ? 768 / threads : 1;
     return cudaSuccess;
 }
 /* cudaOccupancyMaxActiveClusters of clusters of two blocks */

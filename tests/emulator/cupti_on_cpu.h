@@ -5,7 +5,9 @@
  *   NAME        libcupti lacks that function; NAME=STATUS: it returns that
  *   drop=N      every N-th record of the device's work is dropped, and counted as dropped
  *   lose=N      the same, without being counted
- *   empty       the first buffer that comes back holds no record
+ *   empty       the first buffer that comes back has no record
+ *   late        the last records come when a flush is forced
+ *   stretch     each kernel ends 1 ms later than it did
  *   swap        the records of a graph's nodes 1 and 2 are exchanged
  *   small       buffers are filled with a single record each
  * Records are laid out as cupti_activity.h's; where that is found, sizes and places are checked against it. Products of cuBLAS are a kernel
@@ -143,12 +145,24 @@ inline void cupti_bring(size_t first, size_t count) {
     }
     cupti.take(nullptr, 0, buffer, bytes, used);
 }
-inline int cupti_flush(uint32_t) {
-    bool small, empty, swap;
+inline int cupti_flush(uint32_t flags) {
+    bool small, empty, swap, late, stretch;
+    std::vector<CuptiRecord> kept;
     if (int status = cupti_status("cuptiActivityFlushAll")) return status;
     cupti_word("small", &small);
     cupti_word("empty", &empty);
     cupti_word("swap", &swap);
+    cupti_word("late", &late);
+    cupti_word("stretch", &stretch);
+    if (late && !flags && cupti.records.size() > 7) { /* the last ones come when they are forced to */
+        kept.assign(cupti.records.end() - 7, cupti.records.end());
+        cupti.records.resize(cupti.records.size() - 7);
+    }
+    for (CuptiRecord &r : cupti.records) {
+        uint64_t end;
+        memcpy(&end, r.bytes + 24, sizeof end);
+        if (stretch && r.bytes[0] == 10) cupti_at(&r, 24, end + 1000000);
+    }
     if (swap) { /* begin and end of the second and third record that follow each other with one correlation */
         std::vector<CuptiRecord> &r = cupti.records;
         for (size_t i = 2; i < r.size(); i++) {
@@ -163,7 +177,7 @@ inline int cupti_flush(uint32_t) {
         step = small ? 1 : cupti.records.size() - at < 4096 ? cupti.records.size() - at : 4096;
         cupti_bring(at, step);
     }
-    cupti.records.clear();
+    cupti.records = kept;
     return 0;
 }
 inline int cupti_next(uint8_t *buffer, size_t valid, void **record) {

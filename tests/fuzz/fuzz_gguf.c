@@ -21,12 +21,11 @@ static volatile uint64_t seen;
 static void read_values(const vp_gguf *gguf) {
     vp_gguf_value value, again;
     uint64_t i;
-    for (i = 0; i < vp_gguf_value_count(gguf); i++) {
+    for (i = 0; vp_gguf_value_at(gguf, i, &value) == VP_OK; i++) {
         uint64_t offset = 0, count = 0;
         vp_gguf_text text;
         double number;
         char *name;
-        MUST(vp_gguf_value_at(gguf, i, &value) == VP_OK);
         seen += sum_of(value.name.text, value.name.bytes) + sum_of(value.data, value.bytes);
         if (value.item == VP_GGUF_STRING)
             for (; vp_gguf_next_text(&value, &offset, &text); count++) seen += sum_of(text.text, text.bytes);
@@ -43,10 +42,10 @@ static void read_values(const vp_gguf *gguf) {
 static void read_tensors(const vp_gguf *gguf) {
     vp_gguf_tensor tensor;
     uint64_t i;
-    for (i = 0; i < vp_gguf_tensor_count(gguf); i++) {
+    for (i = 0; vp_gguf_tensor_at(gguf, i, &tensor) == VP_OK; i++) {
         vp_dtype dtype;
         float values[256];
-        MUST(vp_gguf_tensor_at(gguf, i, &tensor) == VP_OK && tensor.dimensions >= 1 && tensor.dimensions <= 4);
+        MUST(tensor.dimensions >= 1 && tensor.dimensions <= 4);
         seen += sum_of(tensor.name.text, tensor.name.bytes) + sum_of(tensor.data, tensor.bytes);
         if (!vp_gguf_type_dtype(tensor.type, &dtype)) continue;
         MUST(tensor.shape[tensor.dimensions - 1] % vp_dtype_block(dtype) == 0);

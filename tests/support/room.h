@@ -38,10 +38,10 @@ static inline int listen_end_with(int code) {
 /* Options as the program reads them; words are separated by single blanks, %F in them is the test's folder. options_free frees them; the words stay until
  * eight more lines came. */
 static inline int options_of_words(struct options *options, const struct command *command, const char *words) {
-    static char lines[8][4096];
+    static char kept[8][4096];
     static char *argv[8][64];
     static int turn;
-    char line[2048], *to = lines[turn & 7], *end = to + sizeof lines[0], **words_of = argv[turn++ & 7];
+    char line[2048], *to = kept[turn & 7], *end = to + sizeof kept[0], **words_of = argv[turn++ & 7];
     int argc = 0;
     snprintf(line, sizeof line, "vlmprof %s %s", command->name, words);
     for (char *word = strtok(line, " "); word && argc < 63; word = strtok(NULL, " ")) {

@@ -36,7 +36,7 @@ static struct vk_cupti {
 #undef VK_CUPTI_FIELD
 static const int vk_cupti_kinds[] = { VK_CUPTI_KERNEL, VK_CUPTI_MEMCPY, VK_CUPTI_MEMSET, VK_CUPTI_RUNTIME,
                                       VK_CUPTI_DRIVER, VK_CUPTI_CORRELATION };
-enum { VK_CUPTI_KINDS = sizeof vk_cupti_kinds / sizeof vk_cupti_kinds[0] };
+enum { VK_CUPTI_KINDS = sizeof vk_cupti_kinds / sizeof vk_cupti_kinds[0], VK_CUPTI_SLACK_NS = 20000 };
 static pthread_mutex_t vk_cupti_lock = PTHREAD_MUTEX_INITIALIZER; /* CUPTI has a thread of its own */
 
 /* room for one more; 0: no memory, which loses a record */
@@ -296,6 +296,22 @@ static int vk_cupti_match(vk_queue *queue) {
         if (!timer[i].records) return 0;
     return 1;
 }
+/* Events at the marks are another clock for the same launches: 1 if no stage is longer by CUPTI's than by theirs. CUPTI
+ * was reported to time the kernels of graphs wrongly (pytorch/kineto, issue 1165). Launches behind the last mark have
+ * nothing to be compared with. */
+static int vk_cupti_fits(vk_queue *queue) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    int64_t first = 0;
+    for (int64_t i = 1; i < queue->log_count; i++) {
+        int64_t by_events;
+        if (cuda->timer[i].mark == cuda->timer[first].mark) continue;
+        by_events = vk_cuda_elapsed(queue, cuda->mark[cuda->timer[first].mark], cuda->mark[cuda->timer[i].mark]);
+        if (queue->log[i - 1].ns - queue->log[first].begin_ns > by_events + by_events / 32 + VK_CUPTI_SLACK_NS)
+            return 0;
+        first = i;
+    }
+    return 1;
+}
 /* CUPTI's clock counts from elsewhere than mark 0, and the host read both a little after the device had passed it: that
  * is corrected by what keeps launches between the marks around them. */
 static void vk_cupti_align(vk_queue *queue) {
@@ -323,12 +339,20 @@ static void vk_cupti_align(vk_queue *queue) {
 static int vk_cupti_finish(vk_queue *queue) {
     int matched;
     uint64_t lost;
+    char text[100];
     VK_TRY(cudaStreamSynchronize(vk_cuda_of(queue)->stream)); /* also a step that was sent ahead */
     vk_cupti.flush(0);
-    vk_cupti_stop(queue);
     pthread_mutex_lock(&vk_cupti_lock);
     matched = vk_cupti_match(queue);
     lost = vk_cupti.lost;
+    if (!matched && !lost) { /* buffers that are not full, or not known to be complete, are delivered as well */
+        pthread_mutex_unlock(&vk_cupti_lock);
+        vk_cupti.flush(VK_CUPTI_FLUSH_FORCED);
+        pthread_mutex_lock(&vk_cupti_lock);
+        matched = vk_cupti_match(queue);
+        lost = vk_cupti.lost;
+    }
+    vk_cupti_stop(queue);
     for (int64_t i = 0; i < queue->log_count && matched; i++)
         if (queue->log[i].kernel) {
             const char *name = vk_cupti_name(queue->log[i].name, queue->log[i].kernel);
@@ -336,12 +360,14 @@ static int vk_cupti_finish(vk_queue *queue) {
         }
     pthread_mutex_unlock(&vk_cupti_lock);
     if (queue->error) return 1; /* set by the caller */
-    if (matched && !lost) {
+    if (matched && !lost && vk_cupti_fits(queue)) {
         vk_cupti_align(queue);
         return 1;
     }
-    vk_cuda_of(queue)->events_only = lost ? "CUPTI lost records" : "CUPTI's records did not fit the launches";
-    vk_note(queue, lost ? "launches are timed by events: CUPTI lost records"
-                        : "launches are timed by events: CUPTI's records did not fit the launches");
+    vk_cuda_of(queue)->events_only = lost       ? "CUPTI lost records"
+                                     : !matched ? "CUPTI's records did not fit the launches"
+                                                : "a stage is longer by CUPTI's clock than by events";
+    snprintf(text, sizeof text, "launches are timed by events: %s", vk_cuda_of(queue)->events_only);
+    vk_note(queue, text);
     return 0;
 }

@@ -11,6 +11,7 @@ enum {
     VK_CUPTI_MEMCPY = 1, VK_CUPTI_MEMSET = 2, VK_CUPTI_DRIVER = 4, VK_CUPTI_RUNTIME = 5, VK_CUPTI_KERNEL = 10,
     VK_CUPTI_CORRELATION = 39,     /* kinds of records */
     VK_CUPTI_OURS = 3,             /* CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 */
+    VK_CUPTI_FLUSH_FORCED = 1,     /* CUPTI_ACTIVITY_FLAG_FLUSH_FORCED */
     VK_CUPTI_END = 12,             /* CUPTI_ERROR_MAX_LIMIT_REACHED: no record follows */
     VK_CUPTI_OLDEST = 18,          /* CUPTI's number of 11.8 */
     VK_CUPTI_TOO_NEW = 140000,     /* of 14.0, whose records no one has seen */

@@ -57,8 +57,11 @@ FN unsigned vk_load_acquire(unsigned *p) {
 FN void vk_turns_wait(vk_turns *turns) {
     if (turns->waited) return;
     turns->waited = 1;
-    if (TID == 0)
-        while ((int)(vk_load_acquire(turns->arrived) - turns->target) < 0) {}
+    if (TID == 0) {
+        const unsigned long long since = vk_spin_begin();
+        while ((int)(vk_load_acquire(turns->arrived) - turns->target) < 0)
+            vk_spin(since, turns->target, (unsigned long long)(size_t)turns->arrived);
+    }
     SYNC();
 }
 FN void vk_turns_end(vk_turns *turns) {

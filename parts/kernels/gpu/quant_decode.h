@@ -281,40 +281,42 @@ static size_t vk_quant_room(const vk_linear *linear, int rows) {
 }
 static int vk_quant_vectors(const vk_linear *linear) { return linear->k_padded * linear->bits / 128; }
 /* blocks for `pairs` pairs of rows, one a warp */
-static int vk_quant_grid(const vk_queue *queue, int pairs) {
-    return vk_decode_grid(queue, pairs, VK_DECODE_THREADS, VK_RESIDENT);
+static int vk_quant_grid(vk_queue *queue, const void *kernel, int pairs, size_t shared_bytes) {
+    return vk_decode_grid(queue, kernel, pairs, VK_DECODE_THREADS, shared_bytes);
 }
+#define LAUNCH_QUANT(name, pairs, shared, ...) \
+    LAUNCH_SHARED(name, vk_quant_grid(queue, (const void *)name, pairs, shared), VK_DECODE_THREADS, shared, __VA_ARGS__)
 #define VK_QUANT_WEIGHTS(linear) (const char *)(linear)->weights, (const char *)(linear)->scales
 static void vk_quant_send_qkv(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->att_proj;
-    LAUNCH_SHARED(k_quant_qkv, vk_quant_grid(queue, (linear->n + 1) / 2), VK_DECODE_THREADS, vk_quant_room(linear, 1),
+    LAUNCH_QUANT(k_quant_qkv, (linear->n + 1) / 2, vk_quant_room(linear, 1),
                   flops, bytes, job->qkv, job->x, job->attn_norm, VK_QUANT_WEIGHTS(linear), linear->bias, linear->n,
                   vk_quant_vectors(linear), job->d, job->eps, linear->bits);
 }
 static void vk_quant_send_out(vk_queue *queue, const vk_decode_job *job, float *to, int add, int64_t flops,
                               int64_t bytes) {
     const vk_linear *linear = job->attn_out;
-    LAUNCH_SHARED(k_quant_out, vk_quant_grid(queue, (linear->n + 1) / 2), VK_DECODE_THREADS, vk_quant_room(linear, 1),
+    LAUNCH_QUANT(k_quant_out, (linear->n + 1) / 2, vk_quant_room(linear, 1),
                   flops, bytes, to, job->scratch, VK_QUANT_WEIGHTS(linear), linear->n, vk_quant_vectors(linear),
                   linear->k, job->heads.head_dim, add, linear->bits);
 }
 static void vk_quant_send_plain(vk_queue *queue, const vk_linear *linear, float *to, const void *plain, int add,
                                 int64_t flops, int64_t bytes) {
-    LAUNCH_SHARED(k_quant_plain, vk_quant_grid(queue, (linear->n + 1) / 2), VK_DECODE_THREADS, vk_quant_room(linear, 1),
+    LAUNCH_QUANT(k_quant_plain, (linear->n + 1) / 2, vk_quant_room(linear, 1),
                   flops, bytes, to, (const uint4 *)plain, VK_QUANT_WEIGHTS(linear), linear->n,
                   vk_quant_vectors(linear), add, linear->bits);
 }
 static void vk_quant_send_dense(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->gate_up;
-    LAUNCH_SHARED(k_quant_dense, vk_quant_grid(queue, job->expert_dim), VK_DECODE_THREADS, vk_quant_room(linear, 1),
+    LAUNCH_QUANT(k_quant_dense, job->expert_dim, vk_quant_room(linear, 1),
                   flops, bytes, (uint16_t *)job->hidden, job->x, job->ff_norm, VK_QUANT_WEIGHTS(linear),
                   job->expert_dim, vk_quant_vectors(linear), job->d, job->eps, job->gelu, linear->bits);
 }
 static void vk_quant_send_gate_up(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->gate_up;
-    LAUNCH_SHARED(k_quant_gate_up, vk_quant_grid(queue, job->top_k * job->expert_dim), VK_DECODE_THREADS,
-                  vk_quant_room(linear, 1) + (size_t)job->top_k * sizeof(int32_t), flops, bytes,
-                  (uint16_t *)job->hidden, job->index, job->weight, job->logits, (const uint4 *)job->normed,
+    LAUNCH_QUANT(k_quant_gate_up, job->top_k * job->expert_dim,
+                 vk_quant_room(linear, 1) + (size_t)job->top_k * sizeof(int32_t), flops, bytes,
+                 (uint16_t *)job->hidden, job->index, job->weight, job->logits, (const uint4 *)job->normed,
                   VK_QUANT_WEIGHTS(linear), job->gate_up_stride, job->router->n, job->top_k, job->norm_topk,
                   job->expert_dim, vk_quant_vectors(linear), job->down->k_padded, linear->bits);
 }

@@ -68,11 +68,24 @@ FN void vk_barrier_expect(uint64_t *barrier, unsigned bytes) {
                  : "memory");
 }
 /* until the phase of this parity is over */
+#ifdef VK_SPIN_LIMIT
+FN void vk_barrier_wait(const uint64_t *barrier, unsigned parity) {
+    const unsigned long long since = vk_spin_begin();
+    for (unsigned over = 0; !over;) {
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n}" : "=r"(over)
+                     : "r"((unsigned)vk_shared_address(barrier)), "r"(parity)
+                     : "memory");
+        if (!over) vk_spin(since, parity, vk_shared_address(barrier));
+    }
+}
+#else
 FN void vk_barrier_wait(const uint64_t *barrier, unsigned parity) {
     asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
                  "@!p bra wait;\n}" ::"r"((unsigned)vk_shared_address(barrier)), "r"(parity)
                  : "memory");
 }
+#endif
 FN void vk_fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 FN void vk_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "

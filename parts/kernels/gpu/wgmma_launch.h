@@ -9,8 +9,12 @@ static vk_encode_tiled vk_wide_encoder(void) {
     void *found = NULL;
     cudaDriverEntryPointQueryResult answer;
     vk_encode_tiled encode = NULL;
+#if CUDART_VERSION >= 12050
     if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &answer)
             != cudaSuccess
+#else
+    if (cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &answer) != cudaSuccess
+#endif
         || answer != cudaDriverEntryPointSuccess) {
         cudaGetLastError(); /* as in vk_cuda_check */
         return NULL;
@@ -184,12 +188,13 @@ static int vk_wide_pairs(void) {
     cudaGetLastError(); /* as in vk_cuda_check */
     return 0;
 }
-/* on Hopper, where this build has its code; clusters: whether pairs are asked for */
-static void vk_wide_open(vk_queue *queue, const vp_device_info *info, int clusters) {
+/* on Hopper, where this build has its code; gpu: vp_gpu_switch */
+static void vk_wide_open(vk_queue *queue, const vp_device_info *info, uint32_t gpu) {
     vk_cuda *cuda = vk_cuda_of(queue);
+    const int clusters = (gpu & VP_GPU_CLUSTERS) != 0;
     cuda->multiprocessors = info->multiprocessor_count;
 #ifdef VLMPROF_SM_90A
-    if (info->compute_major == 9 && info->compute_minor == 0) {
+    if (info->compute_major == 9 && info->compute_minor == 0 && !(gpu & VP_GPU_MMA)) {
         cuda->encode = vk_wide_encoder();
         if (!cuda->encode) vk_note(queue, "products go without wgmma: the driver has no cuTensorMapEncodeTiled");
         if (cuda->encode && clusters) cuda->pairs = vk_wide_pairs();

@@ -1,8 +1,8 @@
 /* launches.c - what a GPU would be sent for the real model in bf16, without a GPU: kernel, threads a block, dynamic shared memory, blocks and launches,
- * one line for each kernel and block size, on stdout; also for the kernels of integer weights (blocks' and head's). `launches stages [int8|int4|clusters]`: one line
- * for each kind of launch of a stage, for the shapes of bench_gpu.c:
+ * one line for each kernel and block size, on stdout; also for the kernels of integer weights (blocks' and head's). `launches stages
+ * [int8|int4|clusters|wgmma|mma]`: one line for each kind of launch of a stage, for the shapes of first_gpu.cu:
  *
- * clusters: with VP_GPU_CLUSTERS. Without `stages` linears go by wgmma where there is one, and again by clusters, so that their kernels have launches.
+ * clusters, wgmma, mma: with that switch. Without `stages` linears go by wgmma where there is one, and again by clusters, so that their kernels have launches.
  *
  *   shape stage part kernel calls grid threads shared_bytes d0 d1 d2 d3 flops bytes     (of one call; a dimension that is none is 0)
  *
@@ -93,22 +93,25 @@ static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64
     fprintf(stderr, "launches: more than %d\n", ROOM);
     return 0;
 }
-static int usage(void) { fprintf(stderr, "launches [stages [int8|int4|clusters]]\n"); return 2; }
+static int usage(void) { fprintf(stderr, "launches [stages [int8|int4|clusters|wgmma|mma]]\n"); return 2; }
 int main(int argc, char **argv) {
     static const int tokens[3] = { 482, 1058, TOKENS }, views[3] = { 3, 7, VIEWS };
-    static const vp_weights kinds[4] = { VP_WEIGHTS_BF16, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4, VP_WEIGHTS_BF16 };
-    static const char *const marks[4] = { "", "k_quant_", "k_quant_", "_pair" }; /* kernels that are counted for each kind */
+    static const struct { const char *word, *mark; vp_weights weights; uint32_t gpu; } kinds[] = { /* mark: of the kernels that are counted for it */
+        { "bf16", "", VP_WEIGHTS_BF16, 0 }, { "int8", "k_quant_", VP_WEIGHTS_INT8, 0 }, { "int4", "k_quant_", VP_WEIGHTS_INT4, 0 },
+        { "clusters", "_pair", VP_WEIGHTS_BF16, VP_GPU_CLUSTERS }, { "wgmma", "-", VP_WEIGHTS_BF16, VP_GPU_WGMMA }, { "mma", "-", VP_WEIGHTS_BF16, VP_GPU_MMA } };
+    enum { KINDS = sizeof kinds / sizeof kinds[0] };
     vp_model_config config;
     static vp_launch log[ROOM];
     vp_error error = { VP_OK, -1, "", "" };
     int64_t prefill, all, totals[2] = { 0, 0 };
-    int stages = argc > 1, only = argc < 3 ? 0 : !strcmp(argv[2], "int8") ? 1 : !strcmp(argv[2], "int4") ? 2 : !strcmp(argv[2], "clusters") ? 3 : -1;
+    int stages = argc > 1, only = argc < 3 ? 0 : -1;
+    for (int kind = 0; argc > 2 && kind < KINDS; kind++) if (!strcmp(argv[2], kinds[kind].word)) only = kind;
     if (argc > 3 || only < 0 || (stages && strcmp(argv[1], "stages"))) return usage();
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < KINDS; kind++) {
         vp_engine *e = NULL;
-        const uint32_t gpu = (stages ? 0u : (uint32_t)VP_GPU_WGMMA) | (kind == 3 ? (uint32_t)VP_GPU_CLUSTERS : 0u);
-        if (stages && kind != only) continue;
-        if (vp_model_config_preset("molmoe-1b", &config) != VP_OK || (e = open_paper(&config, gpu, kinds[kind], &error)) == NULL) {
+        const uint32_t gpu = (stages || kinds[kind].gpu & VP_GPU_MMA ? 0u : (uint32_t)VP_GPU_WGMMA) | kinds[kind].gpu;
+        if (stages ? kind != only : kinds[kind].mark[0] == '-') continue;
+        if (vp_model_config_preset("molmoe-1b", &config) != VP_OK || (e = open_paper(&config, gpu, kinds[kind].weights, &error)) == NULL) {
             fprintf(stderr, "launches: %s: %s\n", error.where, error.text);
             return 1;
         }
@@ -126,7 +129,7 @@ int main(int argc, char **argv) {
         prefill = record(e, log, TOKENS, VIEWS, &all);
         if (!prefill) return 1;
         for (int64_t i = 0; i < all; i++)
-            if (strstr(log[i].name, marks[kind])) count(&log[i], i >= prefill);
+            if (strstr(log[i].name, kinds[kind].mark)) count(&log[i], i >= prefill);
         if (!kind) { totals[0] = prefill; totals[1] = all - prefill; }
         vp_engine_close(e);
     }

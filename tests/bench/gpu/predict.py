@@ -1,36 +1,70 @@
 #!/usr/bin/env python3
-"""predict.py LAUNCHES GATES [INT8 INT4 CLUSTERS]: what each kernel of each stage should take on H200 and H100, from counts, as a table in Markdown.
+"""predict.py LAUNCHES GATES [INT8 INT4 CLUSTERS WGMMA MMA]: what each kernel of each stage should take on H200 and H100, from counts, as a table in Markdown.
 
 LAUNCHES is what `launches stages` prints (shapes, grids, FLOPs and bytes of each launch of the real model), GATES the counts from SASS of
-`make gpu-report`; INT8 and INT4 are LAUNCHES of integer weights (`launches stages int8`), CLUSTERS those of
-`--gpu clusters`. Nothing here is measured. The constants are those of a
-reading of the code by roofline; each stands below with what it is for.
-`predict.py LAUNCHES GATES --json` prints the milliseconds of each kernel of a stage for the comparison at the end of `make bench-gpu`."""
+`make gpu-report`; INT8 and INT4 are LAUNCHES of integer weights (`launches stages int8`), CLUSTERS those of `--gpu clusters`. Nothing here is
+measured. The constants are those of CONSTANTS; `--constants FIRST_RUN` takes those that a first run measured (first-gpu.jsonl) in their place, and
+`--choose FIRST_RUN` prints what becomes of each word of --gpu (WAYS).
+first_report.py uses time_of for the launches that a first run timed."""
+import itertools
 import json
 import math
 import sys
 
-CHIPS = {"H200": 4.3e12, "H100": 3.0e12}  # bytes a second from memory that a kernel reaches
-RATE = 790e12                             # bf16 FLOP/s of both at the clock that their power allows
+# name: value, least, most, unit, what it is and where the range comes from
+CONSTANTS = {
+    "memory_h200": (4.3e12, 4.0e12, 4.5e12, "B/s", "read by a kernel on H200; 4.8 by its data sheet, of which 83 to 94 % are usual"),
+    "memory_h100": (3.0e12, 2.8e12, 3.15e12, "B/s", "the same on H100 SXM; 3.35 by its data sheet"),
+    "rate": (790e12, 650e12, 820e12, "FLOP/s", "bf16 at the clock that power allows; 989 by the data sheet, cuBLAS shows 716, fast.cu 777 at n = 8192"),
+    "l2": (5.9e12, 5.5e12, 8.1e12, "B/s", "second-level cache to all multiprocessors; fast.cu's 777 TFLOP/s at its tile needs about 8.1e12"),
+    "cublas": (580e12, 520e12, 720e12, "FLOP/s", "what cuBLAS leaves of the rate on these shapes; published cuBLAS figures at n = 2048 to 8192"),
+    "gap": (1.3e-6, 0.7e-6, 1.8e-6, "s", "between two launches of a graph that depend on each other; published figures for graphs on Hopper"),
+    "gap_dependent": (0.4e-6, 0.2e-6, 1.3e-6, "s", "the same with dependent launches; what begins before the end hides the rest"),
+    "meeting": (1.5e-6, 1.2e-6, 2.0e-6, "s", "all blocks of one kernel at a counter in the second-level cache; two round trips of about 0.6 us each"),
+    "start": (1.0e-6, 0.6e-6, 1.5e-6, "s", "until a kernel's first bytes are there: block launch and one latency of memory"),
+    "stream": (0.85, 0.75, 0.92, "", "of the memory's rate that a kernel of rows reaches"),
+    "decode": (0.84, 0.80, 0.88, "", "of the memory's rate that a kernel of 8 to 67 MB reaches: short kernels seldom reach the full one"),
+    "ipc": (0.8, 0.6, 0.95, "", "instructions a cycle and scheduler"),
+}
 MULTIPROCESSORS = 132
-CLOCK = RATE / (MULTIPROCESSORS * 4096)   # 4096 FLOP a cycle and multiprocessor: the clock at which RATE is the peak
 ISSUE_CLOCK = 1.7e9                       # of kernels that issue instructions rather than tensor work
-L2 = 5.9e12                               # bytes a second to all multiprocessors: 128 x 128 tiles stop at 380 TFLOP/s
-CUBLAS = 580e12                           # what cuBLAS leaves of RATE on these shapes
-GAP = 1.3e-6                              # between two launches that depend on each other
-START = 1.0e-6                            # until a kernel's first bytes are there
-STREAM = 0.85                             # of the memory's rate that a kernel of rows reaches
-IPC = 0.8                                 # instructions a cycle and scheduler
-# of integer weights: operations of a lane for a weight (decode: counted in the source: making it f32, its product, its share of unpacking x), and what
-# widening adds to the tiles of experts (multiplied at 380 TFLOP/s): 4.5 operations a weight of 128 x 64 next to 512 HMMA of 8 warps
+
+
+def set_constants(values):
+    """from here on; names that are not in `values` have their value of CONSTANTS"""
+    global CHIPS, RATE, CLOCK, L2, CUBLAS, GAP, GAP_DEPENDENT, START, STREAM, DECODE, IPC, MEETING, MMA, QUANT_WIDENING
+    value = {name: values.get(name, row[0]) for name, row in CONSTANTS.items()}
+    CHIPS = {"H200": value["memory_h200"], "H100": value["memory_h100"]}
+    RATE, L2, CUBLAS, GAP, START = (value[name] for name in ("rate", "l2", "cublas", "gap", "start"))
+    GAP_DEPENDENT, STREAM, DECODE, IPC, MEETING = (value[name] for name in ("gap_dependent", "stream", "decode", "ipc", "meeting"))
+    CLOCK = RATE / (MULTIPROCESSORS * 4096)  # 4096 FLOP a cycle and multiprocessor: the clock at which RATE is the peak
+    MMA = min(64 * L2, 520e12)               # tiles of 128 x 128 by mma.sync: 64 FLOP for a byte of L2; HMMA of 16 x 8 x 16 end near 520
+    # what widening adds to the tiles of experts: 4.5 operations a weight of 128 x 64 beside 512 HMMA of 8 warps
+    QUANT_WIDENING = 128 * 64 * 4.5 / 32 / 4 / IPC / ISSUE_CLOCK / (2 * 128 * 128 * 64 / (MMA / MULTIPROCESSORS))
+
+
+def measured_constants(path):
+    """of a first run; `memory` is that of the chip that was there"""
+    found = {}
+    for line in open(path):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if row.get("constant") and row.get("value"):
+            found[row["constant"]] = row["value"]
+    if "memory" in found:
+        found["memory_h200"] = found["memory_h100"] = found.pop("memory")
+    return {name: value for name, value in found.items() if name in CONSTANTS}
+
+
+# of integer weights: operations of a lane for a weight (decode: counted in the source: making it f32, its product, its share of unpacking x)
 QUANT_OPERATIONS = {"int8": 3.4, "int4": 3.7}
-QUANT_WIDENING = 128 * 64 * 4.5 / 32 / 4 / IPC / ISSUE_CLOCK / (2 * 128 * 128 * 64 / (380e12 / MULTIPROCESSORS))
 # the decode kernels that wait for something else than bytes
 LATENCY = {"k_decode_attention": 5e-6, "k_decode_router": 4e-6, "k_decode_out": 3e-6, "k_decode_pick": 2e-6}
 # instructions of a warp at the end of a tile's 64 rows, counted in the straight lines of SASS (`make gpu-report` leaves build/gpu/sm_90a.sass)
 END = {"gate_up": 1030, "down": 266, "bf16": 84, "f32": 148, "bias": 410, "add": 276, "add bias": 536, "quickgelu": 2205}
 ROUTE_LOOP = 328                          # instructions of a warp of k_route for two vectors of 64 experts by 16 rows, 256 of them FFMA
-MEETING = (1.2e-6, 2.0e-6)                # all blocks of one kernel at a counter in the second-level cache: at best, at worst
 # the floors of that reading, ms: stage, shape index, H200, H100
 FLOORS = {"vision": {"H200": (1.33, 3.10, 5.76), "H100": (1.33, 3.10, 5.76)},
           "prefill": {"H200": (3.39, 3.86, 5.59), "H100": (4.71, 5.18, 5.99)},
@@ -51,7 +85,7 @@ Where a ratio is over 1.5, the reason:
   counts: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s, and rounds of tiles cost more
   (13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3 rounds that cost 2): the column
   "before", 12.83 ms. Two blocks that bring B for each other stop at 755: `--gpu clusters`, below, for those that may measure it. What
-  would turn this around is a measured L2 rate over 7 TB/s; `make all-gpu` shows cuBLAS's products, and with `--gpu wgmma` a profile shows ours.
+  would turn this around is a measured L2 rate over 7 TB/s; `make first-gpu` times both, and with `--gpu wgmma` a profile shows ours.
 - vision and prefill, attention: 1016 and 826 instructions a loop for 128 HMMA are issue-bound, 1.3 and 0.6 ms where 0.5 and 0.3 ms of products would do.
 - prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); k_route, in f32 without tensor cores,
   is 0.37 ms (0.55 as norms, a product of cuBLAS and a choice of their own).
@@ -139,19 +173,19 @@ def time_of(l, bandwidth, counts):
         return max(memory, tiles_time(name, l))
     if name.startswith("k_experts_") and name != "k_experts_sum":
         m, n, k, experts = l["d"]
-        return max(memory, expected_tiles(m, 64, 128) * 128 * n * k * 2 / 380e12)
+        return max(memory, expected_tiles(m, 64, 128) * 128 * n * k * 2 / MMA)
     if name.startswith("k_quant_experts_"):
         m, n, k, experts = l["d"]
-        return max(memory, expected_tiles(m, 64, 128) * 128 * n * k * 2 / 380e12 * (1 + QUANT_WIDENING))
+        return max(memory, expected_tiles(m, 64, 128) * 128 * n * k * 2 / MMA * (1 + QUANT_WIDENING))
     if name == "k_quant_widen":
         return max(2e-6, START + l["bytes"] / L2)
     if name.startswith("k_quant"):
         issue = l["flops"] / 2 * QUANT_OPERATIONS[l["kind"]] / 32 / (4 * MULTIPROCESSORS * IPC * ISSUE_CLOCK)
-        return max(memory, START + issue, LATENCY.get(name.replace("quant", "decode"), 0.0))
+        return max(START + l["bytes"] / (DECODE * bandwidth), START + issue, LATENCY.get(name.replace("quant", "decode"), 0.0))
     if name.startswith("k_attention_head"):
         return max(memory, attention_time(name, l, counts))
     if name.startswith("k_decode"):
-        return max(memory, LATENCY.get(name, 0.0))
+        return max(START + l["bytes"] / (DECODE * bandwidth), LATENCY.get(name, 0.0))
     return max(2e-6, START + l["bytes"] / (STREAM * bandwidth))
 
 
@@ -169,7 +203,7 @@ def print_persistent(launches, shapes):
     print("\n`--gpu persistent`, a prediction from counts, never measured: a decode step as one kernel has the same bytes; %.1f to %.1f us a meeting of all\n"
           "blocks stand in place of %.1f us a launch and %.1f us until its first bytes. At worst nothing covers them; at best the weights that are asked for\n"
           "before a meeting cover all but those in front of the experts' two products and of the choice, whose addresses are not known before. Other waits of\n"
-          "attention, router and attn_out stay as they are.\n" % (MEETING[0] * 1e6, MEETING[1] * 1e6, GAP * 1e6, START * 1e6))
+          "attention, router and attn_out stay as they are.\n" % (CONSTANTS["meeting"][1] * 1e6, CONSTANTS["meeting"][2] * 1e6, GAP * 1e6, START * 1e6))
     print("| shape | GB | meetings | not covered at best | H200 ms, graph | H200 ms, one kernel | H100 ms, graph | H100 ms, one kernel |")
     print("|---|---|---|---|---|---|---|---|")
     for shape in shapes:
@@ -179,8 +213,8 @@ def print_persistent(launches, shapes):
         cells = []
         for bandwidth in CHIPS.values():
             graph = sum(l["calls"] * (time_of(l, bandwidth, {}) + GAP) for l in decode)
-            work = sum(l["calls"] * max(l["bytes"] / bandwidth, LATENCY.get(l["name"], START) - START) for l in decode)
-            cells += ["%.2f" % (graph * 1e3), "%.2f to %.2f" % ((work + bare * MEETING[0]) * 1e3, (work + meetings * MEETING[1]) * 1e3)]
+            work = sum(l["calls"] * max(l["bytes"] / (DECODE * bandwidth), LATENCY.get(l["name"], START) - START) for l in decode)
+            cells += ["%.2f" % (graph * 1e3), "%.2f to %.2f" % ((work + bare * CONSTANTS["meeting"][1]) * 1e3, (work + meetings * CONSTANTS["meeting"][2]) * 1e3)]
         print("| %s | %.3f | %d | %d | %s |" % (shape, sum(l["calls"] * l["bytes"] for l in decode) * 1e-9, meetings, bare, " | ".join(cells)))
 
 
@@ -240,13 +274,133 @@ def print_integers(paths, counts):
                                                                  h100 / totals["bf16", stage][2]))
 
 
+# word of --gpu: the stage that it must shorten, by which factor to stay, and the code that goes if it does not
+WAYS = {
+    "tuned": ("vision", 1.02, "vk_lt_tune and its rounds"),
+    "wgmma": ("vision", 1.03, "k_linear_wgmma64, k_linear_wgmma128, vk_wide_groups"),
+    "clusters": ("prefill", 1.03, "the kernels of pairs, vk_wide_pays, vk_wide_takes_pairs"),
+    "dependent": ("decode", 1.03, "LAUNCH_STEP's attribute, vk_let_next_begin"),
+    "persistent": ("decode", 1.05, "persistent.h, persistent_launch.h"),
+    "mma": ("prefill", 1.00, "nothing: other chips need it; if it wins, experts by wgmma"),
+}
+# what can decide between two ways; the others move both alike
+DECIDING = ("l2", "cublas", "rate", "gap", "gap_dependent", "meeting", "ipc", "decode")
+TUNED = (1.0, 1.08)  # the fastest of 8 algorithms of cuBLAS, over the first one: none known; up to 8 % on shapes of one wave and a half
+
+
+def way_ms(word, files, counts, chip, shape):
+    """the stage of WAYS by that word; None: the way as it is by default"""
+    stage = WAYS[word][0] if word in WAYS else word
+    launches = files.get(word, files["default"])
+    mine = [l for l in launches if l["stage"] == stage and l["shape"] == shape]
+    if word == "dependent":
+        return sum(l["calls"] * (time_of(l, CHIPS[chip], counts) + GAP_DEPENDENT) for l in mine) * 1e3
+    if word == "persistent":
+        work = sum(l["calls"] * max(l["bytes"] / (DECODE * CHIPS[chip]), LATENCY.get(l["name"], START) - START) for l in mine)
+        return (work + (sum(l["calls"] for l in mine) - 1) * MEETING) * 1e3
+    return stage_ms(launches, counts, chip, stage, shape)
+
+
+def predicted_gains(files, counts, shape, values):
+    """word: default / way, on H200, as the constants are and over all corners of their ranges"""
+    gains = {}
+    for word, (stage, _, _) in WAYS.items():
+        if word == "tuned":
+            part = sum(l["calls"] * time_of(l, CHIPS["H200"], counts) for l in files["default"]
+                       if l["stage"] == stage and l["shape"] == shape and l["name"].startswith("gemm")) * 1e3
+            whole = way_ms(stage, files, counts, "H200", shape)
+            gains[word] = tuple(whole / (whole - part + part / gain) for gain in ((TUNED[0] + TUNED[1]) / 2,) + TUNED)
+            continue
+        all_gains = []
+        for corner in itertools.product((1, 2), repeat=len(DECIDING)):
+            set_constants(dict(values, **{name: CONSTANTS[name][end] for name, end in zip(DECIDING, corner)}))
+            all_gains.append(way_ms(stage, files, counts, "H200", shape) / way_ms(word, files, counts, "H200", shape))
+        set_constants(values)
+        gains[word] = (way_ms(stage, files, counts, "H200", shape) / way_ms(word, files, counts, "H200", shape), min(all_gains), max(all_gains))
+    return gains
+
+
+def print_ways(files, counts, shape, values):
+    print("\nWhat each word of `--gpu` must win to stay: the stage's time by default over its time with the word, the largest shape on H200; the range is over\n"
+          "all corners of the constants' ranges (%s). A first run decides (`make gpu-choose`):\n" % ", ".join(DECIDING))
+    print("| word | stage | must win | predicted | range | can win | goes if it does not |")
+    print("|---|---|---|---|---|---|---|")
+    for word, (now, least, most) in predicted_gains(files, counts, shape, values).items():
+        stage, must, code = WAYS[word]
+        print("| %s | %s | %.2f | %.2f | %.2f to %.2f | %s | %s |" % (word, stage, must, now, least, most, "yes" if most >= must else "no", code))
+
+
+def choose(path, files, counts, shape, values):
+    """what a first run says of each word"""
+    times = {}
+    for line in open(path):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if "stage_ns" in row and row.get("stage_shape") == shape and row["case"].startswith("stages few"):
+            times.setdefault((row["way"], row["stage"]), []).append(row["stage_ns"])
+    print("%-11s %-8s %9s %9s %9s  %s" % ("word", "stage", "must win", "predicted", "measured", "so"))
+    for word, (now, _, _) in predicted_gains(files, counts, shape, values).items():
+        stage, must, code = WAYS[word]
+        mine, default = times.get((word, stage)), times.get(("default", stage))
+        if not mine or not default:
+            print("%-11s %-8s %9.2f %9.2f %9s  not measured: stays as it is" % (word, stage, must, now, "-"))
+            continue
+        gain = sum(default) / len(default) / (sum(mine) / len(mine))
+        print("%-11s %-8s %9.2f %9.2f %9.2f  %s" % (word, stage, must, now, gain,
+                                                    "becomes the default" if gain >= must and word != "mma" else
+                                                    "stays for other chips" if word == "mma" and gain < must else
+                                                    "wgmma for experts can go" if word == "mma" else "can go: " + code))
+    return 0
+
+
+def stage_ms(launches, counts, chip, stage, shape):
+    return sum(l["calls"] * (time_of(l, CHIPS[chip], counts) + GAP) * 1e3 for l in launches if l["stage"] == stage and l["shape"] == shape)
+
+
+def print_sensitivities(launches, counts, shape, values):
+    """what each constant alone moves, from end to end of its range"""
+    print("\nWhat one constant moves, the others as they are: ratios to the floor of the largest shape on H200, at the least and the most of its range\n"
+          "(`make gpu-choose FILE=..` puts a first run's constants in their place):\n")
+    print("| constant | value | range | unit | vision | prefill | decode | what it is; the range's source |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, (value, least, most, unit, words) in CONSTANTS.items():
+        cells = []
+        for stage in ("vision", "prefill", "decode"):
+            ends = []
+            for end in (least, most):
+                set_constants(dict(values, **{name: end}))
+                ends.append("%.2f" % (stage_ms(launches, counts, "H200", stage, shape) / FLOORS[stage]["H200"][-1]))
+            cells.append(ends[0] if ends[0] == ends[1] else " to ".join(ends))
+        print("| %s | %.3g | %.3g to %.3g | %s | %s | %s |" % (name, values.get(name, value), least, most, unit, " | ".join(cells), words))
+    set_constants(values)
+
+
 def main():
-    files = [a for a in sys.argv[1:] if a != "--json"]
+    arguments = sys.argv[1:]
+    values = {}
+    if "--constants" in arguments:
+        at = arguments.index("--constants")
+        values = measured_constants(arguments[at + 1])
+        del arguments[at:at + 2]
+    first_run = None
+    if "--choose" in arguments:
+        at = arguments.index("--choose")
+        first_run = arguments[at + 1]
+        del arguments[at:at + 2]
+    set_constants(values)
+    files = arguments
     launches, counts = read(files[0]), loop_counts(files[1])
     shapes = []
     for l in launches:
         if l["shape"] not in shapes:
             shapes.append(l["shape"])
+    ways = {"default": launches}
+    if len(files) == 7:
+        ways.update(clusters=read(files[4]), wgmma=read(files[5]), mma=read(files[6]))
+    if first_run:
+        return choose(first_run, ways, counts, shapes[-1], values)
     kernels, sums = {}, {}
     for l in launches:
         for chip, bandwidth in CHIPS.items():
@@ -259,9 +413,6 @@ def main():
         row["calls"] += l["calls"]
         row["flops"] += l["calls"] * l["flops"]
         row["bytes"] += l["calls"] * l["bytes"]
-    if "--json" in sys.argv:
-        print(json.dumps({shape: {"%s %s" % k: v[shape] for k, v in kernels.items() if shape in v} for shape in shapes}, indent=1))
-        return
     print("# What the GPU path should take, from counts\n\n"
           "`make gpu-predict` made this from the launches of molmoe-1b in bf16 (top_k 8, 16 blocks) on an emulated sm_90a with 132 multiprocessors, from\n"
           "counts of SASS, and from the constants in `tests/bench/gpu/predict.py`. Nothing here was measured on a GPU. Times are ms. Floors and the first\n"
@@ -285,9 +436,14 @@ def main():
         if row:
             print("| %s | %s | %d | %.1f | %.3f | %.4f | %.4f |" % (stage, name, row["calls"], row["flops"] * 1e-9, row["bytes"] * 1e-9, row["H200"],
                                                                    row["H100"]))
-    if len(files) == 5:
+    print_sensitivities(launches, counts, shapes[-1], values)
+    if len(files) == 7:
+        print_ways(ways, counts, shapes[-1], values)
         print_clusters(files[4], counts, shapes, sums)
         print_integers({"bf16": files[0], "int8": files[2], "int4": files[3]}, counts)
+    return 0
 
 
-main()
+set_constants({})
+if __name__ == "__main__":
+    sys.exit(main())

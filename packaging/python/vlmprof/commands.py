@@ -1,0 +1,83 @@
+"""The program, called with --json."""
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any, Dict, List, Sequence, Union
+
+from .counts import _wrong_platform
+
+Words = Sequence[Union[str, int, float, "os.PathLike[str]"]]
+
+
+class CommandError(RuntimeError):
+    """The program ended with a failure; the text is what it said. code: 1 work failed, 2 usage, 3 input file, 4 memory or device, 5 output."""
+
+    def __init__(self, code: int, text: str):
+        super().__init__(text.strip() or f"vlmprof ended with {code}")
+        self.code = code
+
+
+def program() -> str:
+    """The path of the program: VLMPROF_PROGRAM, the one that was installed with this package, or the first of PATH."""
+    named = os.environ.get("VLMPROF_PROGRAM")
+    if named:
+        return named
+    for folder in (sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")):
+        path = Path(folder) / "vlmprof"
+        if path.exists():
+            return str(path)
+    beside = Path(__file__).resolve().parent.parent / "bin" / "vlmprof"  # pip install --target
+    found = str(beside) if beside.exists() else shutil.which("vlmprof")
+    if not found:
+        raise _wrong_platform("the program vlmprof was not found: not next to this package, not in PATH")
+    return found
+
+
+def _words(options: Dict[str, Any]) -> List[str]:
+    words: List[str] = []
+    for key, value in options.items():
+        if value is None or value is False:
+            continue
+        words.append(f"--{key}")
+        if value is not True:
+            words += [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
+    return words
+
+
+def run(args: Words, ok: Sequence[int] = (0,)) -> Any:
+    """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p", "What?", "--synthetic", "tiny"]).
+
+    ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise."""
+    words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in args]
+    path = program()
+    try:
+        done = subprocess.run([path, *words, *(["--json"] if "--json" not in words else [])], capture_output=True, check=False)
+    except OSError as error:
+        if error.errno == errno.ENOEXEC:
+            raise _wrong_platform(f"{path} is for another system or processor") from None
+        raise
+    if done.returncode not in ok:
+        raise CommandError(done.returncode, done.stderr.decode(errors="replace"))
+    return json.loads(done.stdout.decode(errors="replace"))
+
+
+def sweep(output_dir: Union[str, "os.PathLike[str]"], **options: Any) -> Dict[str, Any]:
+    """`vlmprof sweep`: sweep("results", synthetic="tiny", data="questions.jsonl", tier_list=["low", "high"], num_samples=5). Options: `vlmprof help sweep`."""
+    return run(["sweep", "--output_dir", output_dir, *_words(options)])
+
+
+def audit(endpoint: str, endpoint_model: str, **options: Any) -> Dict[str, Any]:
+    """`vlmprof audit`: does a server count image tokens by its model's rule? audit("http://127.0.0.1:8000", "NAME", family="qwen3-vl").
+    A verdict "different" is a result, not an error."""
+    return run(["audit", "--endpoint", endpoint, "--endpoint_model", endpoint_model, *_words(options)], ok=(0, 1))
+
+
+def compare(baseline: Union[str, "os.PathLike[str]"], change: Union[str, "os.PathLike[str]"], **options: Any) -> Dict[str, Any]:
+    """`vlmprof compare BASELINE CHANGE` of two folders of result files. A verdict SLOWER is a result, not an error."""
+    return run(["compare", baseline, change, *_words(options)], ok=(0, 1))

@@ -1,0 +1,50 @@
+/* spin.h - waits with a limit, included by vlmprof_kernels.cu
+ *
+ * A kernel that waits for an arrival that never comes would hang the device, and say nothing. Built with
+ * -DVK_SPIN_LIMIT=SECONDS (make first-gpu), a wait on an mbarrier or on the other blocks of a grid traps after that
+ * time, and the thread that traps first leaves where it waited in memory of the host, which survives the context. */
+#if defined(VK_SPIN_LIMIT) && !defined(CUDA_ON_CPU)
+typedef struct vk_stuck { unsigned count, block, thread, phase; unsigned long long place; } vk_stuck;
+static __device__ vk_stuck *vk_stuck_there;
+static vk_stuck *vk_stuck_here; /* of the process, mapped */
+FN unsigned long long vk_spin_begin(void) {
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+/* place: of the barrier in shared memory, which has a stage's number in it; or the address of the grid's counter */
+FN void vk_spin(unsigned long long since, unsigned phase, unsigned long long place) {
+    if (vk_spin_begin() - since < VK_SPIN_LIMIT * 1000000000ull) return;
+    if (vk_stuck_there && atomicAdd_system(&vk_stuck_there->count, 1u) == 0) {
+        vk_stuck_there->block = blockIdx.x;
+        vk_stuck_there->thread = threadIdx.x;
+        vk_stuck_there->phase = phase;
+        vk_stuck_there->place = place;
+        __threadfence_system();
+    }
+    __trap();
+}
+static cudaError_t vk_spin_open(void) {
+    void *there = NULL;
+    cudaError_t status = cudaSuccess;
+    if (!vk_stuck_here) status = cudaHostAlloc((void **)&vk_stuck_here, sizeof *vk_stuck_here, cudaHostAllocMapped);
+    if (status == cudaSuccess) {
+        memset(vk_stuck_here, 0, sizeof *vk_stuck_here);
+        status = cudaHostGetDevicePointer(&there, vk_stuck_here, 0);
+    }
+    if (status == cudaSuccess) status = cudaMemcpyToSymbol(vk_stuck_there, &there, sizeof there);
+    return status;
+}
+/* appends where a wait was too long, if one was */
+static void vk_spin_tell(char *text, size_t capacity) {
+    size_t used = strlen(text);
+    if (vk_stuck_here && vk_stuck_here->count)
+        snprintf(text + used, capacity - used, "; waited %d s: block %u thread %u phase %u at 0x%llx", VK_SPIN_LIMIT,
+                 vk_stuck_here->block, vk_stuck_here->thread, vk_stuck_here->phase, vk_stuck_here->place);
+}
+#else
+#define vk_spin_begin() 0
+#define vk_spin(since, phase, place) ((void)(since))
+static cudaError_t vk_spin_open(void) { return cudaSuccess; }
+static void vk_spin_tell(char *text, size_t capacity) { (void)text; (void)capacity; }
+#endif

@@ -1,0 +1,99 @@
+"""The package without torch: counts are those of `vlmprof tile`, commands return what the program prints, each wrong input has its sentence."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import vlmprof
+from checks import check, done, equal, refused, skip
+
+program = os.environ["VLMPROF_PROGRAM"]
+work = Path(tempfile.mkdtemp(dir=sys.argv[1]))
+
+
+def printed(*words):
+    return subprocess.run([program, *words], capture_output=True, check=False).stdout.decode()
+
+
+# ---- counts: every family and several sizes, next to the program's own
+equal("version", printed("--version").split()[1], vlmprof.__version__)
+listed = vlmprof.families()
+check("66 families and more", len(listed) >= 66, len(listed))
+sizes = [(640, 480), (1920, 1080), (333, 517)]
+table = json.loads(printed("tile", *[f"{width}x{height}" for width, height in sizes], "--compare", ",".join(listed), "--json"))
+ours, theirs = {}, {(row["family"], row["width"], row["height"]): row["total_tokens"] for row in table if not row["error"]}
+for family in listed:
+    for width, height in sizes:
+        try:
+            ours[family, width, height] = vlmprof.count_tokens(family, width, height)
+        except ValueError:
+            pass
+check("tile --compare has all of them", len(theirs) > 150, len(theirs))
+equal("count_tokens of all families", ours, theirs)
+equal("a setting", vlmprof.count_tokens("qwen3-vl", 1920, 1080, max_pixels=200704),
+      json.loads(printed("tile", "1920x1080", "--family", "qwen3-vl", "--max_pixels", "200704", "--json"))[0]["total_tokens"])
+whole = vlmprof.count("internvl3", 640, 480)
+equal("all numbers of an image", (whole.views, whole.rows, whole.cols, whole.total_tokens), (13, 3, 4, 3330))
+
+
+class Picture:
+    size = (640, 480)
+
+
+class Array:
+    shape = (480, 640, 3)
+
+
+equal("tokens_of a pair, a picture, an array, a file", vlmprof.tokens_of([(640, 480), Picture(), Array(), "samples/cat.jpg"], "qwen3-vl"),
+      [300, 300, 300, vlmprof.count_tokens("qwen3-vl", 451, 300)])
+refused("an unknown family", ValueError, "no such family", lambda: vlmprof.count_tokens("nope", 1, 1))
+refused("an unknown setting names the nearest", ValueError, "the nearest is max_pixels", lambda: vlmprof.count_tokens("qwen3-vl", 64, 64, max_pixel=3))
+refused("a side of 0", ValueError, "above 0", lambda: vlmprof.count_tokens("qwen3-vl", 0, 64))
+refused("what is no image", TypeError, "expected a path", lambda: vlmprof.tokens_of([7], "qwen3-vl"))
+(work / "text.png").write_text("no picture")
+refused("a file that is no picture", Exception, "text.png", lambda: vlmprof.tokens_of([work / "text.png"], "qwen3-vl"))
+
+# ---- commands
+answer = vlmprof.run(["run", "samples/cat.jpg", "-p", "What?", "--synthetic", "tiny", "--max_new_tokens", 3])
+equal("run returns the request", (answer["synthetic"], answer["output_tokens"]), (True, 3))
+wrote = vlmprof.sweep(work / "sweep", synthetic="tiny", data="samples/questions.jsonl", tier_list=["low", "medium"], top_k_list=[1], num_samples=3,
+                      num_runs_per_sample=1, max_new_tokens=2, quiet=True)
+equal("sweep has both configurations", len(wrote["configurations"]), 2)
+verdict = vlmprof.compare(work / "sweep", work / "sweep", quiet=True)
+check("compare returns a dict", isinstance(verdict, dict) and "verdict" in json.dumps(verdict), verdict)
+refused("a usage error has the program's words", vlmprof.CommandError, "unexpected", lambda: vlmprof.run(["info", "x"]))
+try:
+    vlmprof.run(["info", "x"])
+except vlmprof.CommandError as error:
+    equal("and its exit code", error.code, 2)
+
+# ---- tables
+try:
+    import pandas
+except ImportError:
+    pandas = None
+    refused("no pandas: what to do", ImportError, "pip install pandas", lambda: vlmprof.load(work / "sweep"))
+    skip("tables", "no pandas")
+if pandas is not None:
+    configurations, samples = vlmprof.load(work / "sweep")
+    equal("load: a row for each configuration and sample", (len(configurations), len(samples)), (2, 6))
+    refused("a folder that is no result folder", FileNotFoundError, "there is no result file of vlmprof sweep in it", lambda: vlmprof.load(work))
+    (work / "load").mkdir()
+    trial = {"schema": "vlmprof-load-1", "summary": {"TTFT_p50": 12.5}, "requests": [{"status": "ok"}, {"status": "failed"}]}
+    (work / "load" / "questions_load_rate1.json").write_text(json.dumps(trial))
+    trials, requests = vlmprof.load(work / "load")
+    equal("load: a row for each trial and request", (len(trials), len(requests), trials["summary.TTFT_p50"][0]), (1, 2, 12.5))
+
+# ---- another platform
+code = "import vlmprof\ntry: vlmprof.count_tokens('qwen3-vl', 1, 1)\nexcept vlmprof.PlatformError as error: print(error)"
+foreign = work / "libvlmprof.so"
+foreign.write_bytes(b"\x7fELF of another processor")
+said = subprocess.run([sys.executable, "-c", code], env={**os.environ, "VLMPROF_LIBRARY": str(foreign)}, capture_output=True, check=False).stdout.decode()
+check("a library of another platform", "vlmprof has binaries for Linux with glibc 2.28" in said, said)
+(work / "vlmprof").write_bytes(b"\xcf\xfa\xed\xfe another system's program")
+(work / "vlmprof").chmod(0o755)
+os.environ["VLMPROF_PROGRAM"] = str(work / "vlmprof")
+refused("a program of another platform", vlmprof.PlatformError, "is for another system or processor", lambda: vlmprof.run(["info"]))
+done("api")

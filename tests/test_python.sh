@@ -1,0 +1,53 @@
+#!/bin/bash
+# Proves that the Python package counts as the program does and calls it (tests/python/api.py, checks.py), that a wheel of the ordinary program installs into an
+# empty virtual environment without an index and runs there, that the same input gives the same wheel, that the source package has what it builds
+# from, and that the GitHub action compares two programs (packaging/action).
+CDPATH= cd "$(dirname "$0")/.." || exit 1
+B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} python=${PYTHON:-python3}
+. tests/check.sh
+skipped=0
+skip() { echo "skipped: $1"; skipped=$((skipped + 1)); }
+finish() { echo "test_python: $passed passed, $failed failed, $skipped skipped"; [ "$failed" -eq 0 ]; exit; }
+"$python" -c 'import ctypes, json, sys; assert sys.version_info >= (3, 8)' 2>/dev/null || { skip "all: no python3 of version 3.8 or later"; finish; }
+program=$(realpath "$PROGRAM") library=$(realpath "$B/libvlmprof.so")
+
+# the counts of a Python test become ours
+with() { VLMPROF_PROGRAM=$program VLMPROF_LIBRARY=$library PYTHONPATH=packaging/python:tests/python PYTHONDONTWRITEBYTECODE=1 "$python" "$@"; }
+with tests/python/api.py "$work" >"$work/api" 2>&1
+grep -v '^api: ' "$work/api" | grep -E '^(FAILED|skipped)|Error' | head -n 20
+counts=$(grep -oE '^api: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/api")
+check "tests/python/api.py ends with its counts" [ -n "$counts" ]
+read -r _ p _ f _ s _ <<<"$counts"
+passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+
+# ---- the wheel
+mkdir "$work/here" && cp "$program" "$work/here/vlmprof" && cp "$library" "$work/here/"
+check "a wheel is made" "$python" packaging/wheel.py wheel "$work/here" "linux_$(uname -m)" "$work/wheels"
+wheel=$(ls "$work"/wheels/*.whl)
+cp "$wheel" "$work/first.whl"
+check "and made again" "$python" packaging/wheel.py wheel "$work/here" "linux_$(uname -m)" "$work/wheels"
+check "the same bytes" cmp "$wheel" "$work/first.whl"
+"$python" -m zipfile -l "$wheel" >"$work/list"
+for file in vlmprof/torch/families.py vlmprof/py.typed vlmprof/libvlmprof.so licenses/LICENSE licenses/THIRD-PARTY.txt; do
+    check "the wheel has $file" grep -q "$file" "$work/list"
+done
+if "$python" -m venv "$work/venv" >/dev/null 2>&1; then
+    check "it installs into an empty environment" "$work/venv/bin/pip" install --disable-pip-version-check -q --no-index "$wheel"
+    cd "$work" || exit 1
+    check "the console script is the program" cmp "$work/venv/bin/vlmprof" "$program"
+    check "the console script runs" "$work/venv/bin/vlmprof" tile 640x480
+    check "python -m vlmprof runs the same" [ "$("$work/venv/bin/python" -m vlmprof tile 640x480)" = "$("$work/venv/bin/vlmprof" tile 640x480)" ]
+    check "the package finds both" [ "$("$work/venv/bin/python" -c 'import vlmprof; print(vlmprof.count_tokens("qwen3-vl", 640, 480), vlmprof.run(["tile", "640x480"])[0]["width"])')" = "300 640" ]
+    "$work/venv/bin/python" -c 'import vlmprof.torch' >"$work/said" 2>&1
+    check "without torch vlmprof.torch says what to install" grep -q 'vlmprof.torch needs torch and transformers: pip install' "$work/said"
+    cd - >/dev/null || exit 1
+else skip "the wheel in an environment of its own: no $python with venv"; fi
+check "a source package is made" "$python" packaging/wheel.py sdist "$work"
+tar -tzf "$work"/vlmprof-*.tar.gz >"$work/list"
+for file in pyproject.toml PKG-INFO Makefile mk/dist.mk vlmprof.h vlmprof_kernels.cu cli.c tests/deps.sh packaging/wheel.py packaging/python/vlmprof/torch/sweep.py; do
+    check "the source package has $file" grep -qE "^vlmprof-[0-9.]+/$file$" "$work/list"
+done
+
+# ---- the action
+if [ -e packaging/action/compare.sh ]; then . tests/python/action.sh; fi
+finish
