@@ -7,7 +7,8 @@ make demo-pareto        accuracy against latency over $(PARETO_SAMPLES) held-out
 make install            the program, headers, library, pkg-config and CMake files, manual pages and completions, below PREFIX=$(PREFIX) (DESTDIR: a staging folder)
 make uninstall          removes them
 make dist               portable programs for Linux (x86-64 and 64-bit ARM, glibc 2.28) and a client for macOS, in $(DIST)
-make wheel              Python wheels with them; make sdist: the source package
+make wheel              Python wheels with them
+make sdist              the source package of the wheel
 make man                the manual pages in $(B)/man
 make deps               finds the compiler's packages; installs them on Debian and Ubuntu where it may
 make help               this list

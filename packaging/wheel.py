@@ -101,10 +101,18 @@ def write_sdist(output):
     return f"{name}.tar.gz"
 
 
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    info = Path(metadata_directory) / f"vlmprof-{version()}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(metadata(), encoding="utf-8")
+    return info.name
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         raise SystemExit(f"vlmprof builds on Linux for x86_64 and aarch64; this is {sys.platform} on {platform.machine()}")
     folder = TOP / "build" / "python"
+    folder.mkdir(parents=True, exist_ok=True)
     made = subprocess.run(["make", "NVCC=", "PROGRAM=build/python/vlmprof", "build/python/vlmprof", "build/libvlmprof.so"],
                           cwd=TOP, stdout=sys.stderr, check=False)
     if made.returncode != 0:

@@ -66,12 +66,14 @@ cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/
 cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
 cli/load/:                  subjects cli/base/ cli/results/ cli/score/ cli/measure/record.h cli/server/ cli/data/ cli/load/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/formats/tasks.h cli/score/ cli/results/ cli/report/ cli/measure/noise.h
-cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
+cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/load/load_tables.h cli/page/
+cli/page/load_time.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/ cli/results/metrics.h cli/results/result_read.h cli/measure/noise.h
 cli/commands/commands.h:    cli/base/
 cli/commands/best_objective.: subjects rooms cli/commands/best_objective.h
 cli/commands/command_best.c: subjects rooms cli/commands/commands.h cli/commands/best_objective.h
-cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h
+cli/commands/predict_workers.: subjects rooms cli/commands/predict_workers.h
+cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h cli/commands/predict_workers.h
 cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
 cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
 cli/commands/command_ask.:  subjects rooms cli/commands/commands.h cli/commands/command_ask.h

@@ -102,13 +102,13 @@ static void test_trials(void) {
 }
 static void test_refusals(void) {
     static const struct { const char *options, *words; } rows[] = {
-        {"--output_dir %F/r", "either --concurrency N or --request_rate R"},
-        {"--output_dir %F/r --concurrency 1 --request_rate 1", "either --concurrency N or --request_rate R"},
+        {"--output_dir %F/r", "needs --concurrency N or --request_rate R"},
+        {"--output_dir %F/r --concurrency 1 2 --request_rate 1", "most requests at once: give one number"},
         {"--output_dir %F/r --request_rate 0", "--request_rate 0: a number"},
         {"--output_dir %F/r --request_rate fast", "--request_rate fast: a number"},
         {"--output_dir %F/r --request_rate 1 --arrivals burst", "--arrivals burst"},
         {"--output_dir %F/r --request_rate 1 --arrivals gamma:0", "--arrivals gamma:0"},
-        {"--output_dir %F/r --concurrency 1 --arrivals poisson", "--arrivals and --concurrency exclude each other"},
+        {"--output_dir %F/r --concurrency 1 --arrivals poisson", "--arrivals goes with --request_rate"},
         {"--output_dir %F/r --find_rate", "--find_rate needs --slo"},
         {"--output_dir %F/r --request_rate 1 --slo itl:5", "itl:5"},
         {"--output_dir %F/r --request_rate 1 --ramp_s 1", "leave nothing"},

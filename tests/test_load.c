@@ -64,6 +64,9 @@ static void test_slo(void) {
     CHECK(slo.ttft_ms == 500 && slo.tpot_ms == 50.5 && slo.e2e_ms == 5000);
     CHECK(vp_slo_parse("tpot:20", &slo, &error) == VP_OK);
     CHECK(isnan(slo.ttft_ms) && slo.tpot_ms == 20 && isnan(slo.e2e_ms));
+    CHECK(isnan(slo.accuracy) && vp_slo_parse("accuracy:0.8,ttft:5", &slo, &error) == VP_OK && slo.accuracy == 0.8 && slo.ttft_ms == 5);
+    CHECK(vp_slo_parse("accuracy:1", &slo, &error) == VP_OK && slo.accuracy == 1 && vp_slo_holds(&slo, 1e9, 1e9, 1e9));
+    CHECK(vp_slo_parse("tpot:20", &slo, &error) == VP_OK);
     check_case("a request is good when it meets every limit, the limit itself included");
     CHECK(vp_slo_holds(&slo, 1e9, 20, 1e9) && !vp_slo_holds(&slo, 0, 20.001, 0));
     CHECK(!vp_slo_holds(&slo, 0, (double)NAN, 0));
@@ -71,7 +74,8 @@ static void test_slo(void) {
         {"", "", VP_ERR_FORMAT}, {"ttft", "ttft", VP_ERR_FORMAT}, {"itl:5", "itl:5", VP_ERR_FORMAT}, {"ttft:5,", "", VP_ERR_FORMAT},
         {"ttft:5,ttft:6", "ttft:6", VP_ERR_FORMAT}, {"ttft:", "ttft:", VP_ERR_FORMAT}, {"ttft:5ms", "ttft:5ms", VP_ERR_FORMAT},
         {"ttft:0", "ttft:0", VP_ERR_RANGE}, {"e2e:-1,ttft:5", "e2e:-1", VP_ERR_RANGE}, {"ttft:inf", "ttft:inf", VP_ERR_FORMAT},
-        {"ttft:nan", "ttft:nan", VP_ERR_FORMAT}, {"ttft:1,e2e", "e2e", VP_ERR_FORMAT}, {",", "", VP_ERR_FORMAT}};
+        {"ttft:nan", "ttft:nan", VP_ERR_FORMAT}, {"ttft:1,e2e", "e2e", VP_ERR_FORMAT}, {"accuracy:80", "accuracy:80", VP_ERR_RANGE},
+        {"accuracy:0", "accuracy:0", VP_ERR_RANGE}, {",", "", VP_ERR_FORMAT}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         check_case("\"%s\" is rejected", bad[i].text);
         CHECK_INT(vp_slo_parse(bad[i].text, &slo, &error), bad[i].result);

@@ -107,6 +107,61 @@ static void test_concurrency(void) {
     close_server(&endpoint, &records);
 }
 
+/* ---- a rate and at most so many at once */
+static void test_places(void) {
+    enum { REQUESTS = 200 };
+    static double due_s[REQUESTS];
+    struct endpoint endpoint;
+    struct load_plan plan;
+    struct load_records records;
+    struct load_summary summary;
+    double free_s[3] = {0, 0, 0}, worst = 0;
+    check_case("400 a second and at most 3 at once, 10 ms each: 3 in flight, and what waits in the client is said, not called late");
+    for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.0025 * i;
+    open_server(&endpoint, 64, 10000, 1, 0);
+    plan = plan_of(due_s, REQUESTS, 3, 1);
+    CHECK_INT(load_run(&endpoint, &plan, &records), 0);
+    CHECK_INT(records.count, REQUESTS);
+    for (size_t i = 0; i < records.count; i++) { /* the places are taken in turn: 10 ms and the network each */
+        const double queued_s = fmax(0, free_s[i % 3] - due_s[i]);
+        worst = fmax(worst, fabs((double)records.items[i].queued_ns / 1e9 - queued_s));
+        CHECK_INT(records.items[i].start_ns, records.items[i].due_ns + records.items[i].queued_ns);
+        free_s[i % 3] = due_s[i] + queued_s + 0.0101;
+    }
+    CHECK_NEAR(worst, 0, 1e-6);
+    summary = load_summarize(&records, 0.1, 0.4, NULL);
+    CHECK_NEAR(summary.in_flight, 3, 0.01);
+    CHECK(summary.late == 0 && summary.latency_count[LOAD_QUEUED] == summary.due && summary.most[LOAD_QUEUED] > 100);
+    CHECK_NEAR(summary.latency[LOAD_E2E][LOAD_P50].value, summary.latency[LOAD_QUEUED][LOAD_P50].value + 10.1, 1e-5);
+    CHECK_NEAR(summary.latency[LOAD_E2E_SENT][LOAD_P50].value, 10.1, 1e-6);
+    close_server(&endpoint, &records);
+    check_case("... without a limit no request has such a wait");
+    open_server(&endpoint, 64, 10000, 1, 0);
+    plan = plan_of(due_s, REQUESTS, 0, 1);
+    CHECK_INT(load_run(&endpoint, &plan, &records), 0);
+    summary = load_summarize(&records, 0.1, 0.4, NULL);
+    CHECK(summary.latency_count[LOAD_QUEUED] == 0 && records.items[REQUESTS - 1].queued_ns == -1);
+    close_server(&endpoint, &records);
+}
+/* ---- gaps between pieces */
+static void test_gaps(void) {
+    struct endpoint endpoint;
+    struct load_plan plan = plan_of(NULL, 0, 2, 1);
+    struct load_records records;
+    struct load_summary summary;
+    check_case("3 pieces 1.5 ms apart: ITL is of the gaps, with spread and ends, and the rates of tokens add up");
+    open_server(&endpoint, 2, 10000, 3, 1500);
+    CHECK_INT(load_run(&endpoint, &plan, &records), 0);
+    summary = load_summarize(&records, 0.2, 1, NULL);
+    CHECK_INT(summary.latency_count[LOAD_ITL], 2 * summary.due);
+    CHECK_NEAR(summary.mean[LOAD_ITL], 1.5, 1e-9);
+    CHECK_NEAR(summary.latency[LOAD_ITL][LOAD_P95].value, 1.5, 1e-9);
+    CHECK(summary.least[LOAD_E2E] <= summary.mean[LOAD_E2E] + 1e-9 && summary.most[LOAD_E2E] >= summary.mean[LOAD_E2E] - 1e-9 && summary.std[LOAD_E2E] >= 0);
+    CHECK_NEAR(summary.input_rate, summary.ended * (double)records.items[0].usage.prompt_tokens, 1e-9);
+    CHECK_NEAR(summary.token_rate, summary.input_rate + summary.output_rate, 1e-9);
+    close_server(&endpoint, &records);
+}
+
 /* ---- a client that is still */
 static void test_stall(void) {
     enum { REQUESTS = 100 };
@@ -183,6 +238,8 @@ int main(void) {
     if (!folder_make("test_load_run")) return 1;
     test_queue();
     test_concurrency();
+    test_places();
+    test_gaps();
     test_stall();
     test_failures();
     test_client();

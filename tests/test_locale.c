@@ -41,7 +41,7 @@ static void test_json(void) {
 static void test_words(void) {
     vp_arrivals arrivals;
     vp_noise_reading reading;
-    vp_slo slo = {0, 0, 0};
+    vp_slo slo = {0, 0, 0, 0};
     static vp_family family;
     check_case("numbers of load, of families and of the system have points");
     CHECK_INT(vp_arrivals_parse("gamma:0.25", 3, 5, &arrivals), VP_OK);

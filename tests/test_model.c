@@ -471,16 +471,16 @@ int main(void) {
     double ratios[CASES_MAX];
     int count = 0, is_small = TEST_SMALL;
     run_seeds();
-#ifdef TEST_CUDA
 #ifdef TEST_EMULATED
-    cuda_on_cpu_reset(5);
-    cuda_on_cpu_set("CAPABILITY", "9.0");
-    cuda_on_cpu_set("MULTIPROCESSORS", "4");
-#endif
+    if (check_all()) { /* a minute; make test tries some of them in test_devices */
+        cuda_on_cpu_reset(5);
+        cuda_on_cpu_set("CAPABILITY", "9.0");
+        cuda_on_cpu_set("MULTIPROCESSORS", "4");
+        run_switches();
+        cuda_on_cpu_reset(1);
+    }
+#elif defined(TEST_CUDA)
     run_switches();
-#ifdef TEST_EMULATED
-    cuda_on_cpu_reset(1);
-#endif
 #endif
 #ifdef TEST_EMULATED
     if (CHECK_SANITIZED) return check_done("test_model_" TEST_DEVICE); /* the small cases are enough there, and all would take an hour */

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Proves that the Python package counts as the program does and calls it (tests/python/api.py, checks.py), that a wheel of the ordinary program installs into an
+# Proves that the Python package counts as the program does and calls it (api.py, checks.py), that a wheel of the ordinary program installs into an
 # empty virtual environment without an index and runs there, that the same input gives the same wheel, that the source package has what it builds
-# from, and that the GitHub action compares two programs (packaging/action).
+# from, and that the GitHub action's script compares (action.py, packaging/action).
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} python=${PYTHON:-python3}
 . tests/check.sh
@@ -11,14 +11,19 @@ finish() { echo "test_python: $passed passed, $failed failed, $skipped skipped";
 "$python" -c 'import ctypes, json, sys; assert sys.version_info >= (3, 8)' 2>/dev/null || { skip "all: no python3 of version 3.8 or later"; finish; }
 program=$(realpath "$PROGRAM") library=$(realpath "$B/libvlmprof.so")
 
-# the counts of a Python test become ours
 with() { VLMPROF_PROGRAM=$program VLMPROF_LIBRARY=$library PYTHONPATH=packaging/python:tests/python PYTHONDONTWRITEBYTECODE=1 "$python" "$@"; }
-with tests/python/api.py "$work" >"$work/api" 2>&1
-grep -v '^api: ' "$work/api" | grep -E '^(FAILED|skipped)|Error' | head -n 20
-counts=$(grep -oE '^api: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/api")
-check "tests/python/api.py ends with its counts" [ -n "$counts" ]
-read -r _ p _ f _ s _ <<<"$counts"
-passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+count() { # count NAME: runs tests/python/NAME.py; its counts become ours
+    local p f s counts
+    mkdir "$work/$1"
+    with "tests/python/$1.py" "$work/$1" >"$work/said" 2>&1
+    grep -E '^(FAILED|skipped)|Error' "$work/said" | head -n 20
+    counts=$(grep -oE "^$1: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$" "$work/said")
+    check "tests/python/$1.py ends with its counts" [ -n "$counts" ]
+    read -r _ p _ f _ s _ <<<"${counts:-none 0 0 0 0 0}"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+count api    # tests/python/api.py
+count action # tests/python/action.py
 
 # ---- the wheel
 mkdir "$work/here" && cp "$program" "$work/here/vlmprof" && cp "$library" "$work/here/"
@@ -48,6 +53,4 @@ for file in pyproject.toml PKG-INFO Makefile mk/dist.mk vlmprof.h vlmprof_kernel
     check "the source package has $file" grep -qE "^vlmprof-[0-9.]+/$file$" "$work/list"
 done
 
-# ---- the action
-if [ -e packaging/action/compare.sh ]; then . tests/python/action.sh; fi
 finish

@@ -821,7 +821,7 @@ static void test_get(void) {
         nothing[] = {SAY("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}}, missing[] = {SAY("HTTP/1.1 404 "
         "No\r\nContent-Length: 2\r\n\r\nno"), {HOSTILE_KEEP, NULL, 0}},
         flood[] = {SAY("HTTP/1.1 200 OK\r\n\r\n"), {HOSTILE_ENDLESS, "0123456789", 0}, {HOSTILE_CLOSE, NULL, 0}}, gone[] = {{HOSTILE_CLOSE, NULL, 0}};
-    const hostile_reply replies[] = {models, nothing, missing, flood, gone};
+    const hostile_reply replies[] = {models, nothing, missing, flood, gone, models, models};
     hostile_server hostile;
     vp_server_options options;
     vp_server *server;
@@ -859,6 +859,19 @@ static void test_get(void) {
     check_case("GET from a server that closes");
     CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, &error), VP_ERR_DEVICE);
     CHECK(text == NULL && status == 404);
+    for (int foreign = 0; foreign < 2; foreign++) {
+        char other[80];
+        vp_exchange exchange, *finished = NULL;
+        check_case("GET next to requests, %s", foreign ? "of another server's URL: without the key" : "with the key");
+        memset(&exchange, 0, sizeof exchange);
+        snprintf(other, sizeof other, "http://localhost:%d/metrics", hostile.port);
+        CHECK_INT(vp_server_start_get(server, foreign ? other : "/metrics", &exchange, NULL), VP_OK);
+        CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
+        CHECK(finished == &exchange && exchange.state == VP_EXCHANGE_DONE && exchange.http_status == 200);
+        CHECK_TEXT(exchange.reply.text, "{\"data\":[]}");
+        CHECK(!strncmp(hostile.request, "GET /metrics HTTP/1.1\r\n", 23) && (strstr(hostile.request, "sk-0123456789") == NULL) == foreign);
+        vp_exchange_free(&exchange);
+    }
     check_case("GET of a path that is none");
     CHECK_INT(vp_server_get(server, "props", &status, &text, &bytes, &error), VP_ERR_RANGE);
     CHECK_INT(vp_server_get(server, "/a b", &status, &text, &bytes, &error), VP_ERR_RANGE);

@@ -283,10 +283,49 @@ static void test_usage(void) {
     check_refused(2, "--family is for models of servers");
 }
 
+/* ---- workers of an encoder and a language model apart */
+static void test_workers(void) {
+    static const server APART = {20, 0.30, 0.05, 0, 4, 0.002, 0.02, SIZE_COUNT, "http://127.0.0.1:8000", "apart-vl", "", ""};
+    const double image_ms = (APART.image - APART.text) * 400, model_ms = APART.fixed + APART.text * 450 + 19 * step_of(&APART, 450);
+    double low, high;
+    check_case("workers of 30 requests per second: the planted times of the stages, within their intervals");
+    write_server("apart", &APART, 5, SAMPLES);
+    CHECK_INT(run("fit %%F/apart -o %%F/apart.json"), 0);
+    CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --output_tokens 20 --rate 30 --workers --json"), 0);
+    if (!read_json(last.out)) return;
+    low = number_at("laws.0.workers.stages.0.interval_ms.0");
+    high = number_at("laws.0.workers.stages.0.interval_ms.1");
+    CHECK(low < image_ms && image_ms < high && high - low < 0.1 * image_ms); /* 100 ms */
+    CHECK_NEAR(number_at("laws.0.workers.stages.1.ms"), model_ms, 0.03 * model_ms);
+    CHECK_NEAR(number_at("laws.0.workers.stages.0.busy_workers"), 0.03 * number_at("laws.0.workers.stages.0.ms"), 1e-9);
+    CHECK_INT(whole(at_path("laws.0.workers.stages.0.workers")), 4); /* 3.0 are busy, 80 % of 4 */
+    CHECK_INT(whole(at_path("laws.0.workers.stages.1.workers")), (int)ceil(0.03 * model_ms / 0.8));
+    CHECK(number_at("laws.0.workers.TTFT_p95_ms") > number_at("laws.0.workers.TTFT_p50_ms"));
+    CHECK(number_at("laws.0.workers.TTFT_p50_ms") >= image_ms * 0.95 + APART.fixed + APART.text * 400);
+    check_case("... several requests decoded at once take fewer workers; a time of the encoder that was measured elsewhere; a text has none");
+    CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --output_tokens 20 --rate 30 --workers --decode_batch 8 --encoder_ms 60 55 66 --json"), 0);
+    if (!read_json(last.out)) return;
+    CHECK_NEAR(number_at("laws.0.workers.stages.0.ms"), 60, 1e-12);
+    CHECK_INT(whole(at_path("laws.0.workers.stages.0.workers")), 3); /* 1.8 / 0.8 */
+    CHECK_INT(whole(at_path("laws.0.workers.stages.0.workers_low")), 3);
+    CHECK_NEAR(number_at("laws.0.workers.stages.1.ms"), ttft_of(&APART, 400, 50, 0) - 60 + 19 * step_of(&APART, 450) / 8, 3);
+    CHECK_INT(run("predict %%F/apart.json --vision_tokens 0 --text_tokens 50 --output_tokens 20 --rate 30 --workers"), 0);
+    CHECK(strstr(last.out, "need 0 encoder and 4 language-model workers") != NULL);
+    check_case("... where image tokens are cheaper than text, the encoder's time is not known; twins say it");
+    CHECK_INT(run("predict %%F/law.json --vision_tokens 400 --text_tokens 50 --output_tokens 20 --rate 30 --workers"), 2);
+    CHECK(strstr(last.err, "does not say what the vision encoder takes: fit it to a sweep with --twins") != NULL);
+    CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --rate 30 --workers --encoder_ms 60 70"), 2);
+    CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --rate 30 --workers --encoder_ms 600"), 2);
+    CHECK(strstr(last.err, "a TTFT that is longer than the 600 ms of the image") != NULL);
+    CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --workers"), 2);
+    CHECK(strstr(last.err, "--workers needs --rate") != NULL);
+}
+
 int main(void) {
     if (!program_begin("server_law")) return 1;
     test_recovery();
     test_predictions();
+    test_workers();
     test_little_said();
     test_load();
     test_damaged();

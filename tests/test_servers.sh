@@ -122,6 +122,10 @@ check "a report of a server" "$PROGRAM" report "$work/killed" --output_dir "$wor
 
 check "load: two requests at a time" "$PROGRAM" load --endpoint $sized --endpoint_model qwen2_vl_hf --data samples/questions.jsonl --concurrency 2 \
     --duration_s 2 --max_new_tokens 8 --quiet --output_dir "$work/load"
+check "load: the server's own metrics during the trial" grep -q '"requests_running": ' "$work"/load/*_load_concurrency2.json
+check "load: made-up requests at a rate, 4 in flight at most" "$PROGRAM" load --endpoint $sized --endpoint_model qwen2_vl_hf --random_image 112x84 \
+    --random_prompt 30 --output_tokens 8 --num_samples 8 --request_rate 8 --concurrency 4 --duration_s 2 --quiet --output_dir "$work/load" \
+    --export vllm "$work/vllm.json" openmetrics "$work/metrics.txt"
 
 # ---- the commands of README and guides that ask a server, and all of the guide servers
 { sed -n '/^\$ .*\\$/N; s/ *\\\n */ /; s|^\$ \./||p' README.md

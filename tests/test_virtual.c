@@ -11,6 +11,11 @@
 #define SERVER "--endpoint http://127.0.0.1:8 --endpoint_model m "
 #define LOAD "load " SERVER "--data samples/questions.jsonl --num_samples 4 --arrivals constant --output_dir %%F/"
 static void server(const char *settings) { setenv("VLMPROF_VIRTUAL", settings, 1); }
+static int there(const char *name) {
+    char *text = text_of_file(in_folder(name));
+    free(text);
+    return text != NULL;
+}
 static void kept(const char *name, int code) {
     char file[80];
     snprintf(file, sizeof file, "virtual-%s.txt", name);
@@ -49,6 +54,147 @@ static void test_rates(void) {
     server("stall_at_ms=300 stall_ms=400 service_us=1000");
     run(LOAD "s --duration_s 1 --request_rate 100 --ramp_s 0.01 --cool_down_s 0.01");
     kept("stall", 0);
+}
+static void test_places(void) {
+    char *text;
+    check_case("a rate with --concurrency: at most so many in flight; the wait in the client is in the file, and said");
+    server("places=8");
+    run(LOAD "p --duration_s 1 --request_rate 400 --concurrency 2");
+    kept("places", 0);
+    text = text_of_file(in_folder("p/questions_load_rate400_concurrency2.json"));
+    CHECK(text && strstr(text, "\"max_concurrency\": 2") && strstr(text, "\"queued_ms\": ") && strstr(text, "\"queued\": {"));
+    free(text);
+    run("report %%F/p");
+    CHECK(last.code == 0 && strstr(last.out, "rate 400, at most 2"));
+}
+static void test_metrics(void) {
+    static const struct { const char *metrics, *file; } servers[] = {{"metrics=1 ", "vllm"}, {"metrics=2 ", "sglang"}, {"metrics=3 ", "llamacpp"}};
+    char setting[80], name[40], *page;
+    for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
+        check_case("/metrics of a server like %s: queue and caches during the trial, from its names", servers[i].file);
+        snprintf(setting, sizeof setting, "%splaces=2 service_us=30000", servers[i].metrics);
+        server(setting);
+        run("load " SERVER "--data samples/questions.jsonl --num_samples 4 --arrivals constant --output_dir %%F/m%zu --duration_s 6 --request_rate 80", i);
+        snprintf(name, sizeof name, "metrics-%s", servers[i].file);
+        kept(name, 0);
+    }
+    check_case("... and the page shows them next to the latencies, over the time of the trial");
+    CHECK_INT(run("report %%F/m0 --html=%%F/m.html"), 0);
+    page = text_of_file(in_folder("m.html"));
+    CHECK(page && strstr(page, "id=\"time\"") && strstr(page, "rate 80: latency over the trial") && strstr(page, "rate 80: requests in the server")
+          && strstr(page, "rate 80: caches and speculation") && strstr(page, "prefix cache hits 0.25") && !strstr(page, "accepted tokens 0"));
+    free(page);
+    check_case("no metrics there, or none that are known: one line, and the trial goes on");
+    server("metrics=4");
+    CHECK_INT(run(LOAD "m3 --duration_s 1 --request_rate 40 --metrics_url http://127.0.0.1:9/x"), 0);
+    CHECK(strstr(last.err, "no metrics at http://127.0.0.1:9/x that are known") != NULL && !strstr(last.out, "server's metrics"));
+    server("");
+    CHECK_INT(run(LOAD "m4 --duration_s 1 --request_rate 40 --quiet"), 0);
+    CHECK(!strstr(last.err, "no metrics"));
+}
+static void test_random(void) {
+    static const char *const made = "load " SERVER "--arrivals constant --output_dir %%F/r1 --duration_s 1 --request_rate 40 --random_image 64x48 "
+                                    "--random_prompt 30 --num_samples 6 ";
+    const char *at;
+    char *text;
+    int counts = 0;
+    long first = 0;
+    check_case("made-up pictures and prompts without a data set; the server's usage says how many tokens they are");
+    server("");
+    run("load " SERVER "--arrivals constant --output_dir %%F/r1 --duration_s 1 --request_rate 40 --random_image 64x48 --random_prompt 30 --num_samples 6 "
+        "--output_tokens 3");
+    kept("random", 0);
+    text = text_of_file(in_folder("r1/random_64x48_30_load_rate40.json"));
+    CHECK(text && strstr(text, "\"dataset_name\": \"random_64x48_30\"") && strstr(text, "\"metric\": null") && strstr(text, "\"accuracy\": null"));
+    for (at = text ? strstr(text, "\"requests\"") : NULL; at && (at = strstr(at, "\"prompt_tokens\": ")) != NULL; at += 17) {
+        const long tokens = atol(at + 17);
+        CHECK(tokens > 7 + 30 && tokens < 7 + 30 * 5 + 64); /* two bytes of text are a token of this server */
+        if (!first) first = tokens;
+        counts += tokens != first;
+    }
+    CHECK(counts > 0); /* no two prompts are alike */
+    free(text);
+    CHECK_INT(run("report %%F/r1"), 0);
+    check_case("... answers of another length than --output_tokens are named; the same made-up requests are not measured again");
+    CHECK_INT(run("load " SERVER "--arrivals constant --output_dir %%F/r2 --duration_s 1 --request_rate 40 --random_prompt 9 --num_samples 6 "
+                  "--output_tokens 8"), 0);
+    CHECK(strstr(last.err, "39 of 39 answers do not have --output_tokens 8, the mean is 3") != NULL);
+    CHECK_INT(run(made), 2);
+    CHECK(strstr(last.err, "of another plan") != NULL); /* other answers: 16 tokens */
+    check_case("... and exclude --data");
+    CHECK_INT(run(LOAD "r3 --request_rate 40 --random_prompt 9"), 2);
+    CHECK(strstr(last.err, "--random_prompt and --data exclude each other") != NULL);
+    CHECK_INT(run("load " SERVER "--output_dir %%F/r3 --request_rate 40 --random_image 0x5"), 2);
+}
+/* Answers that are right without load, and wrong where a request waited for 5 ms in the server's queue. */
+static void test_correct(void) {
+    static const char *const rate = "load " SERVER "--data %%F/right.jsonl --metric anls --output_dir %%F/g%d --duration_s 4 ";
+    char line[300], *text;
+    FILE *file = fopen(in_folder("right.jsonl"), "w");
+    for (int i = 0; file && i < 40; i++) fprintf(file, "{\"question\": \"What is %d?\", \"answers\": [\"a a a\"]}\n", i);
+    if (file) fclose(file);
+    check_case("correct goodput: in time and right; how much accuracy the load costs, against one request at a time");
+    server("wrong_wait_us=5000");
+    snprintf(line, sizeof line, "%s--request_rate 40 80 --arrivals poisson --unloaded --slo e2e:60", rate);
+    run(line, 1);
+    kept("correct", 0);
+    text = text_of_file(in_folder("g1/right_load_rate80.json"));
+    CHECK(text && strstr(text, "\"correct_goodput_per_s\": ") && strstr(text, "\"correct_goodput_interval\": ["));
+    free(text);
+    CHECK(there("g1/right_load_concurrency1.json"));
+    strcat(line, " --json --quiet");
+    run(line, 1);
+    CHECK(last.code == 0 && strstr(last.out, "\"accuracy_change\": {") && strstr(last.out, "\"samples\": 40"));
+    check_case("--find_rate with an accuracy: it is below the rate that the latencies alone allow");
+    snprintf(line, sizeof line, "%s--find_rate --request_rate 40 --slo e2e:1000,accuracy:0.8 --rate_precision 20", rate);
+    run(line, 2);
+    kept("find-accuracy", 0);
+    run("best %%F/g2 --slo e2e:1000,accuracy:0.8");
+    CHECK(last.code == 0 && strstr(last.out, "fails") != NULL);
+    check_case("... and no rate is searched for where the answers are wrong without load");
+    server("wrong_every=2");
+    run(line, 3);
+    CHECK(last.code == 1 && strstr(last.out, "no rate can meet the objective: one request at a time has an accuracy of 0.50"));
+    text = text_of_file(in_folder("g3/right_find_rate.json"));
+    CHECK(text && strstr(text, "\"ended_by\": \"wrong without load\""));
+    free(text);
+    CHECK_INT(run("load " SERVER "--random_prompt 5 --output_dir %%F/g4 --request_rate 4 --slo accuracy:0.8"), 2);
+    CHECK(strstr(last.err, "needs --data with answers") != NULL);
+}
+/* What a file contains, with its times of day masked. */
+static void kept_file(const char *name, const char *golden) {
+    char *text = text_of_file(in_folder(name));
+    for (char *at = text; at && (at = strstr(at, "_time\": \"20")) != NULL; at += 30) memcpy(at + 9, "0000-00-00T00:00:00Z", 20);
+    if (CHECK(text != NULL)) check_kept(golden, text);
+    free(text);
+}
+static void test_exports(void) {
+    char *text;
+    check_case("--export: a trial in the forms of AIPerf, vLLM's bench and OpenMetrics; --requests_csv");
+    server("");
+    CHECK_INT(run(LOAD "x2 --duration_s 0.4 --request_rate 40 --slo e2e:60 --export aiperf %%F/a.json vllm %%F/v.json --export openmetrics %%F/o.txt "
+                  "--requests_csv %%F/r.csv"), 0);
+    kept_file("a.json", "virtual-export-aiperf.json");
+    kept_file("v.json", "virtual-export-vllm.json");
+    kept_file("o.txt", "virtual-export-openmetrics.txt");
+    kept_file("r.csv", "virtual-requests.csv");
+    check_case("... of several trials, read from their files: a file each, one text of metrics, a column for the trial");
+    CHECK_INT(run(LOAD "x2 --duration_s 0.4 --request_rate 40 80 --concurrency 1 --slo e2e:60 --export aiperf %%F/b.json --export openmetrics %%F/o.txt "
+                  "--requests_csv %%F/r.csv"), 0);
+    text = text_of_file(in_folder("b_rate80_concurrency1.json"));
+    CHECK(text && strstr(text, "\"request_latency\": {") && strstr(text, "\"unit\": \"requests/sec\""));
+    free(text);
+    text = text_of_file(in_folder("o.txt"));
+    CHECK(text && strstr(text, "trial=\"rate 80, at most 1\",quantile=\"0.99\"") && !strcmp(text + strlen(text) - 6, "# EOF\n"));
+    free(text);
+    text = text_of_file(in_folder("r.csv"));
+    CHECK(text && strstr(text, "\n\"rate 80, at most 1\",") && strstr(text, "\n\"rate 40, at most 1\","));
+    free(text);
+    check_case("... what is not a format, or has no file, is refused before anything is measured");
+    CHECK_INT(run(LOAD "x3 --duration_s 0.4 --request_rate 40 --export csv %%F/a.json"), 2);
+    CHECK(strstr(last.err, "unknown format \"csv\"") != NULL);
+    CHECK_INT(run(LOAD "x3 --duration_s 0.4 --request_rate 40 --export vllm"), 2);
+    CHECK(strstr(last.err, "--export takes a format and a file") != NULL);
 }
 /* The machine as files say it: a thread's schedstat. The trial's clock is made up; the file stays unchanged, so the shares are 0. */
 static void test_client(void) {
@@ -147,6 +293,11 @@ static void test_twins(void) {
     CHECK_INT(last.code, 0);
     run("report %%F/w");
     CHECK(strstr(last.out, " 0.600  ms/token     30.00") != NULL);
+    check_case("fit keeps the twins' line; predict --workers takes the encoder's time from it, and the prefill is what is left of TTFT");
+    CHECK_INT(run("fit %%F/w -o %%F/w.json --quiet"), 0);
+    CHECK(strstr(last.out, "image from outside, by its twins = 30 + 0.6 image tokens") != NULL);
+    CHECK_INT(run("predict %%F/w.json --vision_tokens 100 --text_tokens 14 --output_tokens 20 --rate 20 --workers"), 0);
+    CHECK(strstr(last.out, "20 requests per second need 3 encoder and 1 language-model workers") && strstr(last.out, "vision encoder          90.0"));
     check_case("audit: equal by the family's rule, and by another");
     server("");
     run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");
@@ -175,6 +326,11 @@ int main(void) {
     program = built("tests/vlmprof-virtual");
     test_trials();
     test_rates();
+    test_places();
+    test_exports();
+    test_metrics();
+    test_random();
+    test_correct();
     test_no_rate();
     test_image_keys();
     test_client();

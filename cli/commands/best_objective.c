@@ -133,7 +133,7 @@ int best_of_sweep(const struct options *options, const struct objective *objecti
 /* ---- trials of load */
 static const char *const TRIAL_NAMES[] = {"holds", "fails", "undecided"};
 static vp_trial trial_of(const struct load_level *level, const struct objective *objective) {
-    return vp_trial_of(&level->summary.good_share, objective->share);
+    return load_level_trial(level, &objective->slo, objective->share);
 }
 /* The highest load that passes, below every one that fails; NULL: none. The levels are of one kind: rates or numbers of
  * requests at once. */

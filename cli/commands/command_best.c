@@ -340,6 +340,8 @@ static int run_command(const struct options *options) {
     if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
     if (objective.text && (code = load_levels_read(&levels, options->operands, options->operand_count)) != 0)
         return code;
+    if (objective.text && !levels.count && isfinite(objective.slo.accuracy))
+        return complain(EXIT_USAGE, "best: an accuracy in --slo is for trials of load, --min_accuracy for sweeps");
     code = levels.count ? best_of_load(options, &objective, &levels) : best_of_results(options, &objective, &settings);
     load_levels_free(&levels);
     return code;

@@ -11,17 +11,21 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "data/dataset.h"
+#include "load/load_accuracy.h"
 #include "load/load_bodies.h"
 #include "load/load_client.h"
+#include "load/load_export.h"
 #include "load/load_result.h"
 #include "load/load_run.h"
 #include "load/load_search.h"
 #include "load/load_stats.h"
+#include "load/load_tables.h"
 #include "measure/noise.h"
 #include "measure/provenance.h"
 #include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
+#include "tile/tile_options.h"
 #include "vlmprof_file.h"
 #include "vlmprof_load.h"
 
@@ -40,7 +44,12 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
      "with -p; the images are sent unchanged",
-     .is_required = 1, .because = "images and questions"},
+     .is_required = 1, .unless = "random_image random_prompt", .because = "images and questions"},
+    {"random_image", TEXT, "WxH", NULL, 0, 0, NULL,
+     "instead of --data: made-up pictures of this size, all different", .excludes = "data"},
+    {"random_prompt", COUNT, "N", NULL, 1, 1000000, NULL,
+     "instead of --data: made-up prompts of N common words, about a token each (default with --random_image: 16); the "
+     "server's usage says how many tokens they are", .excludes = "data"},
     OPTION_DATA_FORMAT,
     OPTION_PROMPT_ORIGIN,
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
@@ -53,25 +62,30 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
      "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL, "text after each question (default: the data set's)"},
-    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, "samples drawn from the data; requests take them in turn"},
+    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
+     "samples drawn from the data, or made up (then by default 200); requests take them in turn"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
     OPTION_LINE_MAX,
     OPTION_GROUP("load"),
     {"concurrency", COUNTS, "N...", NULL, 1, 65536, NULL,
-     "always N requests at once: the next is sent when one has ended; several: one trial each"},
+     "always N requests at once: the next is sent when one has ended; several: one trial each. With --request_rate: at "
+     "most N at once; a request that finds no place waits in the client, and that counts"},
     {"request_rate", TEXTS, "R...", NULL, 0, 0, NULL,
      "R requests per second, whether the server keeps up or not; several: one trial each"},
     {"arrivals", TEXT, "HOW", "poisson", 0, 0, NULL,
      "gaps between requests: constant, poisson, gamma:SHAPE (below 1: bursts), or trace=FILE: a time in s on each "
-     "line, instead of --request_rate",
-     .excludes = "concurrency", .because = "with --concurrency a request is due when another has ended"},
+     "line, instead of --request_rate"},
     {"duration_s", REAL, "S", "60", 0, 86400, NULL, "requests are sent for S seconds; then the last answers come"},
     {"ramp_s", REAL, "S", NULL, 0, 86400, NULL,
      "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
     {"cool_down_s", REAL, "S", NULL, 0, 86400, NULL,
      "nor those of the last S seconds (default: a tenth of the duration)"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
-     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them; all must be met"},
+     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them; all must be met. accuracy:SHARE: what the "
+     "answers of a trial must reach"},
+    {"unloaded", FLAG, NULL, NULL, 0, 0, NULL,
+     "first a trial with one request at a time: how much accuracy the load costs (with an accuracy in --slo, "
+     "--find_rate does so itself)", .needs = "request_rate find_rate arrivals"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
      "find the highest rate at which --slo_share of the requests are good; starts at --request_rate or 1; a trial goes "
      "on after --duration_s until it is decided",
@@ -82,23 +96,33 @@ static const struct option_spec LOAD_OPTIONS[] = {
      .needs = "find_rate"},
     {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well",
      .needs = "find_rate"},
+    {"metrics_url", TEXT, "URL", NULL, 0, 0, NULL,
+     "the server's Prometheus metrics, asked each second during a trial: queue, KV cache, cache hits of vLLM, SGLang "
+     "and llama.cpp (default: /metrics of --endpoint)"},
     OPTION_GROUP("requests"),
     OPTION_REQUEST_KNOB,
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "most tokens of an answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
+    {"output_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
+     "answers of exactly N tokens: --max_new_tokens N --ignore_eos; a server that makes others is named",
+     .excludes = "max_new_tokens ignore_eos"},
     {"max_retries", COUNT, "N", "0", 0, 100, NULL,
      "retries of a rejected request; 0: a rejected request has failed"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files, one for each trial", .is_required = 1},
+    {"export", WHOLES, "FORMAT FILE", NULL, 0, 0, NULL,
+     "the trials in another tool's form: aiperf (profile_export_aiperf.json), vllm (vllm bench serve), a file each; "
+     "openmetrics, one text; may be given again"},
+    {"requests_csv", TEXT, "FILE", NULL, 0, 0, NULL, "every request of the trials, a line each"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
-enum { WARNED_LATE, WARNED_CLIENT, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED, WARNED_EMPTY,
-       WARNED_COUNT };
+enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED,
+       WARNED_EMPTY, WARNED_LENGTH, WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
@@ -106,6 +130,7 @@ struct load {
     struct request_knobs knobs;
     struct dataset dataset;
     struct load_bodies bodies;
+    struct load_metrics metrics;
     uint32_t *order; size_t order_count;
     vp_slo slo; int has_slo;
     double duration_s, ramp_s, cool_down_s;
@@ -114,6 +139,7 @@ struct load {
     struct load_level *levels; size_t level_count;
     struct load_search search;
     vp_trial verdict; /* of the trial that runs */
+    struct load_records *records; /* of the trial that runs */
     struct text_list warnings;
     int warned[WARNED_COUNT]; char *warning_of[WARNED_COUNT]; /* trials that it is true of; of the first of them */
     int lock; /* on --output_dir; -1: none */
@@ -129,11 +155,16 @@ static double rate_of(const char *text) {
 }
 static int check_levels(const struct options *options) {
     const struct option_value *rates = opt(options, "request_rate");
-    const int ways = is_given(options, "concurrency")
-                     + (rates->given || is_given(options, "find_rate") || is_trace(options));
-    if (ways != 1)
-        return complain(EXIT_USAGE, "load needs either --concurrency N or --request_rate R (or --find_rate, or "
+    const int is_open = rates->given || is_given(options, "find_rate") || is_trace(options);
+    const struct option_value *many = opt(options, "concurrency");
+    if (!is_open && !many->given)
+        return complain(EXIT_USAGE, "load needs --concurrency N or --request_rate R (or --find_rate, or "
                                     "--arrivals trace=FILE)");
+    if (!is_open && is_given(options, "arrivals"))
+        return complain(EXIT_USAGE, "--arrivals goes with --request_rate: with --concurrency alone a request is due "
+                                    "when another has ended");
+    if (is_open && many->count > 1)
+        return complain(EXIT_USAGE, "--concurrency with a rate is the most requests at once: give one number");
     if (is_trace(options) && (rates->given || is_given(options, "find_rate")))
         return complain(EXIT_USAGE, "--arrivals trace=FILE says when requests are due: leave --request_rate and "
                                     "--find_rate out");
@@ -151,7 +182,9 @@ static int check_load_options(struct load *load) {
     vp_arrivals arrivals;
     vp_result result;
     int code;
-    if ((code = check_levels(options)) != 0) return code;
+    if ((code = check_levels(options)) != 0
+        || (code = load_export_check(opt(options, "export")->items, opt(options, "export")->count)) != 0)
+        return code;
     if (!is_trace(options)
         && vp_arrivals_parse(text_of(options, "arrivals"), 1, 0, &arrivals) != VP_OK)
         return complain(EXIT_USAGE, "--arrivals %s: it is constant, poisson, gamma:SHAPE (0.01 to 1e6) or trace=FILE",
@@ -162,6 +195,8 @@ static int check_load_options(struct load *load) {
     load->duration_s = opt(options, "duration_s")->real;
     load->ramp_s = is_given(options, "ramp_s") ? opt(options, "ramp_s")->real : load->duration_s / 10;
     load->cool_down_s = is_given(options, "cool_down_s") ? opt(options, "cool_down_s")->real : load->duration_s / 10;
+    if (load->has_slo && isfinite(load->slo.accuracy) && !text_of(options, "data"))
+        return complain(EXIT_USAGE, "an accuracy in --slo needs --data with answers: made-up requests have none");
     if (load->ramp_s + load->cool_down_s >= load->duration_s)
         return complain(EXIT_USAGE, "--ramp_s and --cool_down_s leave nothing of --duration_s %g", load->duration_s);
     return 0;
@@ -250,8 +285,39 @@ static int warm_up(struct load *load) {
         text_list_add(&load->warnings, "the server answers in one body: TTFT and TPOT cannot be seen");
     else if (!code && exchange.reply.usage.completion_tokens < 0)
         text_list_add(&load->warnings, "the server does not say how many tokens it made: there is no TPOT");
+    if (!code && load->bodies.is_random && exchange.reply.usage.prompt_tokens > 0)
+        print_note("vlmprof: the server counts %lld prompt tokens for the first made-up request, of %zu kB\n",
+                   (long long)exchange.reply.usage.prompt_tokens, (exchange.body_bytes + 500) / 1000);
     vp_exchange_free(&exchange);
     return code;
+}
+/* The bodies of a data set, or made-up ones. Returns 0 or an exit code. */
+static int make_bodies(struct load *load) {
+    const struct options *options = load->options;
+    struct random_request request = {0, 0, 16, 16, 200, (uint32_t)number_of(options, "seed")};
+    const char *size = text_of(options, "random_image");
+    char task[80];
+    int code;
+    load->dataset.path = text_of(options, "data");
+    if (load->dataset.path) {
+        code = dataset_load(options, NULL, &load->dataset);
+        if (!code) code = dataset_check_usable(&load->dataset, NULL);
+        if (!code && is_given(options, "output_tokens"))
+            load->dataset.new_tokens = (int32_t)number_of(options, "output_tokens");
+        return code ? code
+                    : load_bodies_make(options, &load->dataset, &load->endpoint, &load->knobs, &load->bodies);
+    }
+    if (size && (code = read_size("--random_image: ", size, &request.width_px, &request.height_px)) != 0) return code;
+    if (is_given(options, "random_prompt")) request.words = number_of(options, "random_prompt");
+    if (is_given(options, "num_samples")) request.count = (size_t)number_of(options, "num_samples");
+    if (is_given(options, "max_new_tokens")) request.new_tokens = number_of(options, "max_new_tokens");
+    if (is_given(options, "output_tokens")) request.new_tokens = number_of(options, "output_tokens");
+    if (size)
+        snprintf(task, sizeof task, "random_%dx%d_%lld", request.width_px, request.height_px, (long long)request.words);
+    else snprintf(task, sizeof task, "random_%lld", (long long)request.words);
+    load->dataset.task = copy_text(task, strlen(task));
+    load->dataset.new_tokens = (int32_t)request.new_tokens;
+    return load_bodies_random(options, &request, &load->endpoint, &load->knobs, &load->bodies);
 }
 static int load_prepare(struct load *load) {
     const struct options *options = load->options;
@@ -267,11 +333,7 @@ static int load_prepare(struct load *load) {
         return code;
     for (size_t i = 0; i < load->endpoint.warnings.count; i++) complain(0, "%s", load->endpoint.warnings.items[i]);
     if ((code = endpoint_choose_model(&load->endpoint)) != 0) return code;
-    load->dataset.path = text_of(options, "data");
-    if ((code = dataset_load(options, NULL, &load->dataset)) != 0
-        || (code = dataset_check_usable(&load->dataset, NULL)) != 0
-        || (code = load_bodies_make(options, &load->dataset, &load->endpoint, &load->knobs, &load->bodies)) != 0)
-        return code;
+    if ((code = make_bodies(load)) != 0) return code;
     make_order(load);
     plan_fingerprint(load);
     code = make_folder(text_of(options, "output_dir"));
@@ -313,7 +375,7 @@ static struct load_level line_of(const struct load *load, const struct load_leve
     line.schema = LOAD_SCHEMA;
     line.plan = load->plan;
     line.task = load->dataset.task;
-    line.metric = vp_score_metric_of(load->dataset.metric)->name;
+    line.metric = load->bodies.is_random ? NULL : vp_score_metric_of(load->dataset.metric)->name;
     line.endpoint = load->endpoint.url;
     line.model = load->endpoint.model;
     line.api = text_of(load->options, "endpoint_api");
@@ -343,6 +405,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     put_load_level(&writer, level);
     put_load_way(&writer, &line);
     put_load_summary(&writer, &level->summary);
+    put_load_metrics(&writer, level);
     put_load_requests(&writer, records, load->bodies.ids);
     put_noise(&writer, noise);
     vp_json_key(&writer, "provenance");
@@ -379,6 +442,12 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
                  100 * level->client_cpu, 100 * level->client_delay);
         warn_once(load, WARNED_CLIENT, text);
     }
+    if (summary->most[LOAD_QUEUED] > 0) {
+        snprintf(text, sizeof text, "%s: requests waited in this client for one of %d places, %.4g ms on average, %.4g "
+                 "ms at most: TTFT and E2E from when they were due count that, \"from send\" does not", name,
+                 level->places, summary->mean[LOAD_QUEUED], summary->most[LOAD_QUEUED]);
+        warn_once(load, WARNED_PLACES, text);
+    }
     if (load_level_saturates(level)) {
         snprintf(text, sizeof text, "%s: %.3g requests per second were due and %.3g ended: the queue grew, so "
                  "latencies depend on --duration_s", name, summary->offered, summary->ended);
@@ -406,6 +475,25 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
         warn_once(load, WARNED_EMPTY, text);
     }
 }
+/* Answers of another length than --output_tokens. */
+static void warn_of_length(struct load *load, const struct load_level *level, const struct load_records *records) {
+    const int64_t wanted = is_given(load->options, "output_tokens") ? number_of(load->options, "output_tokens") : 0;
+    size_t known = 0, others = 0;
+    double tokens = 0;
+    char name[48], text[LINE_BYTES];
+    for (size_t i = 0; i < records->count && wanted; i++) {
+        const int64_t got = records->items[i].usage.completion_tokens;
+        if (records->items[i].reason || got < 0) continue;
+        known++;
+        others += got != wanted;
+        tokens += (double)got;
+    }
+    if (!others) return;
+    snprintf(text, sizeof text, "%s: %zu of %zu answers do not have --output_tokens %lld, the mean is %.4g: the server "
+             "does not take ignore_eos, or its context ends before", load_level_text(level, name), others, known,
+             (long long)wanted, tokens / (double)known);
+    warn_once(load, WARNED_LENGTH, text);
+}
 static void add_trial_warnings(struct load *load) {
     for (int which = 0; which < WARNED_COUNT; which++) {
         const int more = load->warned[which] - 1;
@@ -426,6 +514,17 @@ static double window_end(const struct load *load, const struct load_level *level
     double last_s = 0;
     for (size_t i = 0; i < records->count; i++) last_s = fmax(last_s, (double)records->items[i].end_ns / 1e9);
     return is_interrupted && last_s > load->ramp_s ? fmin(planned_s, last_s) : planned_s;
+}
+static void keep_metrics(const struct load *load, struct load_level *level) {
+    const char *path = load->metrics.url;
+    struct text_buffer url = {NULL, 0, 0};
+    if (*path == '/') text_add_string(&url, load->endpoint.url);
+    text_add_string(&url, path);
+    level->metrics_url = url.data;
+    level->metric_count = load->metrics.count;
+    if (!level->metric_count) return;
+    level->metrics = zeroed(level->metric_count, sizeof *level->metrics);
+    memcpy(level->metrics, load->metrics.items, level->metric_count * sizeof *level->metrics);
 }
 /* Measures a level, unless its file is there. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
@@ -458,11 +557,13 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.order = load->order;
     plan.order_count = load->order_count;
     plan.due_s = due_times(load, level, &plan.due_count);
-    plan.more = is_given(load->options, "find_rate") ? extend_trial : NULL;
+    plan.more = is_given(load->options, "find_rate") && !level->concurrency ? extend_trial : NULL;
+    load->records = &records;
     plan.user = load;
-    plan.concurrency = level->concurrency;
+    plan.concurrency = level->concurrency ? level->concurrency : level->places;
     plan.duration_s = level->duration_s;
     plan.ramp_s = load->ramp_s;
+    plan.metrics = &load->metrics;
     print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
     noise_begin(&noise, &reading);
     client_read(noise_root(), &began);
@@ -473,6 +574,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     level->client_busy = client_was_busy(level);
     level->begin_unix_s = records.begin_unix_s;
     free((void *)plan.due_s);
+    if (load->metrics.url) keep_metrics(load, level);
     if (!code || code == EXIT_INTERRUPTED) {
         int written;
         load_score(&load->bodies, load->dataset.metric, &records);
@@ -483,6 +585,7 @@ static int measure_level(struct load *load, struct load_level *level) {
             level->slo = copy_text(text_of(load->options, "slo"), strlen(text_of(load->options, "slo")));
         written = records.count ? write_level(load, level, &records, &noise) : 0;
         if (!code) warn_of_trial(load, level, &records);
+        if (!code) warn_of_length(load, level, &records);
         if (written) code = written;
     }
     load_records_free(&records);
@@ -495,6 +598,8 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
     memset(level, 0, sizeof *level);
     level->rate = rate;
     level->concurrency = concurrency;
+    if (!concurrency && opt(load->options, "concurrency")->count)
+        level->places = (int32_t)opt(load->options, "concurrency")->numbers[0];
     level->duration_s = load->duration_s;
     return level;
 }
@@ -505,6 +610,7 @@ static int extend_trial(struct load_plan *plan, const struct load_records *recor
     struct load *load = plan->user;
     struct load_level *level = &load->levels[load->level_count - 1];
     const double longer_s = load_search_longer(&load->search, level->duration_s);
+    load_score(&load->bodies, load->dataset.metric, load->records);
     load->verdict = load_search_judge(&load->search, records, before_s);
     if (load->verdict != VP_TRIAL_UNDECIDED || load->search.end != LOAD_SEARCHES || !(longer_s > level->duration_s))
         return 0;
@@ -513,7 +619,7 @@ static int extend_trial(struct load_plan *plan, const struct load_records *recor
     plan->due_s = due_times(load, level, &plan->due_count);
     return 1;
 }
-/* The verdict of a trial whose file is there. */
+/* The verdict of a trial whose file is there; of one without load, whether the search can find anything. */
 static int judge_again(struct load *load, const struct load_level *level) {
     struct load_request *requests;
     struct load_records records;
@@ -523,9 +629,11 @@ static int judge_again(struct load *load, const struct load_level *level) {
     memset(&records, 0, sizeof records);
     records.items = zeroed(count + 1, sizeof *records.items);
     for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
-    load->verdict = load_search_judge(&load->search, &records, level->duration_s - load->cool_down_s);
+    if (level->concurrency)
+        load_search_judge_unloaded(&load->search, &records, level->duration_s - load->cool_down_s);
+    else load->verdict = load_search_judge(&load->search, &records, level->duration_s - load->cool_down_s);
     free(records.items);
-    free(requests);
+    load_requests_free(requests, count);
     return 0;
 }
 static int write_search(const struct load *load) {
@@ -577,6 +685,7 @@ static int find_rate(struct load *load) {
     struct load_search *search = &load->search;
     int code = 0, written;
     begin_search(load);
+    if (isfinite(load->slo.accuracy)) code = judge_again(load, &load->levels[0]);
     while (!isnan(search->rates.next) && !code) {
         struct load_level *level = add_level(load, search->rates.next, 0);
         const int64_t begin_ns = vp_clock_ns();
@@ -590,14 +699,17 @@ static int find_rate(struct load *load) {
         if (load->verdict == VP_TRIAL_UNDECIDED && search->end == LOAD_SEARCHES
             && (code = judge_again(load, level)) != 0) break;
         trial = (struct load_trial){level->rate, level->summary.offered, level->duration_s, level->summary.good_share,
-                                    load->verdict};
+                                    load->verdict, search->accuracy};
         load_search_take(search, &trial, (double)(vp_clock_ns() - begin_ns) / 1e9);
         print_note("vlmprof: rate %.6g (%.4g were due): %.1f %% good [%.1f, %.1f] in %.0f s: the objective %s\n",
                    level->rate, trial.realised, 100 * trial.good.value, 100 * trial.good.low, 100 * trial.good.high,
                    trial.duration_s, trial.verdict == VP_TRIAL_HOLDS ? "holds"
                                      : trial.verdict == VP_TRIAL_FAILS ? "fails" : "is undecided");
+        if (isfinite(load->slo.accuracy))
+            print_note("vlmprof: rate %.6g: accuracy %s\n", level->rate,
+                       number_measured(trial.accuracy.value, trial.accuracy.low, trial.accuracy.high).text);
     }
-    written = search->trial_count ? write_search(load) : 0;
+    written = search->trial_count || search->end == LOAD_WRONG ? write_search(load) : 0;
     return code ? code : written;
 }
 static int measure_levels(struct load *load) {
@@ -605,41 +717,57 @@ static int measure_levels(struct load *load) {
     const struct option_value *rates = opt(options, "request_rate"), *many = opt(options, "concurrency");
     int code = warm_up(load);
     load->words = code ? NULL : endpoint_words(&load->endpoint);
+    if (!code) load_metrics_open(&load->metrics, &load->endpoint, text_of(options, "metrics_url"));
+    if (!code && (is_given(options, "unloaded") || (is_given(options, "find_rate") && isfinite(load->slo.accuracy))))
+        code = measure_level(load, add_level(load, 0, 1));
     if (!code && is_given(options, "find_rate")) return find_rate(load);
     if (!code && load->trace_s)
         return measure_level(load, add_level(load, (double)load->trace_count / load->duration_s, 0));
     for (size_t i = 0; i < rates->count && !code; i++)
         code = measure_level(load, add_level(load, rate_of(rates->items[i]), 0));
-    for (size_t i = 0; i < many->count && !code; i++)
+    for (size_t i = 0; i < many->count && !rates->count && !code; i++)
         code = measure_level(load, add_level(load, 0, (int32_t)many->numbers[i]));
     return code;
 }
 
 /* ---- what the user sees */
+/* "accuracy_change": to the trial without load, where there is one. Returns 0 or an exit code. */
+static int put_change(vp_json_writer *writer, const struct load *load, const struct load_level *level) {
+    const struct load_level *unloaded = load_unloaded_of(level, load->levels, load->level_count);
+    vp_bounded_interval change;
+    const int code = unloaded ? load_accuracy_change(unloaded, level, &change) : 0;
+    if (!code && unloaded && change.count)
+        PUT(writer, KEY_OBJECT("accuracy_change"), KEY("value", change.mean),
+            KEY_RANGE("interval", change.low, change.high), KEY("samples", (int64_t)change.count), END_OBJECT);
+    return code;
+}
 static int print_json(const struct load *load) {
     vp_json_writer writer;
+    int code = 0;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", text_of(load->options, "output_dir")), KEY_ARRAY("levels"));
     for (size_t i = 0; i < load->level_count; i++) {
         PUT(&writer, KEY_OBJECT(NULL), KEY("file", load->levels[i].path));
         put_load_level(&writer, &load->levels[i]);
         put_load_summary(&writer, &load->levels[i].summary);
+        if (!code) code = put_change(&writer, load, &load->levels[i]);
         vp_json_end_object(&writer);
     }
     vp_json_end_array(&writer);
-    if (load->search.trial_count) {
+    if (load->search.trial_count || load->search.end == LOAD_WRONG) {
         PUT(&writer, KEY_OBJECT("find_rate"));
         load_search_put(&writer, &load->search);
         PUT(&writer, END_OBJECT);
     } else put_null(&writer, "find_rate");
     PUT(&writer, KEY_TEXTS("warnings", &load->warnings), END_OBJECT);
-    return json_end(&writer);
+    const int ended = json_end(&writer);
+    return code ? code : ended;
 }
 static int load_report(struct load *load) {
     struct text_buffer found = {NULL, 0, 0};
     int code;
     add_trial_warnings(load);
-    if (load->search.trial_count) load_search_words(&load->search, &found);
+    if (load->search.trial_count || load->search.end == LOAD_WRONG) load_search_words(&load->search, &found);
     if (found.bytes && !is_given(load->options, "json")) print_plain("%s\n\n", found.data);
     code = is_given(load->options, "json") ? print_json(load) : load_levels_print(load->levels, load->level_count);
     free(found.data);
@@ -648,8 +776,9 @@ static int load_report(struct load *load) {
 }
 static void load_free(struct load *load) {
     endpoint_close(&load->endpoint);
+    load_metrics_free(&load->metrics); /* its question was in flight until now */
     load_bodies_free(&load->bodies);
-    if (load->dataset.options) dataset_free(&load->dataset);
+    if (load->dataset.options) dataset_free(&load->dataset); else free(load->dataset.task);
     for (size_t i = 0; i < load->level_count; i++) load_level_free(&load->levels[i]);
     free(load->levels);
     knobs_free(&load->knobs);
@@ -660,6 +789,19 @@ static void load_free(struct load *load) {
     free(load->trace_s);
     free(load->words);
     if (load->lock >= 0) close(load->lock);
+}
+/* The files of --export and --requests_csv. Returns 0 or an exit code. */
+static int load_exports(const struct load *load) {
+    const struct option_value *exports = opt(load->options, "export");
+    const char *requests = text_of(load->options, "requests_csv");
+    struct load_level *lines = zeroed(load->level_count, sizeof *lines);
+    int code = 0;
+    for (size_t i = 0; i < load->level_count; i++) lines[i] = line_of(load, &load->levels[i]);
+    for (size_t i = 0; i < exports->count && !code; i += 2)
+        code = load_export(exports->items[i], exports->items[i + 1], lines, load->level_count);
+    if (!code && requests) code = load_export_requests(requests, lines, load->level_count);
+    free(lines);
+    return code;
 }
 /* EXIT_WORK: requests that count have failed; with --find_rate: no rate was found. */
 static int exit_of(const struct load *load) {
@@ -690,6 +832,7 @@ static int run_command(const struct options *options) {
     if (!code) {
         code = measure_levels(&load);
         reported = !code || (code == EXIT_INTERRUPTED && load.level_count) ? load_report(&load) : 0;
+        if (!code && !reported) reported = load_exports(&load);
         if (!code) code = reported ? reported : exit_of(&load);
     }
     if (code == EXIT_INTERRUPTED) print_interrupted(&load);
@@ -699,7 +842,8 @@ static int run_command(const struct options *options) {
 
 const struct command command_load = {
     "load",
-    "--endpoint URL --endpoint_model NAME --data FILE --output_dir DIR (--concurrency N... | --request_rate R...)",
+    "--endpoint URL --endpoint_model NAME --data FILE --output_dir DIR (--concurrency N... | --request_rate R... "
+    "[--concurrency N])",
     "put a server under load: latency from when requests were due, goodput, accuracy",
     "vlmprof load --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "
     "--output_dir load --request_rate 1 2 4 --duration_s 60\n"

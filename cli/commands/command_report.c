@@ -9,7 +9,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "load/load_result.h"
+#include "load/load_tables.h"
 #include "page/load_page.h"
 #include "report/report.h"
 #include "report/report_data.h"
@@ -96,23 +96,23 @@ static int write_report_files(const struct report *report, const char *folder) {
 static int report_load(const struct options *options, const struct load_levels *levels, report_form form) {
     struct text_buffer out = {NULL, 0, 0};
     const char *file = form == FORM_HTML ? text_of(options, "html") : NULL;
-    int code;
+    int code = 0;
     if (form == FORM_CSV || form == FORM_JSON || text_of(options, "output_dir"))
         return complain(EXIT_USAGE, "load trials are reported as text, --markdown or --html; their files are JSON "
                                     "already");
-    if (form == FORM_HTML) load_page_write(levels, &out);
+    if (form == FORM_HTML) code = load_page_write(levels, &out);
     else {
         struct document document = {NULL, 0, NULL};
         struct text_list findings = {NULL, 0};
         load_findings(levels, &findings);
         document_list(&document, "Findings", &findings);
         document_text(&document, BLOCK_HEADING, "Trials");
-        load_levels_add(&document, levels->items, levels->count);
+        code = load_levels_add(&document, levels->items, levels->count);
         document_print(&document, form == FORM_MARKDOWN, &out);
         text_list_free(&findings);
         document_free(&document);
     }
-    code = file ? file_write_text(file, &out) : print_whole(&out);
+    if (!code) code = file ? file_write_text(file, &out) : print_whole(&out);
     free(out.data);
     return code;
 }

@@ -1,6 +1,7 @@
 /* predict_server.c: what requests to a server will cost, by the latency models of `vlmprof fit`.
  * Sizes with --family, or counts, become requests; TTFT, TPOT and E2E with intervals go to stdout as text or JSON. */
 #include "commands/predict_server.h"
+#include "commands/predict_workers.h"
 
 #include "base/console.h"
 #include "base/document.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char SERVER_ONLY[] = "family image_bytes rate";
+static const char SERVER_ONLY[] = "family image_bytes rate workers encoder_ms busy_percent decode_batch";
 static const char ENGINE_ONLY[] =
     "views preprocess tier crops top_k num_active_blocks weights prune data recalibrate measurements seed output";
 int predict_server_check(const struct options *options, int is_server) {
@@ -141,7 +142,11 @@ static void put_request(vp_json_writer *writer, const char *size, const struct l
     PUT(writer, END_OBJECT);
 }
 /* What the command line asks for: requests by size, or one by its counts; rate NaN: one at a time. */
-struct asked { struct law_request *requests; size_t count; double budget, rate; };
+struct asked {
+    struct law_request *requests; size_t count;
+    double budget, rate;
+    int has_workers; struct worker_options workers;
+};
 /* The predictions of one latency model, into the document or the JSON. Returns 0 or an exit code. */
 static int predict_law(const struct options *options, const struct server_law *law, const struct asked *asked,
                        const struct load_wait *wait, struct document *document, vp_json_writer *writer) {
@@ -163,8 +168,11 @@ static int predict_law(const struct options *options, const struct server_law *l
         else write_request(document, size, &requests[i], &prediction, asked->budget);
         if (!writer && wait) write_load(document, &prediction, wait);
     }
+    if (!code && writer) PUT(writer, END_ARRAY);
+    if (!code && asked->has_workers)
+        code = predict_workers(&asked->workers, law, requests, asked->count, document, writer);
     if (!code && !writer) document_list(document, "Warnings", &warnings);
-    if (!code && writer) PUT(writer, END_ARRAY, END_OBJECT);
+    if (!code && writer) PUT(writer, END_OBJECT);
     text_list_free(&warnings);
     free(requests);
     return code;
@@ -181,7 +189,7 @@ static int print_asked(const struct options *options, const struct server_laws *
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-server-1"), KEY("location", ESTIMATE_LOCATION),
         KEY_ARRAY("laws"));
     for (size_t i = 0; i < laws->count && !code; i++) {
-        const int is_loaded = isfinite(asked->rate);
+        const int is_loaded = isfinite(asked->rate) && !asked->has_workers;
         struct load_wait wait;
         if (is_loaded) code = load_wait_at(loads, laws, i, asked->rate, &wait);
         if (!code)
@@ -200,11 +208,12 @@ int predict_server(const struct options *options, const struct server_laws *laws
     const size_t count = options->operand_count > 1 ? options->operand_count - 1 : 1;
     struct asked asked = {zeroed(count, sizeof *asked.requests), count,
                           is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN,
-                          is_given(options, "rate") ? opt(options, "rate")->real : (double)NAN};
-    int code = 0;
-    if (options->operand_count > 1 && is_given(options, "vision_tokens"))
+                          is_given(options, "rate") ? opt(options, "rate")->real : (double)NAN,
+                          is_given(options, "workers"), {0, 0, 0, {0, 0, 0}}};
+    int code = asked.has_workers ? worker_options_of(options, &asked.workers) : 0;
+    if (!code && options->operand_count > 1 && is_given(options, "vision_tokens"))
         code = complain(EXIT_USAGE, "predict: --vision_tokens is for a request without a size");
-    if (options->operand_count == 1 && is_given(options, "family"))
+    if (!code && options->operand_count == 1 && is_given(options, "family"))
         code = complain(EXIT_USAGE, "predict: --family is for sizes like 640x480");
     for (size_t i = 0; i < count && !code; i++) {
         struct law_request *request = &asked.requests[i];

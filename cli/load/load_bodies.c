@@ -1,12 +1,14 @@
-/* load_bodies.c: the samples of a data set as bodies of requests, and the scores of their answers. */
+/* load_bodies.c: the samples of a data set, or made-up ones, as bodies of requests, and the scores of their answers. */
 #include "load/load_bodies.h"
 
 #include "base/console.h"
 #include "base/memory.h"
 #include "measure/record.h"
 #include "server/ask.h"
+#include "server/checks/scene.h"
 #include "server/picture.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,58 +25,78 @@ void load_bodies_free(struct load_bodies *bodies) {
     free(bodies->ids);
     memset(bodies, 0, sizeof *bodies);
 }
-/* The body of one sample. Returns 0, EXIT_INPUT with a reason, or an exit code after a message. */
-static int body_of(const struct options *options, const struct dataset *dataset, const struct endpoint *endpoint,
-                   const struct request_knobs *knobs, const struct sample *sample, struct load_body *body,
-                   char *reason, size_t capacity) {
-    vp_chat_knob *chosen = zeroed(knobs->count, sizeof *chosen);
-    struct picture picture;
+/* The bodies' common part. */
+struct body_maker {
+    const struct options *options;
+    const struct endpoint *endpoint;
+    const struct request_knobs *knobs;
+    int32_t new_tokens;
+};
+/* Appends the body of a picture, or of an empty one: text only, and of a prompt. Returns 0 or an exit code after a
+ * message. */
+static int add_body(const struct body_maker *maker, const struct picture *picture, const char *prompt, int64_t id,
+                    struct load_bodies *bodies) {
+    vp_chat_knob *chosen = zeroed(maker->knobs->count, sizeof *chosen);
+    struct load_body *body = &bodies->items[bodies->count];
     struct question question;
     vp_error error = {VP_OK, -1, "", ""};
     vp_exchange exchange;
-    int code = 0;
-    memset(&picture, 0, sizeof picture);
+    vp_result result;
     memset(&question, 0, sizeof question);
     memset(&exchange, 0, sizeof exchange);
+    knobs_combination(maker->knobs, 0, chosen);
+    question.picture = picture->bytes ? picture : NULL;
+    question.text = prompt;
+    question.max_tokens = maker->new_tokens;
+    question.ignore_eos = is_given(maker->options, "ignore_eos") || is_given(maker->options, "output_tokens");
+    question.no_cache = is_given(maker->options, "no_cache");
+    question.knobs = chosen;
+    question.knob_count = maker->knobs->count;
+    result = ask_begin(maker->endpoint, &question, &exchange, &error);
+    free(chosen);
+    if (result != VP_OK) return complain_result(EXIT_USAGE, "--request_knob", result, &error);
+    body->json = exchange.body; /* it outlives the exchange */
+    body->bytes = exchange.body_bytes;
+    bodies->ids[bodies->count++] = id;
+    bodies->bytes += body->bytes;
+    bodies->hash = hash_bytes(bodies->hash, body->json, body->bytes);
+    return bodies->bytes > BODIES_BYTES_MOST
+               ? complain(EXIT_USAGE, "the requests take more than %zu GiB of memory: use a smaller --num_samples",
+                          BODIES_BYTES_MOST >> 30)
+               : 0;
+}
+/* The body of one sample. Returns 0, EXIT_INPUT with a reason, or an exit code after a message. */
+static int add_sample(const struct body_maker *maker, const struct sample *sample, struct load_bodies *bodies,
+                      char *reason, size_t capacity) {
+    struct picture picture;
+    int code = 0;
+    memset(&picture, 0, sizeof picture);
     if (sample->reason) {
         snprintf(reason, capacity, "%s", sample->reason);
         code = EXIT_INPUT;
     } else if (!sample->no_image && sample->image_path)
         code = picture_of_file(sample->image_path, &picture, reason, capacity);
-    knobs_combination(knobs, 0, chosen);
-    question.picture = picture.bytes ? &picture : NULL;
-    question.text = sample->prompt;
-    question.max_tokens = dataset->new_tokens;
-    question.ignore_eos = is_given(options, "ignore_eos");
-    question.no_cache = is_given(options, "no_cache");
-    question.knobs = chosen;
-    question.knob_count = knobs->count;
-    if (!code) {
-        vp_result result = ask_begin(endpoint, &question, &exchange, &error);
-        if (result != VP_OK) code = complain_result(EXIT_USAGE, "--request_knob", result, &error);
-    }
-    if (!code) {
-        body->json = exchange.body; /* it outlives the exchange */
-        body->bytes = exchange.body_bytes;
-    }
+    if (!code) code = add_body(maker, &picture, sample->prompt, sample->id, bodies);
     picture_free(&picture);
-    free(chosen);
     return code;
+}
+static void bodies_begin(struct load_bodies *bodies, size_t count) {
+    bodies->items = zeroed(count, sizeof *bodies->items);
+    bodies->samples = zeroed(count, sizeof *bodies->samples);
+    bodies->ids = zeroed(count, sizeof *bodies->ids);
+    bodies->hash = HASH_START;
 }
 int load_bodies_make(const struct options *options, const struct dataset *dataset, const struct endpoint *endpoint,
                      const struct request_knobs *knobs, struct load_bodies *bodies) {
+    const struct body_maker maker = {options, endpoint, knobs, dataset->new_tokens};
     char reason[LINE_BYTES] = "", first_reason[LINE_BYTES] = "";
     int code = 0;
-    bodies->items = zeroed(dataset->count, sizeof *bodies->items);
-    bodies->samples = zeroed(dataset->count, sizeof *bodies->samples);
-    bodies->ids = zeroed(dataset->count, sizeof *bodies->ids);
-    bodies->hash = HASH_START;
+    bodies_begin(bodies, dataset->count);
     for (size_t i = 0; i < dataset->count && !code && !interrupted; i++) {
         struct sample *sample = &bodies->samples[bodies->count];
-        struct load_body *body = &bodies->items[bodies->count];
         show_progress("building request %zu of %zu", i + 1, dataset->count);
         if ((code = dataset_sample(dataset, NULL, i, sample)) != 0) break;
-        code = body_of(options, dataset, endpoint, knobs, sample, body, reason, sizeof reason);
+        code = add_sample(&maker, sample, bodies, reason, sizeof reason);
         if (code == EXIT_INPUT) {
             if (!bodies->unusable++) snprintf(first_reason, sizeof first_reason, "%s", reason);
             sample_free(sample);
@@ -82,13 +104,7 @@ int load_bodies_make(const struct options *options, const struct dataset *datase
             code = 0;
             continue;
         }
-        if (code) { sample_free(sample); break; }
-        bodies->ids[bodies->count++] = sample->id;
-        bodies->bytes += body->bytes;
-        bodies->hash = hash_bytes(bodies->hash, body->json, body->bytes);
-        if (bodies->bytes > BODIES_BYTES_MOST)
-            code = complain(EXIT_USAGE, "the requests take more than %zu GiB of memory: use a smaller --num_samples",
-                            BODIES_BYTES_MOST >> 30);
+        if (code && sample == &bodies->samples[bodies->count]) sample_free(sample); /* it has no body */
     }
     close_progress();
     if (!code && interrupted) return EXIT_INTERRUPTED;
@@ -101,6 +117,43 @@ int load_bodies_make(const struct options *options, const struct dataset *datase
     return code;
 }
 
+/* Words that nearly every tokenizer has whole, so that a word is about a token. */
+static const char *const WORDS[] = {
+    "time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world", "school", "state",
+    "family", "student", "group", "country", "problem", "hand", "part", "place", "case", "week", "company", "system",
+    "program", "question", "work", "number", "night", "point", "home", "water", "room", "mother", "area", "money",
+    "story", "fact", "month", "lot", "right", "study", "book", "eye", "job", "word", "business", "issue", "side"};
+static void add_words(struct text_buffer *out, int64_t words, vp_random *random) {
+    for (int64_t i = 0; i < words; i++)
+        text_add_format(out, "%s%s", i ? " " : "",
+                        WORDS[(size_t)(vp_random_double(random) * (sizeof WORDS / sizeof *WORDS))]);
+}
+int load_bodies_random(const struct options *options, const struct random_request *request,
+                       const struct endpoint *endpoint, const struct request_knobs *knobs,
+                       struct load_bodies *bodies) {
+    const struct body_maker maker = {options, endpoint, knobs, (int32_t)request->new_tokens};
+    vp_random random;
+    int code = 0;
+    bodies_begin(bodies, request->count);
+    bodies->is_random = 1;
+    vp_random_seed(&random, request->seed);
+    for (size_t i = 0; i < request->count && !code && !interrupted; i++) {
+        struct text_buffer prompt = {NULL, 0, 0};
+        struct picture picture;
+        memset(&picture, 0, sizeof picture);
+        show_progress("making request %zu of %zu", i + 1, request->count);
+        if (request->width_px)
+            scene_draw(request->width_px, request->height_px, hash_number(hash_number(HASH_START, request->seed),
+                                                                          (int64_t)i), &picture);
+        add_words(&prompt, request->words, &random);
+        code = add_body(&maker, &picture, prompt.data, (int64_t)i, bodies);
+        picture_free(&picture);
+        free(prompt.data);
+    }
+    close_progress();
+    return !code && interrupted ? EXIT_INTERRUPTED : code;
+}
+
 void load_score(const struct load_bodies *bodies, vp_score_metric metric, struct load_records *records) {
     for (size_t i = 0; i < records->count; i++) {
         struct load_record *record = &records->items[i];
@@ -108,7 +161,7 @@ void load_score(const struct load_bodies *bodies, vp_score_metric metric, struct
         struct point point;
         struct scoring scoring;
         vp_score_outcome outcome;
-        if (record->reason) continue;
+        if (record->reason || bodies->is_random || isfinite(record->accuracy)) continue;
         memset(&run, 0, sizeof run);
         memset(&point, 0, sizeof point);
         run.answer = record->answer;

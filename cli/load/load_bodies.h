@@ -5,9 +5,11 @@
 #include "data/dataset.h"
 #include "load/load_run.h"
 #include "server/knobs.h"
+#include "server/picture.h"
 
 struct load_bodies {
     struct load_body *items; size_t count; /* one for each sample whose image can be used */
+    int is_random;                         /* made up: no answer is right, so none is scored */
     struct sample *samples; int64_t *ids;  /* [count] */
     size_t unusable; size_t bytes;         /* samples that were left out; of all bodies together */
     uint64_t hash;                         /* of all bodies */
@@ -17,9 +19,15 @@ struct load_bodies {
  * message; the caller calls load_bodies_free in both cases. */
 int load_bodies_make(const struct options *options, const struct dataset *dataset, const struct endpoint *endpoint,
                      const struct request_knobs *knobs, struct load_bodies *bodies);
+/* What made-up requests are: a picture of this size, 0: none; a prompt of so many words; so many of them. */
+struct random_request { int32_t width_px, height_px; int64_t words, new_tokens; size_t count; uint32_t seed; };
+/* Builds made-up bodies, no two alike. As load_bodies_make. */
+int load_bodies_random(const struct options *options, const struct random_request *request,
+                       const struct endpoint *endpoint, const struct request_knobs *knobs,
+                       struct load_bodies *bodies);
 void load_bodies_free(struct load_bodies *bodies);
 
-/* Scores each answer against its sample; a record that failed has no score. */
+/* Scores each answer that has no score yet against its sample; a record that failed has none. */
 void load_score(const struct load_bodies *bodies, vp_score_metric metric, struct load_records *records);
 
 #endif

@@ -41,7 +41,8 @@ static vp_series_value value_of(const struct load_level *level, int which) {
     return is_goodput(which) ? goodput : summary->latency[LOAD_E2E][which == WHICH_P50 ? LOAD_P50 : LOAD_P95];
 }
 static int is_same_load(const struct load_level *left, const struct load_level *right) {
-    return left->concurrency == right->concurrency && fabs(left->rate - right->rate) <= 1e-9 * left->rate;
+    return left->concurrency == right->concurrency && left->places == right->places
+           && fabs(left->rate - right->rate) <= 1e-9 * left->rate;
 }
 static int says_of(const vp_series_value *before, const vp_series_value *after) {
     return after->low > before->high ? SAYS_MORE : after->high < before->low ? SAYS_LESS : SAYS_OPEN;

@@ -149,7 +149,7 @@ static int add_trial(const struct load_level *level, const struct results *resul
         load->items = resize(load->items, load->count + 1, sizeof *load->items);
         load->items[load->count++] = wait;
     }
-    free(asked);
+    load_requests_free(asked, count);
     return 0;
 }
 int load_laws_fit(const struct load_levels *levels, const struct results *results, const struct server_laws *laws,
@@ -163,7 +163,7 @@ int load_laws_fit(const struct load_levels *levels, const struct results *result
         load->law = law;
         for (size_t i = 0; i < levels->count && !code; i++) {
             const struct load_level *level = &levels->items[i];
-            if (level->concurrency || !level->endpoint || !level->model
+            if (level->concurrency || level->places || !level->endpoint || !level->model
                 || strcmp(level->endpoint, laws->items[law].endpoint) || strcmp(level->model, laws->items[law].model))
                 continue;
             used++;
@@ -173,7 +173,8 @@ int load_laws_fit(const struct load_levels *levels, const struct results *result
         loads->count += load->count > 0;
     }
     if (!code && used < levels->count)
-        text_list_add(&loads->warnings, "%zu trials are by concurrency, or of another server or model: left out",
+        text_list_add(&loads->warnings,
+                      "%zu trials are by concurrency, or of another server or model: left out",
                       levels->count - used);
     return code;
 }

@@ -15,11 +15,13 @@
 
 const char *load_level_text(const struct load_level *level, char out[48]) {
     if (level->concurrency) snprintf(out, 48, "concurrency %d", level->concurrency);
+    else if (level->places) snprintf(out, 48, "rate %.6g, at most %d", level->rate, level->places);
     else snprintf(out, 48, "rate %.6g", level->rate);
     return out;
 }
 const char *load_level_name(const struct load_level *level, char out[48]) {
     if (level->concurrency) snprintf(out, 48, "concurrency%d", level->concurrency);
+    else if (level->places) snprintf(out, 48, "rate%.6g_concurrency%d", level->rate, level->places);
     else snprintf(out, 48, "rate%.6g", level->rate);
     return out;
 }
@@ -29,8 +31,10 @@ const char *load_level_name(const struct load_level *level, char out[48]) {
 FIELD_TABLE(LOAD_SERVER, LEVEL, LOAD_SERVER_ROWS(FIELD_AT, LEVEL))
 FIELD_TABLE(LOAD_SIZE, LEVEL, LOAD_SIZE_ROWS(FIELD_AT, LEVEL))
 FIELD_TABLE(LOAD_WAY, LEVEL, LOAD_WAY_ROWS(FIELD_AT, LEVEL))
+FIELD_TABLE(LOAD_SAMPLES, LEVEL, LOAD_SAMPLES_ROWS(FIELD_AT, LEVEL))
 FIELD_TABLE(LOAD_LEVEL, LEVEL,
-            LOAD_SERVER_ROWS(FIELD_AT, LEVEL) LOAD_SIZE_ROWS(FIELD_AT, LEVEL) LOAD_WAY_ROWS(FIELD_AT, LEVEL))
+            LOAD_SERVER_ROWS(FIELD_AT, LEVEL) LOAD_SIZE_ROWS(FIELD_AT, LEVEL) LOAD_WAY_ROWS(FIELD_AT, LEVEL)
+                LOAD_SAMPLES_ROWS(FIELD_AT, LEVEL))
 FIELD_TABLE(LOAD_REQUEST, struct load_request, LOAD_REQUEST_ROWS(FIELD_AT, struct load_request))
 
 void load_level_free(struct load_level *level) {
@@ -42,6 +46,9 @@ void put_load_server(vp_json_writer *writer, const struct load_level *level) {
     fields_put(writer, &LOAD_SERVER, level);
 }
 void put_load_way(vp_json_writer *writer, const struct load_level *level) { fields_put(writer, &LOAD_WAY, level); }
+void put_load_metrics(vp_json_writer *writer, const struct load_level *level) {
+    fields_put(writer, &LOAD_SAMPLES, level);
+}
 void put_load_level(vp_json_writer *writer, const struct load_level *level) {
     struct load_level line = *level;
     line.status = level->is_complete ? "complete" : "partial";
@@ -71,11 +78,11 @@ FIELD_TABLE(LOAD_SUMMARY, struct load_summary, LOAD_SUMMARY_ROWS(FIELD_AT, struc
 static void put_load_members(vp_json_writer *writer, const struct load_summary *summary) {
     vp_json_begin_object(writer);
     fields_put(writer, &LOAD_SUMMARY, summary);
-    for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
-        vp_json_key(writer, LOAD_KEYS[which]);
-        vp_json_begin_object(writer);
-        put_int(writer, "count", summary->latency_count[which]);
-        put_double(writer, "mean", summary->mean[which]);
+    for (int which = 0; which < LOAD_SPREADS; which++) {
+        if (which == LOAD_QUEUED && !summary->latency_count[which]) continue;
+        PUT(writer, KEY_OBJECT(LOAD_KEYS[which]), KEY("count", summary->latency_count[which]),
+            KEY("mean", summary->mean[which]), KEY("std", summary->std[which]), KEY("min", summary->least[which]),
+            KEY("max", summary->most[which]));
         for (int p = 0; p < LOAD_PERCENTILES; p++) {
             char key[16];
             snprintf(key, sizeof key, "p%g", LOAD_PERCENTILE[p]);
@@ -93,7 +100,7 @@ void put_load_summary(vp_json_writer *writer, const struct load_summary *summary
 /* ---- reading */
 static void read_summary(const vp_json *json, uint32_t object, struct load_summary *summary) {
     fields_read(json, object, &LOAD_SUMMARY, summary);
-    for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
+    for (int which = 0; which < LOAD_SPREADS; which++) {
         const uint32_t latency = vp_json_get(json, object, LOAD_KEYS[which]);
         summary->latency_count[which] = node_int(json, latency, "count", 0);
         summary->mean[which] = node_number(json, vp_json_get(json, latency, "mean"));
@@ -110,9 +117,12 @@ static int is_level(const struct load_level *level) {
     if ((level->rate > 0) == (level->concurrency > 0) || !(level->rate < 1e9)) return 0;
     return summary->due >= 0 && summary->from_s >= 0 && summary->to_s > summary->from_s && summary->to_s < 1e9;
 }
+void load_requests_free(struct load_request *requests, size_t count) {
+    for (size_t i = 0; i < count; i++) load_record_free(&requests[i].record);
+    free(requests);
+}
 /* Returns 1 if every request was due and its counts are possible; then the array is filled. */
 static int can_read_requests(const vp_json *json, uint32_t list, struct load_request **requests, size_t *count) {
-    static char failed[] = "failed";
     uint32_t item = list + 1;
     if (!node_is(json, list, VP_JSON_ARRAY)) return 0;
     *requests = zeroed((size_t)json->nodes[list].count + 1, sizeof **requests);
@@ -120,9 +130,6 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
         struct load_request *request = &(*requests)[(*count)++];
         struct load_record *record = &request->record;
         fields_read(json, item, &LOAD_REQUEST, request);
-        free(record->answer);
-        record->answer = NULL;
-        if (record->reason) free(record->reason), record->reason = failed;
         if (!record->attempts) record->attempts = 1; /* older files do not say it */
         if (record->due_ns < 0 || record->usage.prompt_tokens > INT32_MAX || record->usage.completion_tokens > INT32_MAX
             || record->usage.cached_tokens > INT32_MAX) return 0;
@@ -174,7 +181,7 @@ static int check_level(struct load_level *level, const vp_json *json) {
         code = check_summary(level, json, &again);
         level->summary = again;
     }
-    free(requests);
+    load_requests_free(requests, count);
     return code;
 }
 int load_level_read(const char *path, struct load_level *level) {
@@ -194,6 +201,7 @@ int load_level_read(const char *path, struct load_level *level) {
         fields_read(json, 0, &LOAD_LEVEL, level);
         if (!isfinite(level->rate)) level->rate = 0;
         if (level->concurrency < 0) level->concurrency = 0;
+        if (level->places < 0) level->places = 0;
         level->is_complete = level->status && !strcmp(level->status, "complete");
         level->path = copy_text(path, strlen(path));
         level->date = node_text(json, vp_json_get(json, vp_json_get(json, 0, "provenance"), "date"));
@@ -214,11 +222,12 @@ int load_level_requests(const struct load_level *level, struct load_request **re
     int code = 0;
     vp_result result = vp_file_read(level->path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
     *requests = NULL;
+    *count = 0;
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), level->path, result, &error);
     else if (!can_read_requests(&parsed.json, vp_json_get(&parsed.json, 0, "requests"), requests, count)) {
         code = complain(EXIT_INPUT, "%s: requests is not a list of requests that were due", level->path);
-        free(*requests);
+        load_requests_free(*requests, *count);
     }
     free(parsed.nodes);
     free(text);
@@ -236,12 +245,22 @@ int load_level_judge(struct load_level *level, const vp_slo *slo) {
     level->summary.goodput = summary.goodput;
     level->summary.goodput_low = summary.goodput_low;
     level->summary.goodput_high = summary.goodput_high;
-    free(requests);
+    load_requests_free(requests, count);
     return 0;
+}
+vp_trial load_level_trial(const struct load_level *level, const vp_slo *slo, double share) {
+    const struct load_summary *summary = &level->summary;
+    const vp_series_value accuracy = {summary->accuracy.value, summary->accuracy.low, summary->accuracy.high,
+                                      (double)NAN};
+    vp_slo own = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    if (!slo && level->slo) vp_slo_parse(level->slo, &own, NULL);
+    return load_both(vp_trial_of(&summary->good_share, share),
+                     load_trial_of_accuracy(&accuracy, slo ? slo->accuracy : own.accuracy));
 }
 static int by_load(const void *left_item, const void *right_item) {
     const struct load_level *left = left_item, *right = right_item;
     if (left->concurrency != right->concurrency) return left->concurrency < right->concurrency ? -1 : 1;
+    if (left->places != right->places) return left->places < right->places ? -1 : 1;
     if (left->rate < right->rate || left->rate > right->rate) return left->rate < right->rate ? -1 : 1;
     return strcmp(left->path, right->path);
 }
@@ -283,68 +302,6 @@ void load_levels_free(struct load_levels *levels) {
     memset(levels, 0, sizeof *levels);
 }
 
-/* ---- tables */
-static void add_series_value(struct text_list *cells, const vp_series_value *value, double scale) {
-    text_list_add(cells, "%s", number_measured(scale * value->value, scale * value->low, scale * value->high).text);
-}
-static void add_latencies(struct document *document, const struct load_level *levels, size_t count) {
-    struct text_list *cells = document_table(
-        document,
-        "ms from when it was due|requests|TTFT P50|TTFT P95|TPOT P50|E2E P50|E2E P95|E2E P99|E2E P95 from send");
-    for (size_t i = 0; i < count; i++) {
-        const struct load_summary *summary = &levels[i].summary;
-        char text[48];
-        CELLS(cells, load_level_text(&levels[i], text), number_whole(summary->due).text);
-        add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P50], 1);
-        add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P95], 1);
-        add_series_value(cells, &summary->latency[LOAD_TPOT][LOAD_P50], 1);
-        add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P50], 1);
-        add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P95], 1);
-        add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P99], 1);
-        add_series_value(cells, &summary->latency[LOAD_E2E_SENT][LOAD_P95], 1);
-    }
-}
-static void add_flow(struct document *document, const struct load_level *levels, size_t count) {
-    struct text_list *cells = document_table(document, "per second|due|ended|output tokens|at once|good, %|goodput|"
-                                                       "accuracy|failed|empty|late sends");
-    for (size_t i = 0; i < count; i++) {
-        const struct load_summary *summary = &levels[i].summary;
-        const double unknown = (double)NAN;
-        char text[48];
-        CELLS(cells, load_level_text(&levels[i], text), number_measured(summary->offered, unknown, unknown).text,
-            number_measured(summary->ended, unknown, unknown).text,
-            number_measured(summary->output_rate, unknown, unknown).text,
-            number_measured(summary->in_flight, unknown, unknown).text);
-        add_series_value(cells, &summary->good_share, 100);
-        CELLS(cells, number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
-            number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text,
-            number_whole(summary->failed).text, number_whole(summary->empty).text,
-            number_whole(summary->late).text);
-    }
-}
-void load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
-    add_latencies(document, levels, count);
-    add_flow(document, levels, count);
-    document_text(document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for requests that wait for one "
-                                        "another; - where a trial is too short for the number");
-    document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "
-                                        "the wait before; late: sent more than %g ms after that time",
-                  LOAD_LATE_MS);
-    if (levels[0].slo)
-        document_text(document, BLOCK_LINE, "good: a request that met all of %s (ms), from the time it was due; "
-                                            "goodput: good requests per second", levels[0].slo);
-    else document_text(document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
-}
-int load_levels_print(const struct load_level *levels, size_t count) {
-    struct document document = {NULL, 0, NULL};
-    int code;
-    if (!count) return 0;
-    load_levels_add(&document, levels, count);
-    code = print_document(&document);
-    document_free(&document);
-    return code;
-}
-
 /* ---- what the trials say */
 int load_level_saturates(const struct load_level *level) {
     return !level->concurrency && load_is_queue_growing(&level->summary);
@@ -355,7 +312,7 @@ static void find_objective(const struct load_levels *levels, struct text_list *t
     char high[48], low[48];
     if (!levels->items[0].slo) return;
     for (size_t i = 0; i < levels->count; i++) {
-        const vp_trial trial = vp_trial_of(&levels->items[i].summary.good_share, share);
+        const vp_trial trial = load_level_trial(&levels->items[i], NULL, share);
         if (trial == VP_TRIAL_HOLDS && !fails) holds = &levels->items[i];
         if (trial == VP_TRIAL_FAILS && !fails) fails = &levels->items[i];
     }

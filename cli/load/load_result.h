@@ -5,6 +5,7 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "load/load_metrics.h"
 #include "load/load_run.h"
 #include "load/load_stats.h"
 #include "results/fields.h"
@@ -15,6 +16,7 @@
 struct load_level {
     double rate;         /* requests/s; 0: by concurrency */
     int32_t concurrency; /* 0: by rate */
+    int32_t places;      /* at a rate: no more at once; 0: no limit */
     double duration_s;   /* while requests were sent; NaN: not known */
     int is_complete;     /* 1 if no signal ended it */
     struct load_summary summary;
@@ -25,11 +27,14 @@ struct load_level {
     double client_cpu, client_delay; /* load/load_client.h */
     int client_busy;
     double slo_share;    /* share of good requests that --find_rate asks for; NaN: none */
+    const char *metrics_url;
+    struct load_sample *metrics; size_t metric_count; /* NULL: none */
     char *path, *date;   /* of a file that was read */
 };
 void load_level_free(struct load_level *level);
 
-/* "rate 4", "concurrency 8"; and the same as a part of a file name: "rate4", "concurrency8". Return out. */
+/* "rate 4", "concurrency 8", "rate 4, at most 8"; and the same as a part of a file name: "rate4", "concurrency8",
+ * "rate4_concurrency8". Return out. */
 const char *load_level_text(const struct load_level *level, char out[48]);
 const char *load_level_name(const struct load_level *level, char out[48]);
 
@@ -38,17 +43,22 @@ const char *load_level_name(const struct load_level *level, char out[48]);
 void put_load_server(vp_json_writer *writer, const struct load_level *level);
 void put_load_level(vp_json_writer *writer, const struct load_level *level);
 void put_load_way(vp_json_writer *writer, const struct load_level *level);
+void put_load_metrics(vp_json_writer *writer, const struct load_level *level);
 void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
 
 /* The requests of a file, as far as their latencies and tokens go. */
 extern const struct fields LOAD_LEVEL, LOAD_SUMMARY, LOAD_SERIES, LOAD_REQUEST;
 struct load_request { int64_t sample_id; struct load_record record; double latency[LOAD_LATENCY_COUNT]; };
-/* *requests is malloc'ed on success; its texts belong to no one. Returns 0 or an exit code after a message. */
+/* On success load_requests_free frees them. Returns 0 or an exit code after a message. */
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
+void load_requests_free(struct load_request *requests, size_t count);
 
 /* Returns 1 if clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
 int load_level_saturates(const struct load_level *level);
+
+/* Does the trial meet an objective: so large a share of good requests, and its accuracy? slo NULL: that of its file. */
+vp_trial load_level_trial(const struct load_level *level, const vp_slo *slo, double share);
 
 /* Judges the requests of a file again, by another objective: good_share and goodput of the summary are of that one.
  * Returns 0 or an exit code after a message. */
@@ -67,9 +77,5 @@ void load_levels_free(struct load_levels *levels);
 /* What the trials say, a sentence each: the highest load at which the objective is met, where the queue begins to grow,
  * what else a reader must know. */
 void load_findings(const struct load_levels *levels, struct text_list *texts);
-
-/* The trials as tables, with what their columns are; and the same on stdout, which returns 0 or an exit code. */
-void load_levels_add(struct document *document, const struct load_level *levels, size_t count);
-int load_levels_print(const struct load_level *levels, size_t count);
 
 #endif

@@ -17,7 +17,13 @@ static const int64_t PROGRESS_NS = INT64_C(500000000);
 enum { FAILURES_FROM_THE_START = 20 }; /* then no one is there, and nothing can be measured */
 
 /* A request in flight. */
-struct flight { vp_exchange exchange; size_t body; int64_t due_ns; int is_used; struct flight *next_free; };
+struct flight {
+    vp_exchange exchange;
+    size_t body;
+    int64_t due_ns, queued_ns;
+    int is_used;
+    struct flight *next_free;
+};
 struct trial {
     struct endpoint *endpoint;
     struct load_plan *plan;
@@ -26,14 +32,17 @@ struct trial {
     struct flight *free_flights;
     int64_t begin_ns, shown_ns;
     size_t begun, in_flight;
+    int is_full; /* 1 if the next request found no place when it was last tried */
     int64_t failed;
 };
 
+void load_record_free(struct load_record *record) {
+    free(record->answer);
+    free(record->reason);
+    free(record->gaps_us);
+}
 void load_records_free(struct load_records *records) {
-    for (size_t i = 0; i < records->count; i++) {
-        free(records->items[i].answer);
-        free(records->items[i].reason);
-    }
+    for (size_t i = 0; i < records->count; i++) load_record_free(&records->items[i]);
     free(records->items);
     memset(records, 0, sizeof *records);
 }
@@ -48,7 +57,7 @@ static struct flight *flight_take(struct trial *trial) {
     return trial->flights[trial->flight_count++] = zeroed(1, sizeof *flight);
 }
 /* Hands over a request that is due at due_ns since the beginning. Returns 0 or an exit code. */
-static int request_begin(struct trial *trial, int64_t due_ns) {
+static int request_begin(struct trial *trial, int64_t due_ns, int64_t queued_ns) {
     const struct load_plan *plan = trial->plan;
     struct flight *flight = flight_take(trial);
     vp_error error = {VP_OK, -1, "", ""};
@@ -56,6 +65,7 @@ static int request_begin(struct trial *trial, int64_t due_ns) {
     memset(flight, 0, sizeof *flight);
     flight->body = plan->order[trial->begun++ % plan->order_count];
     flight->due_ns = due_ns;
+    flight->queued_ns = queued_ns;
     flight->is_used = 1;
     flight->exchange.body = plan->bodies[flight->body].json;
     flight->exchange.body_bytes = plan->bodies[flight->body].bytes;
@@ -71,9 +81,12 @@ static void take_reply(struct load_record *record, vp_exchange *exchange, int64_
     vp_chat_reply *reply = &exchange->reply;
     if (reply->is_streamed) record->first_ns = since(reply->first_ns, begin_ns);
     record->last_ns = reply->is_streamed && reply->last_ns ? reply->last_ns - begin_ns : record->end_ns;
+    record->gap_count = reply->piece_count ? reply->piece_count - 1 : 0;
+    if (record->gap_count) record->gaps_us = zeroed(record->gap_count, sizeof *record->gaps_us);
     for (size_t i = 1; i < reply->piece_count; i++) {
-        const int64_t gap = reply->pieces[i].at_ns - reply->pieces[i - 1].at_ns;
-        if (gap > record->longest_gap_ns) record->longest_gap_ns = gap;
+        const int64_t at_ns = reply->pieces[i].at_ns, before_ns = reply->pieces[i - 1].at_ns;
+        if (at_ns - before_ns > record->longest_gap_ns) record->longest_gap_ns = at_ns - before_ns;
+        record->gaps_us[i - 1] = (int32_t)((at_ns - begin_ns) / 1000 - (before_ns - begin_ns) / 1000);
     }
     record->piece_count = reply->piece_count;
     record->usage = reply->usage;
@@ -95,6 +108,7 @@ static void request_end(struct trial *trial, vp_exchange *exchange) {
     memset(record, 0, sizeof *record);
     record->body = flight->body;
     record->due_ns = flight->due_ns;
+    record->queued_ns = flight->queued_ns;
     record->start_ns = since(exchange->start_ns, trial->begin_ns);
     record->sent_ns = since(exchange->sent_ns, trial->begin_ns);
     record->headers_ns = since(exchange->headers_ns, trial->begin_ns);
@@ -136,6 +150,16 @@ static int has_more(struct trial *trial, int64_t now_ns) {
             before_ns = trial->flights[i]->due_ns;
     return trial->plan->more(trial->plan, trial->records, (double)before_ns / 1e9);
 }
+/* Hands over the next request, unless all places are taken; a free place is kept for it before it is due, for no other
+ * request comes first. Returns 0 or an exit code. */
+static int begin_planned(struct trial *trial, int64_t due_ns, int64_t now_ns) {
+    const int32_t places = trial->plan->concurrency;
+    const int64_t queued_ns = now_ns - trial->begin_ns - due_ns;
+    const int was_full = trial->is_full;
+    trial->is_full = places && trial->in_flight >= (size_t)places;
+    if (trial->is_full) return 0;
+    return request_begin(trial, due_ns, !places ? -1 : was_full && queued_ns > 0 ? queued_ns : 0);
+}
 /* Hands over what is due soon. *until_ns becomes the time at which more must be handed over; 0: never. Returns 0 or an
  * exit code. */
 static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
@@ -153,7 +177,8 @@ static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
             *until_ns = trial->begin_ns + due_ns - AHEAD_NS / 2;
             break;
         }
-        if ((code = request_begin(trial, due_ns)) != 0) return code;
+        if ((code = begin_planned(trial, due_ns, now_ns)) != 0) return code;
+        if (trial->is_full) break;
     }
     return 0;
 }
@@ -161,13 +186,13 @@ static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
 static int begin_next(struct trial *trial, int64_t now_ns) {
     const int64_t due_ns = now_ns - trial->begin_ns;
     if (trial->plan->due_s || (double)due_ns >= trial->plan->duration_s * 1e9) return 0;
-    return request_begin(trial, due_ns);
+    return request_begin(trial, due_ns, -1);
 }
 static int begin_first(struct trial *trial) {
     const struct load_plan *plan = trial->plan;
     int code = 0;
     for (int32_t i = 0; !plan->due_s && i < plan->concurrency && !code; i++)
-        code = request_begin(trial, (int64_t)(plan->ramp_s * 1e9 * i / plan->concurrency));
+        code = request_begin(trial, (int64_t)(plan->ramp_s * 1e9 * i / plan->concurrency), -1);
     return code;
 }
 static int trial_loop(struct trial *trial) {
@@ -179,11 +204,12 @@ static int trial_loop(struct trial *trial) {
         vp_result result;
         if ((code = begin_due(trial, now_ns, &until_ns)) != 0) break;
         if (!trial->in_flight && !until_ns) break;
+        if (trial->plan->metrics) load_metrics_poll(trial->plan->metrics, trial->endpoint, now_ns, &until_ns);
         if (!until_ns || until_ns > now_ns + PROGRESS_NS) until_ns = now_ns + PROGRESS_NS;
         result = vp_server_step(trial->endpoint->server, until_ns, &finished, &error);
         if (result == VP_ERR_INTERRUPTED) continue;
         if (result != VP_OK) return complain_result(EXIT_DEVICE, trial->endpoint->url, result, &error);
-        if (finished) {
+        if (finished && !(trial->plan->metrics && load_metrics_ended(trial->plan->metrics, finished))) {
             request_end(trial, finished);
             if (trial->failed == FAILURES_FROM_THE_START && trial->records->count == FAILURES_FROM_THE_START) {
                 close_progress();
@@ -211,6 +237,7 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     trial.records = records;
     trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are handed over before they are due as well */
     records->begin_unix_s = (int64_t)time(NULL);
+    if (plan->metrics) load_metrics_begin(plan->metrics, trial.begin_ns);
     code = trial_loop(&trial);
     close_progress();
     records->unfinished = (int64_t)trial.in_flight;

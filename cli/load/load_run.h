@@ -3,6 +3,7 @@
  * flight. */
 #ifndef VLMPROF_CLI_LOAD_RUN_H
 #define VLMPROF_CLI_LOAD_RUN_H
+#include "load/load_metrics.h"
 #include "server/endpoint.h"
 #include "vlmprof_chat.h"
 #include <stddef.h>
@@ -17,12 +18,13 @@ struct load_plan {
                                                 * after the last one */
     const double *due_s; size_t due_count;     /* when each request is due, ascending; NULL: always `concurrency` at
                                                 * once */
-    int32_t concurrency;
+    int32_t concurrency; /* with due_s: at most so many at once, the others wait; 0: no limit */
     double duration_s; /* no request is due after that */
     /* Asked once all of due_s are handed over and duration_s is nearly over; NULL: the trial ends. All requests that
      * were due before before_s have ended. Returns 1 if it made due_s, due_count and duration_s longer. */
     int (*more)(struct load_plan *plan, const struct load_records *records, double before_s);
     void *user;
+    struct load_metrics *metrics; /* asked during the trial; NULL: none */
     double ramp_s;     /* the first requests of `concurrency` are due one after the other over this time */
 };
 
@@ -30,8 +32,10 @@ struct load_plan {
 struct load_record {
     size_t body;
     int64_t due_ns, start_ns, sent_ns, headers_ns, first_ns, last_ns, end_ns;
+    int64_t queued_ns;      /* since it was due, until one of the plan's places was free; -1: they are not limited */
     int64_t longest_gap_ns; /* between two pieces */
     size_t piece_count;
+    int32_t *gaps_us; size_t gap_count; /* from piece to piece, by stamps in whole us */
     vp_chat_usage usage;
     int32_t attempts; int http_status, is_new_connection, is_complete;
     char *answer; size_t answer_bytes; /* "" where it failed */
@@ -44,6 +48,7 @@ struct load_records {
     int64_t unfinished; /* requests in flight when a signal came */
     int64_t begin_unix_s;
 };
+void load_record_free(struct load_record *record); /* what it owns */
 void load_records_free(struct load_records *records);
 
 /* Runs the trial and waits for the last answer. *records is zeroed before. Returns 0; EXIT_INTERRUPTED: a signal came,

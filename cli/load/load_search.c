@@ -1,6 +1,7 @@
 /* load_search.c: the search for the highest rate that meets an objective. */
 #include "load/load_search.h"
 
+#include "base/document.h"
 #include "base/json.h"
 #include "load/load_stats.h"
 
@@ -88,23 +89,55 @@ static int has_share(const struct load_search *search, const struct load_record 
     free(scratch);
     return good;
 }
-vp_trial load_search_judge(struct load_search *search, const struct load_records *records, double until_s) {
+/* The accuracy of these requests at the level of a look, and whether it meets the objective. */
+static vp_trial judge_accuracy(struct load_search *search, const struct load_record *const *chosen, size_t count) {
+    const size_t bytes = vp_bounded_scratch_bytes(count + 1);
+    double *scores = resize(NULL, count + 1, sizeof *scores);
+    void *scratch = resize(NULL, bytes, 1);
+    vp_bounded_interval interval;
+    size_t known = 0;
+    search->accuracy = (vp_series_value){(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    for (size_t i = 0; i < count; i++) if (isfinite(chosen[i]->accuracy)) scores[known++] = chosen[i]->accuracy;
+    if (known && vp_accuracy_interval(NULL, scores, known, 0, 1, LOOK_LEVEL, scratch, bytes, &interval) == VP_OK)
+        search->accuracy = (vp_series_value){interval.mean, interval.low, interval.high, (double)NAN};
+    free(scores);
+    free(scratch);
+    return load_trial_of_accuracy(&search->accuracy, search->slo.accuracy);
+}
+/* The requests within the window that were answered with a text or failed, by due time. *empty: how many others. */
+static const struct load_record **choose(const struct load_search *search, const struct load_records *records,
+                                         double until_s, size_t *count, size_t *empty) {
     const struct load_record **chosen
         = (const struct load_record **)resize(NULL, records->count + 1, sizeof *chosen);
-    vp_series_value share;
-    vp_trial verdict = VP_TRIAL_UNDECIDED;
-    size_t count = 0, empty = 0;
+    *count = *empty = 0;
     for (size_t i = 0; i < records->count; i++) {
         const double due_s = (double)records->items[i].due_ns / 1e9;
         if (due_s < search->ramp_s || due_s >= until_s) continue;
-        if (records->items[i].is_empty) empty++; else chosen[count++] = &records->items[i];
+        if (records->items[i].is_empty) ++*empty; else chosen[(*count)++] = &records->items[i];
     }
-    qsort((void *)chosen, count, sizeof *chosen, by_due);
+    qsort((void *)chosen, *count, sizeof *chosen, by_due);
+    return chosen;
+}
+void load_search_judge_unloaded(struct load_search *search, const struct load_records *records, double until_s) {
+    size_t count, empty;
+    const struct load_record **chosen = choose(search, records, until_s, &count, &empty);
+    if (judge_accuracy(search, chosen, count) == VP_TRIAL_FAILS) {
+        search->end = LOAD_WRONG;
+        search->rates.next = (double)NAN;
+    }
+    free((void *)chosen);
+}
+vp_trial load_search_judge(struct load_search *search, const struct load_records *records, double until_s) {
+    vp_series_value share;
+    vp_trial verdict = VP_TRIAL_UNDECIDED;
+    size_t count, empty;
+    const struct load_record **chosen = choose(search, records, until_s, &count, &empty);
     if (has_share(search, chosen, count, &share)) verdict = vp_trial_of(&share, search->share);
     search->judged = count + empty;
     search->empty = empty;
     if ((double)empty > (1 - search->share) * (double)search->judged) search->end = LOAD_EMPTY;
     else if (verdict == VP_TRIAL_FAILS && do_alone_miss(search, chosen, count)) search->end = LOAD_ALONE;
+    verdict = load_both(verdict, judge_accuracy(search, chosen, count));
     free((void *)chosen);
     return verdict;
 }
@@ -158,7 +191,9 @@ static double realised_of(const struct load_search *search, double rate) {
 void load_search_words(const struct load_search *search, struct text_buffer *out) {
     const vp_rate_search *rates = &search->rates;
     const double percent = 100 * search->share;
-    char text[400] = "";
+    char text[400] = "", right[60] = "";
+    if (isfinite(search->slo.accuracy))
+        snprintf(right, sizeof right, ", and the accuracy is at least %g,", search->slo.accuracy);
     if (search->end == LOAD_EMPTY)
         snprintf(text, sizeof text, "no rate was searched for: %zu of %zu answers are empty, and a lower rate does not "
                                     "change that; look at --max_new_tokens and at what the model answers",
@@ -167,13 +202,19 @@ void load_search_words(const struct load_search *search, struct text_buffer *out
         snprintf(text, sizeof text, "no rate can meet the objective: fewer than %g %% of the %zu requests that met "
                                     "no other request were good, so a lower rate does not help; use a looser --slo",
                  percent, search->alone);
+    else if (search->end == LOAD_WRONG)
+        snprintf(text, sizeof text, "no rate can meet the objective: one request at a time has an accuracy of %s, "
+                                    "--slo asks for %g, and a lower rate does not help",
+                 number_measured(search->accuracy.value, search->accuracy.low, search->accuracy.high).text,
+                 search->slo.accuracy);
     else if (rates->low > 0 && rates->high < HUGE_VAL)
-        snprintf(text, sizeof text, "%g %% of the requests are good up to %.4g requests per second (%.4g were due), "
-                                    "and no longer at %.4g (%.4g were due)", percent, rates->low,
+        snprintf(text, sizeof text, "%g %% of the requests are good%s up to %.4g requests per second (%.4g were "
+                                    "due), and no longer at %.4g (%.4g were due)", percent, right, rates->low,
                  realised_of(search, rates->low), rates->high, realised_of(search, rates->high));
     else if (rates->low > 0)
-        snprintf(text, sizeof text, "%g %% of the requests are good at every rate that was tried, up to %.4g per "
-                                    "second (%.4g were due)", percent, rates->low, realised_of(search, rates->low));
+        snprintf(text, sizeof text, "%g %% of the requests are good%s at every rate that was tried, up to %.4g per "
+                                    "second (%.4g were due)", percent, right, rates->low,
+                 realised_of(search, rates->low));
     else if (rates->high < HUGE_VAL)
         snprintf(text, sizeof text, "no rate met the objective: at %.4g requests per second fewer than %g %% were "
                                     "good", rates->high, percent);
@@ -190,7 +231,7 @@ void load_search_words(const struct load_search *search, struct text_buffer *out
     } else if (search->end == LOAD_BUDGET) text_add_string(out, "; --budget_s ended first");
 }
 static const char *const END_NAMES[] = {"searching", "found", "all rates hold", "no rate holds", "undecided", "budget",
-                                        "empty answers", "misses without load"};
+                                        "empty answers", "misses without load", "wrong without load"};
 static const char *const VERDICTS[] = {"holds", "fails", "undecided"};
 void load_search_put(vp_json_writer *writer, const struct load_search *search) {
     const vp_rate_search *rates = &search->rates;
@@ -206,7 +247,9 @@ void load_search_put(vp_json_writer *writer, const struct load_search *search) {
         PUT(writer, KEY_OBJECT(NULL), KEY("request_rate", trial->rate), KEY("realised_rate", trial->realised),
             KEY("duration_s", trial->duration_s), KEY("good_share", trial->good.value),
             KEY_RANGE("good_share_interval", trial->good.low, trial->good.high),
-            KEY("verdict", VERDICTS[trial->verdict]), END_OBJECT);
+            KEY("verdict", VERDICTS[trial->verdict]));
+        if (isfinite(search->slo.accuracy)) PUT(writer, KEY_ESTIMATE("accuracy", "accuracy_interval", trial->accuracy));
+        PUT(writer, END_OBJECT);
     }
     PUT(writer, END_ARRAY);
 }

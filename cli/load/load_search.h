@@ -8,9 +8,10 @@
 
 #define LOAD_SEARCH_SCHEMA "vlmprof-find-rate-1"
 
-/* Why the search ended. EMPTY and ALONE: the objective is missed for reasons that no lower rate can mend. */
+/* Why the search ended. EMPTY, ALONE, WRONG: the objective is missed for reasons that no lower rate can mend. */
 enum load_end {
-    LOAD_SEARCHES, LOAD_FOUND, LOAD_ALL_HOLD, LOAD_NONE_HOLDS, LOAD_OPEN, LOAD_BUDGET, LOAD_EMPTY, LOAD_ALONE
+    LOAD_SEARCHES, LOAD_FOUND, LOAD_ALL_HOLD, LOAD_NONE_HOLDS, LOAD_OPEN, LOAD_BUDGET, LOAD_EMPTY, LOAD_ALONE,
+    LOAD_WRONG
 };
 
 struct load_trial {
@@ -18,6 +19,7 @@ struct load_trial {
     double duration_s;
     vp_series_value good;  /* share of good requests, at 95 % */
     vp_trial verdict;
+    vp_series_value accuracy; /* with slo.accuracy: at the level of a look */
 };
 struct load_search {
     /* set by the caller */
@@ -30,6 +32,7 @@ struct load_search {
     double spent_s;
     struct load_trial *trials; size_t trial_count;
     enum load_end end;
+    vp_series_value accuracy; /* of the requests that were judged last */
     size_t empty, alone, judged; /* of the trial that ended the search: empty answers, requests that met no other */
 };
 
@@ -47,6 +50,9 @@ double load_search_duration(const struct load_search *search);
 /* Judges the requests that were due before `until_s`. Each look at a trial has its own share of the error, so that a
  * trial may be looked at again after it was extended. */
 vp_trial load_search_judge(struct load_search *search, const struct load_records *records, double until_s);
+
+/* Judges the accuracy of requests that were sent one at a time: if it misses the objective, the search ends. */
+void load_search_judge_unloaded(struct load_search *search, const struct load_records *records, double until_s);
 
 /* The duration of a trial that is undecided after duration_s: twice as long, as far as the budget goes; the same:
  * it is not extended. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define LATENCY_KEY(S, AT, key, index, words) [index] = key,
-const char *const LOAD_KEYS[LOAD_LATENCY_COUNT] = {LOAD_LATENCY_ROWS(LATENCY_KEY, 0, 0)};
+const char *const LOAD_KEYS[LOAD_SPREADS] = {LOAD_LATENCY_ROWS(LATENCY_KEY, 0, 0) LOAD_SPREAD_ROWS(LATENCY_KEY, 0, 0)};
 const double LOAD_PERCENTILE[LOAD_PERCENTILES] = {50, 90, 95, 99};
 
 static double ms_between(int64_t from_ns, int64_t to_ns) {
@@ -30,6 +30,8 @@ double load_latency(const struct load_record *record, int which) {
     case LOAD_E2E: return ms_between(record->due_ns, record->last_ns);
     case LOAD_TTFT_SENT: return ms_between(record->start_ns, record->first_ns);
     case LOAD_E2E_SENT: return ms_between(record->start_ns, record->last_ns);
+    case LOAD_ITL: return (double)NAN;
+    case LOAD_QUEUED: return ms_between(0, record->queued_ns);
     default: return tokens > 1 ? ms_between(record->first_ns, record->last_ns) / (double)(tokens - 1) : (double)NAN;
     }
 }
@@ -52,7 +54,7 @@ static double stay_s(const struct load_record *record, double from_s, double to_
 /* Sums over all requests, also over those that are due outside the window. */
 static void add_flow(struct load_summary *summary, const struct load_records *records) {
     const double length = summary->to_s - summary->from_s;
-    double stays = 0, tokens = 0;
+    double stays = 0, output = 0, input = 0;
     int64_t ended = 0;
     for (size_t i = 0; i < records->count; i++) {
         const struct load_record *record = &records->items[i];
@@ -60,14 +62,18 @@ static void add_flow(struct load_summary *summary, const struct load_records *re
         stays += stay_s(record, summary->from_s, summary->to_s);
         if (record->reason || end < summary->from_s || end >= summary->to_s) continue;
         ended++;
-        if (record->usage.completion_tokens > 0) tokens += (double)record->usage.completion_tokens;
+        if (record->usage.completion_tokens > 0) output += (double)record->usage.completion_tokens;
+        if (record->usage.prompt_tokens > 0) input += (double)record->usage.prompt_tokens;
     }
     summary->ended = (double)ended / length;
-    summary->output_rate = tokens / length;
+    summary->output_rate = output / length;
+    summary->input_rate = input / length;
+    summary->token_rate = (input + output) / length;
     summary->in_flight = stays / length;
 }
 static void add_counts(struct load_summary *summary, const struct load_record *record) {
-    const double late_ms = ms_between(record->due_ns, record->start_ns);
+    const int64_t queued_ns = record->queued_ns > 0 ? record->queued_ns : 0;
+    const double late_ms = ms_between(record->due_ns + queued_ns, record->start_ns);
     summary->due++;
     summary->failed += record->reason != NULL;
     summary->incomplete += !record->reason && !record->is_complete;
@@ -85,25 +91,56 @@ static void add_counts(struct load_summary *summary, const struct load_record *r
         summary->cached_known++;
     }
 }
+/* Values in the order in which their requests were due. scratch NULL: percentiles without intervals; sorts `values`. */
+static void add_spread(struct load_summary *summary, int which, double *values, size_t count, double *scratch) {
+    double least = (double)NAN, most = (double)NAN;
+    for (size_t i = 0; i < count; i++) {
+        least = fmin(least, values[i]);
+        most = fmax(most, values[i]);
+    }
+    summary->latency_count[which] = (int64_t)count;
+    summary->mean[which] = count ? vp_statistics_mean(values, count) : (double)NAN;
+    summary->std[which] = count ? vp_statistics_std(values, count) : (double)NAN;
+    summary->least[which] = least;
+    summary->most[which] = most;
+    if (!scratch && count) vp_sort_double(values, count);
+    for (int p = 0; p < LOAD_PERCENTILES; p++) {
+        vp_series_value *value = &summary->latency[which][p];
+        value->value = value->low = value->high = value->correlation_time = (double)NAN;
+        if (!count || !vp_statistics_percentile_supported(count, LOAD_PERCENTILE[p])) continue;
+        if (scratch) vp_series_percentile(values, count, LOAD_PERCENTILE[p], 0.95, scratch, value);
+        else value->value = vp_statistics_percentile(values, count, LOAD_PERCENTILE[p]);
+    }
+}
 static void add_latencies(struct load_summary *summary, const struct load_record *const *chosen, size_t count,
                           double *values, double *scratch) {
     const int needs_first = has_first(chosen, count);
-    for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
+    for (int which = 0; which < LOAD_SPREADS; which++) {
         size_t known = 0;
         for (size_t i = 0; i < count; i++) {
             const double value = load_latency(chosen[i], which);
             if (isfinite(value) && (!needs_first || isfinite(load_latency(chosen[i], LOAD_TTFT))))
                 values[known++] = value;
         }
-        summary->latency_count[which] = (int64_t)known;
-        summary->mean[which] = known ? vp_statistics_mean(values, known) : (double)NAN;
-        for (int p = 0; p < LOAD_PERCENTILES; p++) {
-            vp_series_value *value = &summary->latency[which][p];
-            value->value = value->low = value->high = value->correlation_time = (double)NAN;
-            if (known && vp_statistics_percentile_supported(known, LOAD_PERCENTILE[p]))
-                vp_series_percentile(values, known, LOAD_PERCENTILE[p], 0.95, scratch, value);
-        }
+        add_spread(summary, which, values, known, scratch);
     }
+}
+double *load_gaps(const struct load_record *const *chosen, size_t count, size_t *gap_count) {
+    double *gaps;
+    *gap_count = 0;
+    for (size_t i = 0; i < count; i++) *gap_count += chosen[i]->reason ? 0 : chosen[i]->gap_count;
+    gaps = resize(NULL, *gap_count + 1, sizeof *gaps);
+    *gap_count = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < chosen[i]->gap_count && !chosen[i]->reason; k++)
+            gaps[(*gap_count)++] = chosen[i]->gaps_us[k] / 1e3;
+    return gaps;
+}
+static void add_gaps(struct load_summary *summary, const struct load_record *const *chosen, size_t count) {
+    size_t gap_count;
+    double *gaps = load_gaps(chosen, count, &gap_count);
+    add_spread(summary, LOAD_ITL, gaps, gap_count, NULL);
+    free(gaps);
 }
 static double median_e2e(const struct load_record *const *chosen, size_t from, size_t to, double *values) {
     size_t known = 0;
@@ -136,6 +173,7 @@ static void add_goodput(struct load_summary *summary, const struct load_record *
                         const vp_slo *slo, double *scratch) {
     uint8_t *flags = zeroed(count, 1);
     size_t judged = 0;
+    vp_series_value right;
     for (size_t i = 0; i < count; i++)
         if (!chosen[i]->is_empty) flags[judged++] = (uint8_t)load_is_good(chosen[i], slo);
     if (vp_series_share(flags, judged, 0.95, scratch, &summary->good_share) == VP_OK) {
@@ -143,6 +181,16 @@ static void add_goodput(struct load_summary *summary, const struct load_record *
         summary->goodput = summary->good_share.value * rate;
         summary->goodput_low = summary->good_share.low * rate;
         summary->goodput_high = summary->good_share.high * rate;
+    }
+    judged = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!chosen[i]->is_empty)
+            flags[judged++] = load_is_good(chosen[i], slo) && chosen[i]->accuracy >= LOAD_RIGHT_SCORE;
+    if (summary->accuracy_count && vp_series_share(flags, judged, 0.95, scratch, &right) == VP_OK) {
+        const double rate = summary->offered * (double)judged / (double)count;
+        summary->correct = right.value * rate;
+        summary->correct_low = right.low * rate;
+        summary->correct_high = right.high * rate;
     }
     free(flags);
 }
@@ -157,6 +205,7 @@ struct load_summary load_summarize(const struct load_records *records, double fr
     summary.from_s = from_s;
     summary.to_s = to_s;
     summary.goodput = summary.goodput_low = summary.goodput_high = (double)NAN;
+    summary.correct = summary.correct_low = summary.correct_high = (double)NAN;
     summary.good_share.value = summary.good_share.low = summary.good_share.high = (double)NAN;
     for (size_t i = 0; i < records->count; i++) {
         const double due_s = (double)records->items[i].due_ns / 1e9;
@@ -167,6 +216,7 @@ struct load_summary load_summarize(const struct load_records *records, double fr
     summary.offered = (double)count / (to_s - from_s);
     add_flow(&summary, records);
     add_latencies(&summary, chosen, count, values, scratch);
+    add_gaps(&summary, chosen, count);
     summary.growth = median_e2e(chosen, count - count / 3, count, values) / median_e2e(chosen, 0, count / 3, values);
     add_accuracy(&summary, chosen, count, values);
     add_goodput(&summary, chosen, count, slo, scratch);
@@ -178,4 +228,11 @@ struct load_summary load_summarize(const struct load_records *records, double fr
 int load_is_queue_growing(const struct load_summary *summary) {
     const double failed = (double)summary->failed / (summary->to_s - summary->from_s);
     return summary->due >= 20 && summary->ended + failed < 0.9 * summary->offered && summary->growth > 1.2;
+}
+vp_trial load_trial_of_accuracy(const vp_series_value *accuracy, double limit) {
+    return isnan(limit) ? VP_TRIAL_HOLDS : vp_trial_of(accuracy, limit);
+}
+vp_trial load_both(vp_trial one, vp_trial other) {
+    if (one == VP_TRIAL_FAILS || other == VP_TRIAL_FAILS) return VP_TRIAL_FAILS;
+    return one == VP_TRIAL_UNDECIDED ? one : other;
 }

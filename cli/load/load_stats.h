@@ -9,9 +9,14 @@
 /* Latencies of a request, in ms. From the time at which it was due: what a user waits; from the send: what the server
  * takes once it is asked. */
 enum { LOAD_TTFT, LOAD_E2E, LOAD_TTFT_SENT, LOAD_E2E_SENT, LOAD_TPOT, LOAD_LATENCY_COUNT };
-extern const char *const LOAD_KEYS[LOAD_LATENCY_COUNT];
-/* NaN: the request does not have it. */
+/* What a summary also has: gaps between the pieces of all requests; the wait for one of --concurrency places. */
+enum { LOAD_ITL = LOAD_LATENCY_COUNT, LOAD_QUEUED, LOAD_SPREADS };
+extern const char *const LOAD_KEYS[LOAD_SPREADS];
+/* NaN: the request does not have it. LOAD_ITL: no single request has it. */
 double load_latency(const struct load_record *record, int which);
+
+/* The gaps between pieces of all these requests, ms, malloc'ed. */
+double *load_gaps(const struct load_record *const *chosen, size_t count, size_t *gap_count);
 
 /* Returns 1 if the request was answered and met all limits (slo NULL: none). A request of one token has no TPOT and
  * meets that limit; one without a known number of tokens, or without a stream, does not meet a limit that cannot be
@@ -29,22 +34,29 @@ struct load_summary {
     int64_t late;                    /* sent more than LOAD_LATE_MS after they were due */
     double latest_ms;                /* the latest send */
     int64_t retried, new_connections;
-    vp_series_value latency[LOAD_LATENCY_COUNT][LOAD_PERCENTILES]; /* ms; NaN: too few */
-    int64_t latency_count[LOAD_LATENCY_COUNT];
-    double mean[LOAD_LATENCY_COUNT];
-    double offered, ended, output_rate; /* requests due, requests ended and output tokens, per second of the window */
+    vp_series_value latency[LOAD_SPREADS][LOAD_PERCENTILES]; /* ms; NaN: too few */
+    int64_t latency_count[LOAD_SPREADS];
+    double mean[LOAD_SPREADS], std[LOAD_SPREADS], least[LOAD_SPREADS], most[LOAD_SPREADS];
+    double offered, ended; /* requests due and ended per second of the window; and tokens of those that ended */
+    double input_rate, output_rate, token_rate;
     double in_flight;                   /* requests at once, mean over the window */
     double growth;                      /* P50 of E2E in the last third of the window by that in the first */
     vp_series_value good_share;         /* of the requests without empty ones; failed ones are not good */
     double goodput, goodput_low, goodput_high; /* good requests per second of the window */
+    double correct, correct_low, correct_high; /* those of them that are right as well; NaN: none has a score */
     vp_estimate accuracy; int64_t accuracy_count;
     int64_t prompt_tokens, output_tokens, cached_tokens; /* sums */
     int64_t cached_known;                                /* requests whose cached tokens are known */
 };
 #define LOAD_LATE_MS 1.0
+#define LOAD_RIGHT_SCORE 0.5 /* an answer with this score or more is right */
 
 /* slo NULL: none; the share of good requests is that of those that were answered then. */
 struct load_summary load_summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo);
+
+/* Does an accuracy with an interval reach a limit, NaN: none? And a trial that must meet both of two objectives. */
+vp_trial load_trial_of_accuracy(const vp_series_value *accuracy, double limit);
+vp_trial load_both(vp_trial one, vp_trial other);
 
 /* Returns 1 if fewer requests of a trial at a rate ended or failed than were due, and the later ones took longer. */
 int load_is_queue_growing(const struct load_summary *summary);

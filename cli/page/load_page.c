@@ -3,6 +3,8 @@
 
 #include "base/console.h"
 #include "base/document.h"
+#include "load/load_tables.h"
+#include "page/load_time.h"
 #include "page/page.h"
 #include "page/plot.h"
 
@@ -72,6 +74,7 @@ static int is_shown(const struct load_level *level, int by_concurrency) {
 static void line_draw(struct plot *plot, const struct load_levels *levels, const struct load_line *line,
                       int by_concurrency) {
     double before_x = (double)NAN, before_y = (double)NAN;
+    int32_t places = 0;
     colour_open(plot->out, COLOUR_SERIES, line->series, 0);
     for (size_t i = 0; i < levels->count; i++) {
         const vp_estimate value = line->value(&levels->items[i].summary, line->which);
@@ -82,13 +85,14 @@ static void line_draw(struct plot *plot, const struct load_levels *levels, const
             continue;
         x = scale_place(&plot->x, load_of(&levels->items[i]));
         y = scale_place(&plot->y, value.value);
-        if (isfinite(before_x)) plot_segment(plot, "l", before_x, before_y, x, y);
+        if (isfinite(before_x) && places == levels->items[i].places) plot_segment(plot, "l", before_x, before_y, x, y);
         snprintf(title, sizeof title, "%s\n%s %s", load_level_text(&levels->items[i], text), line->name,
                  number_estimate(1, value.value, value.low, value.high).text);
         plot_whiskers(plot, x, y, estimate_none(), value);
         plot_mark(plot, line->series, x, y, 3.6, 1, title);
         before_x = x;
         before_y = y;
+        places = levels->items[i].places;
     }
     text_add_string(plot->out, "</g>\n");
 }
@@ -161,9 +165,9 @@ static void page_findings(struct text_buffer *out, const struct load_levels *lev
     page_section_close(out);
     text_list_free(&texts);
 }
-static void page_table(struct text_buffer *out, const struct load_levels *levels) {
+static int page_table(struct text_buffer *out, const struct load_levels *levels) {
     struct document document = {NULL, 0, NULL};
-    load_levels_add(&document, levels->items, levels->count);
+    const int code = load_levels_add(&document, levels->items, levels->count);
     page_section_open(out, "numbers", "Numbers");
     for (size_t i = 0; i < document.count; i++) {
         const struct text_block *block = &document.blocks[i];
@@ -183,6 +187,7 @@ static void page_table(struct text_buffer *out, const struct load_levels *levels
     }
     page_section_close(out);
     document_free(&document);
+    return code;
 }
 static const char *const WORDS[][2] = {
     {"due", "when a request should have been sent: by the arrivals, or when another request had ended"},
@@ -210,13 +215,14 @@ static void page_provenance(struct text_buffer *out, const struct load_levels *l
     }
     page_list_close(out);
 }
-void load_page_write(const struct load_levels *levels, struct text_buffer *out) {
+int load_page_write(const struct load_levels *levels, struct text_buffer *out) {
     static const struct page_link links[] = {{"short", "In short"}, {"rate", "By rate"},
-        {"concurrency", "By requests at once"}, {"numbers", "Numbers"}, {"words", "Words"}, {"source", "Provenance"},
-        {NULL, NULL}};
+        {"concurrency", "By requests at once"}, {"time", "Over the time"}, {"numbers", "Numbers"}, {"words", "Words"},
+        {"source", "Provenance"}, {NULL, NULL}};
     const struct load_level *first = &levels->items[0];
     struct page page = {0};
     char title[300];
+    int code;
     snprintf(title, sizeof title, "%.100s at %.120s under load", first->model ? first->model : "a server",
              first->endpoint ? first->endpoint : "?");
     page_text(&page.heading, title);
@@ -225,8 +231,10 @@ void load_page_write(const struct load_levels *levels, struct text_buffer *out) 
     page_day(&page.subtitle, first->date);
     page_findings(&page.body, levels);
     page_figures(&page.body, levels);
-    page_table(&page.body, levels);
+    code = load_time_add(&page.body, levels);
+    if (!code) code = page_table(&page.body, levels);
     page_words(&page.body, WORDS, sizeof WORDS / sizeof *WORDS);
     page_provenance(&page.body, levels);
     page_write(&page, links, out);
+    return code;
 }

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "load/load_result.h"
 
-void load_page_write(const struct load_levels *levels, struct text_buffer *out);
+/* Returns 0 or an exit code after a message. */
+int load_page_write(const struct load_levels *levels, struct text_buffer *out);
 
 #endif

@@ -137,6 +137,9 @@ static void read_law_rows(struct law_rows *rows, const struct results *results, 
 }
 
 /* ---- lines */
+enum { IMAGES_MIN = 5 }; /* samples with twins that a line is drawn through */
+static const char IMAGE_KEY[] = "T_image_outside";
+static const char *const IMAGE_NAMES[] = {"1", "image tokens"};
 static const char *const TTFT_NAMES[LAW_COLUMNS] = {"1", "image tokens", "text tokens", "image bytes"};
 static const char *const PROMPT_NAMES[LAW_COLUMNS] = {"1", "prompt tokens", "image bytes", NULL};
 
@@ -358,6 +361,30 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
                           LAW_NAMES[part], mean->of.rmse, own->of.rmse);
     }
 }
+/* What images cost from outside, by the twins of the samples: a line in the tokens by which an image lengthens the
+ * prompt; a constant where all have as many. */
+static void fit_image(const struct results *results, const struct result_file *first, struct server_law *law) {
+    struct line_data data = {NULL, NULL, NULL, NULL, NULL, 0, 2};
+    vp_linear_options options;
+    for (size_t i = 0; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        for (size_t row = 0; is_of_law(file, first) && row < file->count; row++) {
+            const double ms = result_at(file, COLUMN_IMAGE_OUTSIDE, row),
+                         tokens = result_at(file, COLUMN_IMAGE_TOKENS, row);
+            if (!isfinite(ms) || !isfinite(tokens)) continue;
+            data.x = resize(data.x, 2 * data.count + 2, sizeof *data.x);
+            data.y = resize(data.y, data.count + 1, sizeof *data.y);
+            data.x[2 * data.count] = 1;
+            data.x[2 * data.count + 1] = tokens;
+            data.y[data.count++] = ms;
+        }
+    }
+    options = options_of(&data);
+    options.weights = NULL;
+    law->has_image = data.count >= IMAGES_MIN
+                     && vp_linear_compute(data.x, data.y, data.count, 2, &options, &law->image, NULL) == VP_OK;
+    line_data_free(&data);
+}
 /* Fits the latency model of the server and model of `first`. Returns 0 or an exit code. */
 static int fit_law(const struct results *results, const struct result_file *first, struct server_law *law) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -389,6 +416,7 @@ static int fit_law(const struct results *results, const struct result_file *firs
         law->limits_split = rows.config_count > 2 ? LAW_CONFIG_OUT : LAW_PROMPT_OUT;
         ranges_find(&LAW_FORM, LAW_NUMBERS, rows.requests, rows.count, law->ranges);
         evaluate(law, &rows, results->count);
+        fit_image(results, first, law);
         warn_of_law(law, &rows);
     }
     law_rows_free(&rows);
@@ -444,6 +472,42 @@ void law_predict(const struct server_law *law, const struct law_request *request
     vp_latency_limits_apply(&law->limits[LAW_TOTAL], value[LAW_TOTAL], stretch, &low[LAW_TOTAL], &high[LAW_TOTAL]);
     prediction->is_limited[LAW_TOTAL] = 1;
 }
+static vp_estimate mean_at(const vp_linear *line, const double *x) {
+    vp_estimate mean = {vp_linear_value(line, x), (double)NAN, (double)NAN};
+    vp_linear_range range;
+    if (vp_linear_interval(line, x, 1, MODEL_LEVEL, &range) != VP_OK) return mean;
+    mean.low = fmax(0, range.mean_low);
+    mean.high = range.mean_high;
+    return mean;
+}
+/* Of two independent means. */
+static vp_estimate difference(vp_estimate one, vp_estimate other) {
+    const double down = hypot(one.value - one.low, other.high - other.value),
+                 up = hypot(one.high - one.value, other.value - other.low), value = one.value - other.value;
+    return value >= 0 ? (vp_estimate){value, fmax(0, value - down), value + up} : estimate_none();
+}
+struct law_stages law_stages_of(const struct server_law *law, const struct law_request *request, vp_estimate image_ms) {
+    const double prompt = request->prompt_tokens, image = request->image_tokens, steps[LAW_COLUMNS] = {1, prompt},
+                 of_image[LAW_COLUMNS] = {1, image}, as_text[LAW_COLUMNS] = {1, 0, prompt, 0},
+                 more[LAW_COLUMNS] = {0, image, -image, request->image_bytes};
+    struct law_stages stages = {estimate_none(), estimate_none(), estimate_none()};
+    double x[LAW_COLUMNS];
+    vp_estimate ttft = estimate_none();
+    line_columns(law, LAW_TTFT, request, x);
+    if (law->fitted[LAW_TTFT]) ttft = mean_at(&law->line[LAW_TTFT], x);
+    if (law->fitted[LAW_PER_TOKEN]) stages.step = mean_at(&law->line[LAW_PER_TOKEN], steps);
+    if (image <= 0) stages.image = (vp_estimate){0, 0, 0};
+    else if (isfinite(image_ms.value)) stages.image = image_ms;
+    else if (law->has_image) stages.image = mean_at(&law->image, of_image);
+    else if (law->fitted[LAW_TTFT] && law->source != LAW_OF_PROMPT) {
+        stages.image = mean_at(&law->line[LAW_TTFT], more);
+        stages.prefill = mean_at(&law->line[LAW_TTFT], as_text); /* the same line: their errors are not independent */
+        if (!(stages.image.value >= 0)) stages.image = estimate_none(); /* image tokens are cheaper than text */
+        return stages;
+    }
+    stages.prefill = difference(ttft, stages.image);
+    return stages;
+}
 void law_warn(const struct server_law *law, const struct law_request *requests, size_t count,
               struct text_list *warnings) {
     for (int which = 0; which < LAW_NUMBERS; which++) {
@@ -471,7 +535,13 @@ static void put_law(vp_json_writer *writer, const struct server_law *law) {
         model_put_linear(writer, &law->line[line], names);
         PUT(writer, END_OBJECT);
     }
-    PUT(writer, END_OBJECT, KEY("held_out", LAW_SPLIT_KEYS[law->limits_split]));
+    PUT(writer, END_OBJECT);
+    if (law->has_image) {
+        PUT(writer, KEY_OBJECT(IMAGE_KEY));
+        model_put_linear(writer, &law->image, IMAGE_NAMES);
+        PUT(writer, END_OBJECT);
+    }
+    PUT(writer, KEY("held_out", LAW_SPLIT_KEYS[law->limits_split]));
     limits_put(writer, &LAW_FORM, law->limits);
     PUT(writer, KEY_OBJECT("evaluation"));
     errors_put(writer, &LAW_FORM, law->errors[0][0]);
@@ -522,6 +592,10 @@ static void read_law(struct model_reader *reader, uint32_t object, struct server
     ratios = model_member(reader, object, "held_out_ratios", VP_JSON_OBJECT);
     ranges_read(reader, ranges, &LAW_FORM, LAW_NUMBERS, law->ranges);
     if (!reader->code) read_lines(reader, lines, law);
+    law->has_image = has_value(json, object, IMAGE_KEY);
+    if (!reader->code && law->has_image)
+        model_read_linear(reader, model_member(reader, object, IMAGE_KEY, VP_JSON_OBJECT), IMAGE_KEY, IMAGE_NAMES, 2, 1,
+                          &law->image);
     limits_read(reader, ratios, &LAW_FORM, law->limits);
 }
 int server_laws_read(struct model_reader *reader, struct server_laws *laws) {
@@ -551,6 +625,11 @@ static void describe_law(struct document *document, const struct server_law *law
         if (!law->fitted[line]) continue;
         formula = formula_text(LAW_NAMES[line], &law->line[line], names);
         formula_add(document, formula.data, &law->errors[LAW_KIND][LAW_CONFIG_OUT][line]);
+        free(formula.data);
+    }
+    if (law->has_image) {
+        struct text_buffer formula = formula_text("image from outside, by its twins", &law->image, IMAGE_NAMES);
+        document_text(document, BLOCK_LINE, "%s", formula.data);
         free(formula.data);
     }
     formula_add(document, "E2E = TTFT + (output tokens - 1) TPOT", &law->errors[LAW_KIND][LAW_CONFIG_OUT][LAW_TOTAL]);

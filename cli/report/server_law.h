@@ -32,6 +32,8 @@ struct server_law {
     int64_t rows, configs;
     int fitted[LAW_LINES];
     vp_linear line[LAW_LINES];
+    int has_image;                            /* 1 if the images' twins were measured: */
+    vp_linear image;                          /* what an image costs from outside, a line in its tokens */
     vp_latency_limits limits[LAW_PARTS];      /* of held-out ratios; count 0: too few, Student's intervals */
     int limits_split;                         /* LAW_CONFIG_OUT or LAW_PROMPT_OUT: what was held out */
     struct number_range ranges[LAW_NUMBERS];
@@ -61,6 +63,12 @@ int server_laws_read(struct model_reader *reader, struct server_laws *laws);
 
 /* NaN where the latency model does not have the part, or where there is no interval. */
 void law_predict(const struct server_law *law, const struct law_request *request, struct prediction *prediction);
+
+/* The means of what a request costs, ms: its image before the language model, by the twins, or by how much more its
+ * tokens cost than as many tokens of text; what else TTFT is; a step of decoding. image_ms: what an image costs; NaN:
+ * by the latency model. NaN where the latency model does not have the part, or where it would be below 0. */
+struct law_stages { vp_estimate image, prefill, step; };
+struct law_stages law_stages_of(const struct server_law *law, const struct law_request *request, vp_estimate image_ms);
 
 /* Warns of what is outside the data of the latency model. */
 void law_warn(const struct server_law *law, const struct law_request *requests, size_t count,

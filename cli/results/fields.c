@@ -1,6 +1,7 @@
 /* fields.c: the keys of journals, result files and load trials, one row for each. */
 #include "results/fields.h"
 
+#include "base/document.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -192,6 +193,33 @@ void fields_put_object(vp_json_writer *writer, const char *key, const struct fie
     vp_json_begin_object(writer);
     fields_put(writer, fields, from);
     vp_json_end_object(writer);
+}
+
+/* ---- into a line of CSV */
+static int is_in_csv(const struct field *row) {
+    return !row->is_elsewhere && row->type <= FIELD_TRUTH; /* the kinds before are single values */
+}
+void fields_csv_heads(struct text_buffer *out, const struct fields *fields) {
+    for (uint32_t i = 0; i < fields->count; i++)
+        if (is_in_csv(&fields->rows[i])) text_add_format(out, ",%s", fields->rows[i].key);
+    text_add_string(out, "\n");
+}
+void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from) {
+    for (uint32_t i = 0; i < fields->count; i++) {
+        const struct field *row = &fields->rows[i];
+        const char *at = (const char *)from + row->offset;
+        if (!is_in_csv(row)) continue;
+        if (is_null(row, at)) text_add_string(out, ",");
+        else if (row->type == FIELD_NUMBER) csv_number(out, number_at(at));
+        else if (row->type == FIELD_MS) csv_number(out, (double)int_at(at, row->bytes) / 1e6);
+        else if (row->type == FIELD_INT || row->type == FIELD_TRUTH)
+            text_add_format(out, ",%lld", (long long)int_at(at, row->bytes));
+        else {
+            text_add_string(out, ",");
+            csv_text(out, text_at(at));
+        }
+    }
+    text_add_string(out, "\n");
 }
 
 /* ---- an object against its rows */

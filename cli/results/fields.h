@@ -59,6 +59,9 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* Writes the members into the open object; all of them as a member or as a value. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
+/* Appends a comma and a CSV field for each value that is not a list or an object, then a line end; or their keys. */
+void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from);
+void fields_csv_heads(struct text_buffer *out, const struct fields *fields);
 /* Returns 1 if the object has the members as written, and `others` more; others -1: any. */
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
 /* Reads an object into the struct, which is overwritten. What is missing, or does not fit, is null. */
@@ -801,12 +804,17 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_NUMBER(S, AT, "latest_send_ms", latest_ms, "how late the latest send was") \
     LOAD_NUMBER(S, AT, "offered_per_s", offered, "requests due per second") \
     LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests ended per second") \
+    LOAD_NUMBER(S, AT, "input_tokens_per_s", input_rate, "prompt tokens of requests that ended, per second") \
     LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
+    LOAD_NUMBER(S, AT, "total_tokens_per_s", token_rate, "both per second") \
     LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
     LOAD_NUMBER(S, AT, "E2E_growth", growth, "P50 of E2E in the last third of the window by that in the first") \
     LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
+    LOAD_NUMBER(S, AT, "correct_goodput_per_s", correct, "good requests with a right answer, per second") \
     LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
     AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
+    AT(S, RANGE, "correct_goodput_interval", correct_low, "95 % interval of correct_goodput_per_s", \
+       .null = "no score") \
     AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
     AT(S, OBJECT, "good_share", good_share, "share of the requests without empty answers that met the objective", \
        .of = &LOAD_SERIES)
@@ -823,7 +831,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define LOAD_SIZE_ROWS(AT, S) \
     AT(S, TEXT, "status", status, "partial: a signal ended the trial", .choices = "complete|partial") \
     AT(S, NUMBER, "request_rate", rate, "requests per second", .null = "by concurrency") \
-    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "by rate")
+    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "by rate") \
+    AT(S, INT, "max_concurrency", places, "at a rate: no more requests at once; the others wait in the client", \
+       .least = 1, .most = INT32_MAX, .null = "not limited", .is_optional = 1)
 #define LOAD_WAY_ROWS(AT, S) \
     AT(S, TEXT, "arrivals", arrivals, "process of the arrivals", .null = "by concurrency") \
     AT(S, NUMBER, "duration_s", duration_s, "while requests were sent", .unit = "s") \
@@ -853,6 +863,10 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, AT, "TTFT_from_send", LOAD_TTFT_SENT, "from start to first") \
     ROW(S, AT, "T_total_from_send", LOAD_E2E_SENT, "from start to last") \
     ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "from first to last, for each token after the first")
+/* What only a summary has. */
+#define LOAD_SPREAD_ROWS(ROW, AT, S) \
+    ROW(S, AT, "ITL", LOAD_ITL, "gaps between the pieces of all answers") \
+    ROW(S, AT, "queued", LOAD_QUEUED, "from due until one of max_concurrency places was free")
 #define LOAD_TOKENS(S, AT, key, member, words) AT(S, INT, key, member, words, .least = -1, .most = INT64_MAX)
 #define LOAD_REQUEST_ROWS(AT, S) \
     AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .least = -1, .most = INT64_MAX) \
@@ -866,6 +880,10 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     LOAD_LATENCY_ROWS(LOAD_LATENCY, AT, S) \
     AT(S, INT, "pieces", record.piece_count, "of the answer", .most = INT64_MAX) \
     AT(S, MS, "longest_gap_ms", record.longest_gap_ns, "between two pieces", .unit = "ms", .null = "fewer than two") \
+    AT(S, INTS, "gaps_us", record.gaps_us, "from piece to piece; older files have none", \
+       FIELD_COUNT_AT(S, record.gap_count), FIELD_ITEMS(S, record.gaps_us), .most = INT32_MAX, .is_optional = 1) \
+    AT(S, MS, "queued_ms", record.queued_ns, "from due until one of max_concurrency places was free", .unit = "ms", \
+       .null = "not limited", .is_optional = 1) \
     LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them; -1: not known") \
     LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer; -1: not known") \
     LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache; -1: not known") \
@@ -875,6 +893,24 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
     AT(S, TRUTH, "empty", record.is_empty, "it was answered without a text") \
     AT(S, TEXT, "failed", record.reason, "why it failed", .null = "it did not")
+/* What the server's metrics said, each time that it was asked. */
+#define LOAD_PROM(S, AT, key, index, words) \
+    AT(S, NUMBER, key, values[index], words, .null = "the server does not say", .is_optional = 1)
+#define LOAD_PROM_ROWS(ROW, AT, S) \
+    ROW(S, AT, "requests_waiting", PROM_WAITING, "requests in the server's queue") \
+    ROW(S, AT, "requests_running", PROM_RUNNING, "requests that it works on") \
+    ROW(S, AT, "kv_cache_share", PROM_KV, "share of its KV cache that is in use") \
+    ROW(S, AT, "prefix_hit_share", PROM_PREFIX, "prompt tokens found in its prefix cache, since the sample before") \
+    ROW(S, AT, "encoder_hit_share", PROM_ENCODER, "images found in its cache, since the sample before") \
+    ROW(S, AT, "accepted_share", PROM_SPECULATIVE, "speculative tokens that were accepted, likewise") \
+    ROW(S, AT, "preempted", PROM_PREEMPTED, "requests that it interrupted for others, likewise")
+#define LOAD_SAMPLE_ROWS(AT, S) \
+    LOAD_STAMP(S, AT, "at_ms", at_ns, "when it was asked, since the trial began") \
+    LOAD_PROM_ROWS(LOAD_PROM, AT, S)
+#define LOAD_SAMPLES_ROWS(AT, S) \
+    AT(S, TEXT, "metrics_url", metrics_url, "where the server has metrics", .null = "nowhere", .is_optional = 1) \
+    AT(S, OBJECTS, "metrics", metrics, "what they said during the trial", FIELD_COUNT_AT(S, metric_count), \
+       .of = &LOAD_SAMPLE, .is_optional = 1)
 #define LOAD_SERIES_ROWS(AT, S) \
     LOAD_NUMBER(S, AT, "value", value, "of the requests") \
     AT(S, RANGE, "interval", low, "95 % interval that allows for requests that wait for one another", \

@@ -16,7 +16,7 @@
  * Tokens count from 0 in the order in which the language model reads them. Scores are fp32 whatever the weights are.
  * Equal scores: the lower index. Kept tokens come out ascending. A score that is not a number ranks last.
  * source: the formulas of FastV (arXiv 2403.06764), VisionZip (2412.04467), DART (2502.11494), DivPrune (2503.02175),
- * PyramidDrop (2410.17247); guide `pruning` says what differs */
+ * PyramidDrop (2410.17247), CDPruner (2506.10967); guide `pruning` says what differs */
 /* a score with the index that breaks ties */
 typedef struct vk_rank { float score; int32_t index; } vk_rank;
 
@@ -55,6 +55,12 @@ void vk_prune_merge(const vk_zip *zip, int in_place, int32_t *rows, int32_t *lis
  * the image pivots' 1. scratch: [tokens]. Returns how many are kept. */
 int32_t vk_prune_dart(const float *cosines, int32_t pivots, int32_t tokens, int32_t per_pivot, unsigned char *is_kept,
                       vk_rank *scratch, int32_t *kept);
+
+/* CDPruner's choice: the greedy determinant of q_i (u_i . u_j) q_j, u the features f32 [count, width] of length 1.
+ * relevance: as CLIP gives it, before its sign is turned and it is scaled. order: [keep], as chosen.
+ * scratch: float [count * (width + keep + 3)] */
+void vk_prune_determinant(const float *features, const float *relevance, int32_t count, int32_t width, int32_t keep,
+                          float *scratch, int32_t *order, int32_t *kept);
 
 /* Ascending. */
 void vk_prune_sort(int32_t *values, int32_t count);

@@ -98,3 +98,50 @@ int32_t vk_prune_dart(const float *cosines, int32_t pivots, int32_t tokens, int3
     for (int32_t token = 0; token < tokens; token++) if (is_kept[token]) kept[kept_count++] = token;
     return kept_count;
 }
+
+static float product_of(const float *left, const float *right, int32_t width) {
+    float sum = 0.0f;
+    for (int32_t i = 0; i < width; i++) sum += left[i] * right[i];
+    return sum;
+}
+/* unit rows, and relevance turned and scaled: the patches least like the text score highest */
+static void scale_features(const float *features, const float *relevance, int32_t count, int32_t width, float *unit,
+                           float *quality) {
+    float least = INFINITY, most = -INFINITY;
+    for (int32_t i = 0; i < count; i++) {
+        const float *row = features + (size_t)i * (size_t)width;
+        const float length = sqrtf(product_of(row, row, width));
+        for (int32_t c = 0; c < width; c++) unit[(size_t)i * (size_t)width + (size_t)c] = row[c] / length;
+        least = fminf(least, -relevance[i]);
+        most = fmaxf(most, -relevance[i]);
+    }
+    for (int32_t i = 0; i < count; i++) quality[i] = (-relevance[i] - least + 1e-6f) / (most - least);
+}
+void vk_prune_determinant(const float *features, const float *relevance, int32_t count, int32_t width, int32_t keep,
+                          float *scratch, int32_t *order, int32_t *kept) {
+    float *unit = scratch, *chosen = unit + (size_t)count * (size_t)width, /* [keep, count] */
+          *gain = chosen + (size_t)count * (size_t)keep, *quality = gain + count;
+    scale_features(features, relevance, count, width, unit, quality);
+    for (int32_t i = 0; i < count; i++) {
+        const float *row = unit + (size_t)i * (size_t)width;
+        gain[i] = quality[i] * product_of(row, row, width) * quality[i];
+    }
+    for (int32_t step = 0; step < keep; step++) {
+        float *now = chosen + (size_t)step * (size_t)count;
+        int32_t best = 0;
+        for (int32_t i = 1; i < count; i++) if (gain[i] > gain[best]) best = i;
+        order[step] = kept[step] = best;
+        for (int32_t i = 0; i < count; i++) {
+            float similar = quality[best]
+                            * product_of(unit + (size_t)best * (size_t)width, unit + (size_t)i * (size_t)width, width)
+                            * quality[i];
+            for (int32_t before = 0; before < step; before++)
+                similar -= chosen[(size_t)before * (size_t)count + (size_t)best]
+                           * chosen[(size_t)before * (size_t)count + (size_t)i];
+            now[i] = similar / sqrtf(gain[best]);
+        }
+        for (int32_t i = 0; i < count; i++) gain[i] -= now[i] * now[i];
+        gain[best] = -INFINITY;
+    }
+    vk_prune_sort(kept, keep);
+}

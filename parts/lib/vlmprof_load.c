@@ -86,25 +86,29 @@ static vp_result vp_impl_slo_fail(vp_error *error, vp_result result, const char 
     return result;
 }
 VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error) {
-    static const char *const names[] = {"ttft", "tpot", "e2e"};
-    double limits[3] = {(double)NAN, (double)NAN, (double)NAN};
-    while (*text || vp_impl_nan(limits[0] + limits[1] + limits[2])) {
+    static const char *const names[] = {"ttft", "tpot", "e2e", "accuracy"};
+    double limits[4] = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    while (*text || vp_impl_nan(limits[0] + limits[1] + limits[2] + limits[3])) {
         const size_t bytes = strcspn(text, ",");
         size_t name = strcspn(text, ":"), i = 0;
-        while (i < 3 && (strlen(names[i]) != name || memcmp(names[i], text, name) != 0)) i++;
-        if (i == 3 || name >= bytes)
-            return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "is not ttft:MS, tpot:MS or e2e:MS");
+        while (i < 4 && (strlen(names[i]) != name || memcmp(names[i], text, name) != 0)) i++;
+        if (i == 4 || name >= bytes)
+            return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes,
+                                    "is not ttft:MS, tpot:MS, e2e:MS or accuracy:SHARE");
         if (!vp_impl_nan(limits[i])) return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "is there twice");
         if (!vp_impl_load_number(text + name + 1, bytes - name - 1, &limits[i]))
-            return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "has no number of milliseconds");
-        if (!(limits[i] > 0.0 && limits[i] < 1e12))
-            return vp_impl_slo_fail(error, VP_ERR_RANGE, text, bytes, "must be above 0");
+            return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, i == 3 ? "has no number"
+                                                                               : "has no number of milliseconds");
+        if (!(limits[i] > 0.0 && limits[i] < (i == 3 ? 1.0 + 1e-12 : 1e12)))
+            return vp_impl_slo_fail(error, VP_ERR_RANGE, text, bytes, i == 3 ? "must be above 0, and at most 1"
+                                                                              : "must be above 0");
         if (!text[bytes]) break;
         text += bytes + 1;
     }
     slo->ttft_ms = limits[0];
     slo->tpot_ms = limits[1];
     slo->e2e_ms = limits[2];
+    slo->accuracy = limits[3];
     return VP_OK;
 }
 VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, double e2e_ms) {

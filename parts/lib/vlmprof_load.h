@@ -43,13 +43,14 @@ VP_API vp_result vp_arrivals_parse(const char *text, double rate, uint32_t seed,
  * source:  gamma: G. Marsaglia and W. W. Tsang, ACM TOMS 26 (2000), with their rule for shapes below 1 */
 VP_API double vp_arrivals_next(vp_arrivals *arrivals);
 
-/* ---- latency objectives. NaN: no limit */
-typedef struct vp_slo { double ttft_ms, tpot_ms, e2e_ms; } vp_slo;
-/* Reads "ttft:500,tpot:50,e2e:5000", any of them, in ms.
- * returns: VP_OK; VP_ERR_FORMAT (error->where is the part that is wrong); VP_ERR_RANGE: a limit that is not above 0 */
+/* ---- objectives: latencies of each request, the accuracy of all. NaN: no limit */
+typedef struct vp_slo { double ttft_ms, tpot_ms, e2e_ms, accuracy; } vp_slo;
+/* Reads "ttft:500,tpot:50,e2e:5000,accuracy:0.8", any of them; latencies in ms.
+ * returns: VP_OK; VP_ERR_FORMAT (error->where is the part that is wrong); VP_ERR_RANGE: a limit that is not above 0, an
+ *          accuracy above 1 */
 VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error);
-/* Returns 1 if the request met all limits. NaN meets none; where a request cannot have a number (TPOT of one token) the
- * caller gives 0. */
+/* Returns 1 if the request met all limits of latency. NaN meets none; where a request cannot have a number (TPOT of one
+ * token) the caller gives 0. */
 VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, double e2e_ms);
 
 /* ---- series of values in the order in which requests were due */

@@ -85,6 +85,11 @@ VP_API void vp_exchange_free(vp_exchange *exchange); /* the reply; body and user
  * returns: VP_OK; VP_ERR_STATE: it is not NEW; VP_ERR_MEMORY */
 VP_API vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error);
 
+/* Starts a GET next to the requests in flight: of a path below the base URL, or of a whole URL; only one of the same
+ * server gets the API key. vp_server_step hands the exchange over; reply.text is what came, http_status says how.
+ * returns: VP_OK; VP_ERR_RANGE: neither a path nor a URL; VP_ERR_STATE: it is not NEW; VP_ERR_MEMORY */
+VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exchange *exchange, vp_error *error);
+
 /* Works until an exchange is DONE or FAILED, or until the clock shows until_ns (0: no limit). Nothing in flight: it
  * sleeps until then.
  * out:     finished  that exchange; NULL: until_ns came, or there is no limit and nothing is in flight

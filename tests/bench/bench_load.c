@@ -53,7 +53,7 @@ static void print_mean(const char *name, const double *values, int count) {
 static int bench_waits(int count) {
     static double due_s[WAITS_MAX], recursion_ms[WAITS_MAX], measured_ms[WAITS_MAX], sent_ms[WAITS_MAX], beyond_ms[WAITS_MAX];
     const double service_ms = 50, load = 0.6;
-    struct load_plan plan = {bodies, 1, order, 1, due_s, (size_t)count, 0, 0, 0};
+    struct load_plan plan = {bodies, 1, order, 1, due_s, (size_t)count, .concurrency = 0};
     struct load_records records;
     vp_arrivals arrivals;
     double wait_ms = 0;
@@ -85,7 +85,7 @@ static int bench_waits(int count) {
 
 /* ---- streams */
 static int bench_streams(int streams) {
-    struct load_plan plan = {bodies, 1, order, 1, NULL, 0, streams, 10, 2};
+    struct load_plan plan = {bodies, 1, order, 1, NULL, 0, streams, 10, .ramp_s = 2};
     struct load_records records;
     struct load_summary summary;
     double pieces = 0, longest = 0;

@@ -75,6 +75,7 @@ def main():
     p.n_parallel = 2
     p.cpuparams.n_threads = p.cpuparams_batch.n_threads = a.threads
     p.warmup = False
+    p.endpoint_metrics = True
     p.verbosity = -1
     if a.min_tokens:
         p.image_min_tokens = a.min_tokens

@@ -29,10 +29,13 @@ static struct {
     int64_t stall_at_ns, stall_ns; /* from then on the client is still for so long; 0: never */
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
+    int metrics;                   /* what /metrics is like: 1 vLLM, 2 SGLang, 3 llama.cpp, 4 none of them; 0: there are none */
+    int wrong_every;               /* each Nth answer is "b", not "a"; 0: none */
+    int64_t wrong_wait_ns;         /* and so are those that waited longer; 0: none */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server rejects with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -48,10 +51,15 @@ static void virtual_setting(const char *name, int64_t *to, int64_t unit) {
     if (at && at[strlen(name)] == '=') *to = (int64_t)(atof(at + strlen(name) + 1) * (double)unit);
 }
 static void virtual_read(void) {
-    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0;
+    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, metrics = virtual_server.metrics, wrong = 0;
     virtual_setting("places", &places, 1);
     virtual_setting("pieces", &pieces, 1);
     virtual_setting("fail_from", &fail, 1);
+    virtual_setting("wrong_every", &wrong, 1);
+    virtual_setting("wrong_wait_us", &virtual_server.wrong_wait_ns, 1000);
+    virtual_server.wrong_every = (int)wrong;
+    virtual_setting("metrics", &metrics, 1);
+    virtual_server.metrics = (int)metrics;
     virtual_setting("empty_every", &empty, 1);
     virtual_setting("service_us", &virtual_server.service_ns, 1000);
     virtual_setting("image_us", &virtual_server.image_ns, 1000);
@@ -94,6 +102,12 @@ vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *er
     return VP_OK;
 }
 
+vp_result vp_server_start_get(vp_server *server, const char *path, vp_exchange *exchange, vp_error *error) {
+    exchange->body = NULL; /* a GET */
+    exchange->scheduled_ns = virtual_now_ns;
+    (void)path;
+    return vp_server_start(server, exchange, error);
+}
 /* The pixels of a PNG file in base64, by its bytes 16 to 23; 0 x 0: there is none. */
 static void virtual_size(const char *body, int32_t *width, int32_t *height) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -125,6 +139,40 @@ static int64_t virtual_image_ns(const char *body) {
     const int64_t tokens = virtual_image_tokens(body);
     return tokens ? virtual_server.image_ns + virtual_server.token_ns * tokens : 0;
 }
+/* The text of /metrics: the queue at this time, counters by the number of requests, two engines of vLLM. */
+static char *virtual_metrics(const struct vp_server *server) {
+    int waiting = 0, running = 0;
+    const int count = virtual_server.count;
+    char text[1200];
+    for (int i = 0; i < server->flight_count; i++) {
+        const vp_exchange *exchange = server->flights[i];
+        if (!exchange->body || exchange->state != VP_EXCHANGE_SENT) continue;
+        if (exchange->headers_ns - virtual_server.service_ns - virtual_image_ns(exchange->body) > virtual_now_ns) waiting++; else running++;
+    }
+    if (virtual_server.metrics == 1)
+        snprintf(text, sizeof text, "# HELP vllm:num_requests_waiting Number of requests waiting.\n# TYPE vllm:num_requests_waiting gauge\n"
+                 "vllm:num_requests_waiting{engine=\"0\",model_name=\"a } b\"} %d.0\nvllm:num_requests_waiting{engine=\"1\",model_name=\"m\"} 1.0\n"
+                 "vllm:num_requests_running{engine=\"0\"} %d.0\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.25\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.75\n"
+                 "vllm:prefix_cache_queries_total{engine=\"0\"} %d.0\nvllm:prefix_cache_hits_total{engine=\"0\"} %d.0\n"
+                 "vllm:mm_cache_queries_total %d\nvllm:mm_cache_hits_total %d\nvllm:num_preemptions_total{engine=\"0\"} %d\n",
+                 waiting, running, 100 + 32 * count, 50 + 8 * count, 7 + 4 * count, 3 + 3 * count, 5 + 2 * count);
+    else if (virtual_server.metrics == 2)
+        snprintf(text, sizeof text, "sglang:num_queue_reqs{model_name=\"m\"} %d.0\nsglang:num_running_reqs{model_name=\"m\"} %d.0\nsglang:token_usage 0.5\n"
+                 "sglang:cache_hit_rate 0.125\nsglang:spec_accept_rate 0.7\nsglang:num_retracted_requests_total %d\n", waiting, running, count);
+    else if (virtual_server.metrics == 3)
+        snprintf(text, sizeof text, "llamacpp:requests_processing %d\nllamacpp:requests_deferred %d\nllamacpp:prompt_tokens_total %d\n"
+                 "llamacpp:prompt_tokens_cached_total %d\nllamacpp:spec_decode_num_draft_tokens_total 0\nllamacpp:spec_decode_num_accepted_tokens_total 0\n",
+                 running, waiting, 9 + 10 * count, 3 + 30 * count);
+    else snprintf(text, sizeof text, "process_cpu %d %d\n", running, waiting);
+    return strdup(text);
+}
+static void virtual_end_get(const struct vp_server *server, vp_exchange *exchange) {
+    exchange->http_status = virtual_server.metrics ? 200 : 404;
+    exchange->state = VP_EXCHANGE_DONE;
+    if (!virtual_server.metrics) return;
+    exchange->reply.text = virtual_metrics(server);
+    exchange->reply.text_bytes = strlen(exchange->reply.text);
+}
 /* Sends a request that is due: its answer's times follow from those before it. */
 static void virtual_send(vp_exchange *exchange) {
     int place = 0;
@@ -136,6 +184,7 @@ static void virtual_send(vp_exchange *exchange) {
     exchange->start_ns = virtual_now_ns;
     exchange->sent_ns = exchange->uploaded_ns = virtual_now_ns + VIRTUAL_NETWORK_NS / 2;
     exchange->attempts = 1;
+    if (!exchange->body) { exchange->headers_ns = exchange->end_ns = arrived; return; }
     exchange->is_new_connection = virtual_server.count == 0;
     exchange->headers_ns = virtual_free_ns[place] = begin + virtual_server.service_ns + virtual_image_ns(exchange->body);
     exchange->end_ns = exchange->headers_ns + virtual_server.gap_ns * (virtual_server.pieces - 1);
@@ -148,8 +197,12 @@ static void virtual_send(vp_exchange *exchange) {
 }
 static void virtual_end(vp_exchange *exchange, const vp_server_options *options) {
     static int ended;
-    const int is_empty = virtual_server.empty_every && ++ended % virtual_server.empty_every == 0;
+    const int is_empty = virtual_server.empty_every && (ended + 1) % virtual_server.empty_every == 0;
+    const int64_t waited_ns = exchange->headers_ns - exchange->start_ns - virtual_server.service_ns - virtual_image_ns(exchange->body) - VIRTUAL_NETWORK_NS;
+    const int is_wrong = (virtual_server.wrong_every && (ended + 1) % virtual_server.wrong_every == 0)
+                         || (virtual_server.wrong_wait_ns && waited_ns > virtual_server.wrong_wait_ns);
     char text[400];
+    ended++;
     if (exchange->http_status == 503) {
         exchange->state = VP_EXCHANGE_FAILED;
         exchange->result = vp_fail(&exchange->error, VP_ERR_DEVICE, -1, "server", "HTTP 503: busy");
@@ -158,7 +211,7 @@ static void virtual_end(vp_exchange *exchange, const vp_server_options *options)
     exchange->http_status = 200;
     vp_chat_reply_begin(&exchange->reply, options->api, "text/event-stream", 1 << 20);
     for (int i = 0; i < virtual_server.pieces && !is_empty; i++) {
-        snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\n");
+        snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":{\"content\":\"%s \"}}]}\n\n", is_wrong ? "b" : "a");
         vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->headers_ns + virtual_server.gap_ns * i, NULL);
     }
     snprintf(text, sizeof text, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":0}}}\n\n"
@@ -198,7 +251,7 @@ vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **fini
         if (server->flights[next]->state == VP_EXCHANGE_WAITING) { virtual_send(server->flights[next]); continue; }
         *finished = server->flights[next];
         server->flights[next] = server->flights[--server->flight_count];
-        virtual_end(*finished, &server->options);
+        if ((*finished)->body) virtual_end(*finished, &server->options); else virtual_end_get(server, *finished);
         return VP_OK;
     }
 }

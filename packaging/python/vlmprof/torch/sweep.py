@@ -162,7 +162,7 @@ def _stage_columns(request: Request, host: Dict[str, int]) -> Dict[str, List[int
 
 def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Dict[str, Any]]], *, output_dir: Union[str, Path],
           tiers: Optional[Dict[str, Settings]] = None, prune: Sequence[str] = ("none",), dtype: Optional[Sequence[Any]] = None,
-          num_runs: int = 3, warmup: int = 1, max_new_tokens: int = 16, ignore_eos: bool = False, metric: str = "vqa_seed",
+          num_samples: Optional[int] = None, num_runs: int = 3, warmup: int = 1, max_new_tokens: int = 16, ignore_eos: bool = False, metric: str = "vqa_seed",
           dataset_name: Optional[str] = None, model_name: Optional[str] = None, modules: Optional[Dict[str, str]] = None, seed: int = 42,
           clock: Optional[Callable[[], int]] = None) -> Dict[str, Any]:
     """Runs a grid of configurations over records and writes a result file for each; returns what `vlmprof merge --json` says of them.
@@ -172,12 +172,14 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Dict[st
     tiers:      {"low"|"medium"|"high": longest edge [px], or settings of the image processor: {"max_pixels": 200704}}; None: pictures as they are
     prune:      "none", "stride:keep=0.5", "random:keep=0.25": the share of each view's tokens that stays behind the connector
     dtype:      torch dtypes, float32 and bfloat16; None: the model's. The model ends in the first
+    num_samples: the first so many records; None: all
     num_runs:   timed runs of each point; warmup: runs before them, untimed
     metric:     a scoring rule of `vlmprof score`
     clock:      ns, in the place of the machine's clocks
 
     Configurations take turns, sample by sample. Answers are greedy."""
     name, path, rows = _read_records(records)
+    rows = rows[:num_samples]
     name, tiers = dataset_name or name, dict(tiers or {"high": {}})
     wrong = [tier for tier in tiers if tier not in TIERS]
     if wrong:
@@ -186,7 +188,7 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Dict[st
     for one in dtypes:
         if str(one).replace("torch.", "") not in DTYPES:
             raise ValueError(f"dtype {one}: result files have names for {' and '.join(DTYPES)} only")
-    program = commands.program()  # before hours of measuring
+    commands.program()  # is there, before hours of measuring
     timed = stages(model, modules, warmup=0, clock=clock)
     cuts = {text: _parse_prune(text, timed.family, timed.has_views) for text in prune}
     shape, device = _shape(model), next(model.parameters()).device
@@ -243,7 +245,6 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Dict[st
         journal.file.close()
         if weights_before is not None:
             model.to(first_dtype).load_state_dict(weights_before)
-    del program
     return commands.run(["merge", folder, "--output_dir", folder, "--json"])
 
 

@@ -1,0 +1,157 @@
+/* load_tables.c: what reports and `load` print of trials. */
+#include "load/load_tables.h"
+
+#include "base/table.h"
+#include "load/load_accuracy.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A row of the table that AIPerf and vLLM's benchmark print too. */
+struct spread_row { char trial[48]; const char *of; double mean, std, least, p50, p90, p95, p99, most; };
+#define SPREAD(member, heading) \
+    {CELL(struct spread_row, member), NULL, heading, .is_measured = 1}
+static const struct table_column SPREAD_COLUMNS[] = {
+    {CELL(struct spread_row, trial), NULL, "trial"}, {CELL(struct spread_row, of), NULL, "ms, or per second"},
+    SPREAD(mean, "mean"), SPREAD(std, "std"), SPREAD(least, "min"), SPREAD(p50, "P50"), SPREAD(p90, "P90"),
+    SPREAD(p95, "P95"), SPREAD(p99, "P99"), SPREAD(most, "max")};
+static void add_spreads(struct document *document, const struct load_level *levels, size_t count) {
+    static const struct { int which; const char *name; } spreads[] = {
+        {LOAD_TTFT, "TTFT"}, {LOAD_TPOT, "TPOT"}, {LOAD_ITL, "ITL"}, {LOAD_E2E, "E2E"},
+        {LOAD_QUEUED, "wait for a place"}};
+    static const struct column rates[] = {
+        {"requests", offsetof(struct load_summary, ended)}, {"input tokens", offsetof(struct load_summary, input_rate)},
+        {"output tokens", offsetof(struct load_summary, output_rate)},
+        {"total tokens", offsetof(struct load_summary, token_rate)}};
+    const size_t spread_count = sizeof spreads / sizeof *spreads, rate_count = sizeof rates / sizeof *rates;
+    struct spread_row *rows = zeroed(count * (spread_count + rate_count), sizeof *rows);
+    struct table table = TABLE(SPREAD_COLUMNS, rows, 0, NULL, 0);
+    for (size_t i = 0; i < count; i++) {
+        const struct load_summary *summary = &levels[i].summary;
+        for (size_t k = 0; k < spread_count; k++) {
+            struct spread_row *row = &rows[table.row_count];
+            const int which = spreads[k].which;
+            if (which == LOAD_QUEUED && !summary->latency_count[which]) continue;
+            table.row_count++;
+            *row = (struct spread_row){"", spreads[k].name, summary->mean[which],
+                                       summary->std[which] < 1e-6 ? 0 : summary->std[which], /* ms: rounding */
+                                       summary->least[which], summary->latency[which][LOAD_P50].value,
+                                       summary->latency[which][LOAD_P90].value, summary->latency[which][LOAD_P95].value,
+                                       summary->latency[which][LOAD_P99].value, summary->most[which]};
+            load_level_text(&levels[i], row->trial);
+        }
+        for (size_t k = 0; k < rate_count; k++) {
+            const double unknown = (double)NAN;
+            struct spread_row *row = &rows[table.row_count++];
+            *row = (struct spread_row){"", rates[k].name, unknown, unknown, unknown, unknown, unknown, unknown, unknown,
+                                       unknown};
+            memcpy(&row->mean, (const char *)summary + rates[k].offset, sizeof row->mean);
+            load_level_text(&levels[i], row->trial);
+        }
+    }
+    document_add_table(document, &table);
+    free(rows);
+}
+static void add_series_value(struct text_list *cells, const vp_series_value *value, double scale) {
+    text_list_add(cells, "%s", number_measured(scale * value->value, scale * value->low, scale * value->high).text);
+}
+static void add_latencies(struct document *document, const struct load_level *levels, size_t count) {
+    struct text_list *cells = document_table(
+        document,
+        "ms from when it was due|requests|TTFT P50|TTFT P95|TPOT P50|E2E P50|E2E P95|E2E P99|E2E P95 from send");
+    for (size_t i = 0; i < count; i++) {
+        const struct load_summary *summary = &levels[i].summary;
+        char text[48];
+        CELLS(cells, load_level_text(&levels[i], text), number_whole(summary->due).text);
+        add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P50], 1);
+        add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P95], 1);
+        add_series_value(cells, &summary->latency[LOAD_TPOT][LOAD_P50], 1);
+        add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P50], 1);
+        add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P95], 1);
+        add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P99], 1);
+        add_series_value(cells, &summary->latency[LOAD_E2E_SENT][LOAD_P95], 1);
+    }
+}
+static void add_flow(struct document *document, const struct load_level *levels, size_t count) {
+    struct text_list *cells = document_table(document, "per second|due|ended|output tokens|at once|good, %|goodput|"
+                                                       "accuracy|failed|empty|late sends");
+    for (size_t i = 0; i < count; i++) {
+        const struct load_summary *summary = &levels[i].summary;
+        const double unknown = (double)NAN;
+        char text[48];
+        CELLS(cells, load_level_text(&levels[i], text), number_measured(summary->offered, unknown, unknown).text,
+            number_measured(summary->ended, unknown, unknown).text,
+            number_measured(summary->output_rate, unknown, unknown).text,
+            number_measured(summary->in_flight, unknown, unknown).text);
+        add_series_value(cells, &summary->good_share, 100);
+        CELLS(cells, number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
+            number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text,
+            number_whole(summary->failed).text, number_whole(summary->empty).text,
+            number_whole(summary->late).text);
+    }
+}
+vp_estimate load_metric_of(const struct load_level *level, int metric) {
+    vp_estimate found = {0, (double)NAN, (double)NAN};
+    size_t count = 0;
+    for (size_t i = 0; i < level->metric_count; i++) {
+        const double value = level->metrics[i].values[metric], at_s = (double)level->metrics[i].at_ns / 1e9;
+        if (!isfinite(value) || at_s < level->summary.from_s || at_s >= level->summary.to_s) continue;
+        found.value += value;
+        found.low = fmin(found.low, value);
+        found.high = fmax(found.high, value);
+        count++;
+    }
+    found.value = count ? found.value / (double)count : (double)NAN;
+    return found;
+}
+struct metric_cells { char trial[48]; const char *of; vp_estimate mean; };
+static const struct table_column METRIC_COLUMNS[] = {
+    {CELL(struct metric_cells, trial), NULL, "trial"}, {CELL(struct metric_cells, of), NULL, "the server's metrics"},
+    {CELL(struct metric_cells, mean.value), NULL, "mean"}, {CELL(struct metric_cells, mean.low), NULL, "min"},
+    {CELL(struct metric_cells, mean.high), NULL, "max"}};
+static void add_metrics(struct document *document, const struct load_level *levels, size_t count) {
+    struct metric_cells *rows = zeroed(count * PROM_COUNT, sizeof *rows);
+    struct table table = TABLE(METRIC_COLUMNS, rows, 0, NULL, 0);
+    for (size_t i = 0; i < count; i++)
+        for (int metric = 0; metric < PROM_COUNT; metric++) {
+            const vp_estimate found = load_metric_of(&levels[i], metric);
+            struct metric_cells *row = &rows[table.row_count];
+            if (!isfinite(found.value)) continue;
+            *row = (struct metric_cells){"", PROM_KEYS[metric], found};
+            load_level_text(&levels[i], row->trial);
+            table.row_count++;
+        }
+    if (table.row_count) document_add_table(document, &table);
+    free(rows);
+}
+int load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
+    int code;
+    add_latencies(document, levels, count);
+    add_flow(document, levels, count);
+    add_spreads(document, levels, count);
+    add_metrics(document, levels, count);
+    code = load_accuracy_add(document, levels, count);
+    document_text(document, BLOCK_LINE, "ITL: the gaps between the pieces of all answers; TPOT: of one request, by "
+                                        "its tokens; requests and tokens per second: of requests that ended in the "
+                                        "window");
+    document_text(document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for requests that wait for one "
+                                        "another; - where a trial is too short for the number");
+    document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "
+                                        "the wait before; late: sent more than %g ms after that time",
+                  LOAD_LATE_MS);
+    if (levels[0].slo)
+        document_text(document, BLOCK_LINE, "good: a request that met all of %s (ms), from the time it was due; "
+                                            "goodput: good requests per second", levels[0].slo);
+    else document_text(document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
+    return code;
+}
+int load_levels_print(const struct load_level *levels, size_t count) {
+    struct document document = {NULL, 0, NULL};
+    int code;
+    if (!count) return 0;
+    code = load_levels_add(&document, levels, count);
+    if (!code) code = print_document(&document);
+    document_free(&document);
+    return code;
+}
