@@ -610,9 +610,10 @@ static void test_internvl_chat(void) {
         { "\"model_type\": \"qwen2\"", "\"model_type\": \"internlm2\"", "llm_config.model_type", VP_ERR_UNSUPPORTED },
         { "\"llm_config\"", "\"text_config\"", "llm_config", VP_ERR_NOT_FOUND },
         { "\"vision_config\"", "\"tower\"", "vision_config", VP_ERR_NOT_FOUND },
-        { "\"qk_normalization\": false", "\"qk_normalization\": true", "vision_config.qk_normalization", VP_ERR_UNSUPPORTED },
-        { "\"qk_normalization\": false,", "", "vision_config.qk_normalization", VP_ERR_UNSUPPORTED },
-        { "\"norm_type\": \"layer_norm\",", "", "vision_config.norm_type", VP_ERR_UNSUPPORTED },
+        { "\"qk_normalization\": false", "\"qk_normalization\": true", "vision_config.qkv_bias", VP_ERR_UNSUPPORTED },
+        { "\"qk_normalization\": false,", "", "vision_config.qkv_bias", VP_ERR_UNSUPPORTED },
+        { "\"norm_type\": \"layer_norm\",", "", "", VP_OK },
+        { "\"norm_type\": \"layer_norm\",", "\"norm_type\": \"batch_norm\",", "vision_config.norm_type", VP_ERR_UNSUPPORTED },
         { "\"use_moe\": false", "\"use_moe\": true", "vision_config.use_moe", VP_ERR_UNSUPPORTED },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

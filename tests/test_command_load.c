@@ -92,10 +92,15 @@ static void test_trials(void) {
         if (CHECK(model != NULL)) {
             model[strlen("\"endpoint_model\": \"")] = 'F';
             write_text(in_folder("l/questions_load_rate40.json"), text);
-            CHECK_INT(run("report %%F/l --html=%%F/l.html"), 0);
+            CHECK_INT(run("report %%F/l/questions_load_rate40.json --html=%%F/l.html"), 0);
             page = text_of_file(in_folder("l.html"));
             CHECK(has(page, "<title>vlmprof: F at http"));
             free(page);
+            check_case("trials of another server, or otherwise not alike, are not put into one report or answer");
+            CHECK_INT(run("report %%F/l"), 2);
+            CHECK(has(last.err, "differ in model ("));
+            CHECK_INT(run("best %%F/l --slo e2e:60000"), 2);
+            CHECK(has(last.err, "differ in model"));
         }
         free(text);
     }

@@ -288,6 +288,17 @@ static void test_few(void) {
     if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), "IDENTICAL"));
     CHECK_INT(run("compare %%F/a %%F/b"), 0);
     CHECK(!strstr(last.out, "IDENTICAL"));
+    check_case("answers that are equal in all pairs leave the verdict to the times; proportional times count once in Holm's family");
+    CHECK_INT(run("compare %%F/a %%F/b --margin 20 --json --fail_on_unsure"), 0);
+    if (read_json(last.out)) {
+        const uint32_t rows = get(0, "comparisons");
+        CHECK(is_text(get(0, "verdict"), "SAME") && is_text(get(vp_json_at(&json, rows, count_of(rows) - 1), "verdict"), "INCONCLUSIVE"));
+        CHECK(whole(get(0, "adjusted_for")) < count_of(rows)); /* all answers are equally long */
+        for (uint32_t i = 0; i < count_of(rows); i++) {
+            const uint32_t row = vp_json_at(&json, rows, i);
+            if (is_text(get(row, "of"), "T_decode_per_token")) CHECK(json.nodes[get(row, "proportional_to")].type == VP_JSON_STRING);
+        }
+    }
     check_case("equal ratios have no spread of latencies to judge by");
     t.noise_seed = 1;
     t.noise = t.skill_less = 0;

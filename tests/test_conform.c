@@ -53,6 +53,10 @@ static void swap_halves(uint16_t *values, size_t count) {
         values[count / 2 + i] = first;
     }
 }
+/* Of a query's weights: a softmax of twice the scale. Exact in bf16 where nothing overflows. */
+static void make_double(uint16_t *values, size_t count) {
+    for (size_t i = 0; i < count; i++) if (values[i] & 0x7f80u) values[i] = (uint16_t)(values[i] + 0x80u);
+}
 /* A copy of LLAVA, as folder/NAME, with one tensor changed; tensor NULL: all of them. */
 static void change_weights(const char *golden, const char *name, const char *tensor, change *how) {
     char path[1024];
@@ -166,8 +170,10 @@ static void test_planted_weights(void) {
         {"multi_modal_projector.linear_1.bias", zero, "connector"},
         {"multi_modal_projector.linear_2.bias", zero, "connector"},
         {"language_model.model.layers.1.self_attn.v_proj.weight", swap_halves, "prefill"},
-        {"language_model.lm_head.weight", swap_halves, "prefill"}};
-    check_case("planted in the weights: a channel's or half a matrix's order, a bias dropped in tower and connector");
+        {"language_model.lm_head.weight", swap_halves, "prefill"},
+        {"vision_tower.vision_model.encoder.layers.1.self_attn.q_proj.weight", make_double, "tower"},
+        {"language_model.model.layers.1.self_attn.q_proj.weight", make_double, "prefill"}};
+    check_case("planted in the weights: a channel's or half a matrix's order, a bias dropped in tower and connector, the scale of a softmax");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         change_weights(LLAVA, "other", faults[i].tensor, faults[i].how);
         expect_at(PICTURE " " QUESTION " --model " LLAVA " --against %F/other", faults[i].stage);
@@ -200,7 +206,7 @@ static char *npy_data(char *file, size_t bytes, size_t *data_bytes) {
     return file + start;
 }
 /* A copy of a dump's file that `how` changed. */
-enum damage { SWAP_CHANNELS, SHIFT_HALF_A_PIXEL, SWAP_VIEWS, DROP_FIRST, LAST_OTHER, NOT_A_NUMBER, CUT_SHORT, LONGER, OTHER_TYPE, NO_NPY, HUGE_SHAPE, FORTRAN };
+enum damage { NO_BOS, SWAP_CHANNELS, SHIFT_HALF_A_PIXEL, SWAP_VIEWS, DROP_FIRST, LAST_OTHER, NOT_A_NUMBER, CUT_SHORT, LONGER, OTHER_TYPE, NO_NPY, HUGE_SHAPE, FORTRAN };
 static void damage_file(const char *folder_name, const char *name, enum damage how) {
     char path[1024];
     size_t bytes = 0, data_bytes = 0;
@@ -231,6 +237,13 @@ static void damage_file(const char *folder_name, const char *name, enum damage h
         memcpy(data, data + view, view);
         memcpy(data + view, first, view);
         free(first);
+    } else if (how == NO_BOS) { /* one id less, and as much of the header's padding more */
+        char *shape = strchr(file + 10, '('), *end = strchr(shape, '}') + 1, tail[40];
+        const int left = atoi(shape + 1) - 1, length = snprintf(tail, sizeof tail, "(%d,), }", left);
+        memset(shape, ' ', (size_t)(end - shape));
+        if (CHECK(length <= end - shape)) memcpy(shape, tail, (size_t)length);
+        memmove(data, data + 8, data_bytes -= 8);
+        bytes -= 8;
     } else if (how == DROP_FIRST || how == LAST_OTHER) { /* int64, whose count the header says */
         if (how == LAST_OTHER) data[data_bytes - 8] = (char)(data[data_bytes - 8] ^ 1);
         else data[0] = (char)(data[0] ^ 2);
@@ -258,9 +271,9 @@ static void test_planted_files(void) {
         {"smolvlm", "pixels.npy", SWAP_VIEWS, "pixels"},  {"smolvlm", "tower.npy", SWAP_VIEWS, "tower"},
         {"smolvlm", "image_features.npy", SWAP_VIEWS, "connector"},
         {"llava", "input_ids.npy", DROP_FIRST, "prompt_ids"}, {"llava", "input_ids.npy", LAST_OTHER, "prompt_ids"},
-        {"llava", "tokens.npy", LAST_OTHER, "tokens"}};
+        {"llava", "input_ids.npy", NO_BOS, "prompt_ids"}, {"llava", "tokens.npy", LAST_OTHER, "tokens"}};
     char command[600];
-    check_case("planted in another stack's files: channels, half a pixel, the order of tiles, another first or last id, another answer");
+    check_case("planted in another stack's files: channels, half a pixel, the order of tiles, another first or last id, no BOS, another answer");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         dump_again(faults[i].model);
         damage_file("dump", faults[i].file, faults[i].how);

@@ -3,7 +3,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "server/endpoint.h"
 #include "server/knobs.h"
+#include "server/jpeg_bits.h"
 #include "server/picture.h"
+#include "server/unique.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
@@ -39,36 +41,124 @@ static void test_png(void) {
         free(rgb);
     }
 }
-static void test_marked(void) {
-    uint8_t *rgb = noise_pixels(40, 3);
-    vp_image image = {40, 3, rgb}, one, other;
-    struct picture picture;
-    int differ = 0, most = 0;
-    check_case("a marked picture: other bytes, the same to the eye");
-    picture_marked(&image, UINT64_C(0x0123456789abcdef), &picture);
-    CHECK(decode(&picture, &one));
-    picture_free(&picture);
-    picture_marked(&image, UINT64_C(0x0123456789abcdee), &picture);
-    CHECK(decode(&picture, &other));
-    picture_free(&picture);
-    for (int i = 0; i < 40 * 3 * 3; i++) {
-        const int off = abs(one.rgb[i] - rgb[i]);
-        most = off > most ? off : most;
-        differ += one.rgb[i] != other.rgb[i];
-        if (i < 40 * 2 * 3) CHECK(!off);
+/* The file of a number, malloc'ed, and its pixels. */
+static char *marked(const struct unique *unique, uint64_t number, vp_image *image) {
+    char *file = malloc(unique->picture.byte_count);
+    memcpy(file, unique->picture.bytes, unique->picture.byte_count);
+    unique_mark(unique, number, file + unique->from);
+    *image = (vp_image){0, 0, NULL};
+    CHECK_INT(vp_image_decode((const uint8_t *)file, unique->picture.byte_count, image, NULL), VP_OK);
+    return file;
+}
+static size_t values_that_differ(const vp_image *one, const vp_image *other, int *most) {
+    size_t count = 0;
+    if (!CHECK(one->width_px == other->width_px && one->height_px == other->height_px)) return 0;
+    for (size_t i = 0; i < (size_t)one->width_px * (size_t)one->height_px * 3; i++) {
+        const int off = abs(one->rgb[i] - other->rgb[i]);
+        count += off > 0;
+        if (off > *most) *most = off;
     }
-    CHECK_INT(most, 1);
-    CHECK_INT(differ, 1);
-    CHECK(one.rgb[240] % 2 == 1 && other.rgb[240] % 2 == 0); /* bit 0 of the number, first value of the last row */
-    vp_image_free(&one);
-    vp_image_free(&other);
-    image.width_px = image.height_px = 1; /* 3 values: 3 bits */
-    picture_marked(&image, UINT64_MAX, &picture);
-    CHECK(decode(&picture, &one));
-    CHECK(one.rgb[0] == (rgb[0] | 1) && one.rgb[1] == (rgb[1] | 1) && one.rgb[2] == (rgb[2] | 1));
-    vp_image_free(&one);
-    picture_free(&picture);
-    free(rgb);
+    return count;
+}
+/* Two numbers that differ in any of the first `bits` bits have other pixels; others as well. */
+static void check_numbers(const struct unique *unique, int bits) {
+    enum { NUMBERS = 12 };
+    vp_image plain, images[NUMBERS];
+    char *files[NUMBERS], *file = marked(unique, 0, &plain);
+    int most = 0;
+    for (int bit = 0; bit < bits; bit++) {
+        vp_image other;
+        char *changed = marked(unique, UINT64_C(1) << bit, &other);
+        check_note(values_that_differ(&plain, &other, &most) > 0, __FILE__, __LINE__, "bit %d shows in no pixel", bit);
+        CHECK(memcmp(file, changed, unique->picture.byte_count) != 0);
+        vp_image_free(&other);
+        free(changed);
+    }
+    for (int i = 0; i < NUMBERS; i++) files[i] = marked(unique, UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(i + 1), &images[i]);
+    for (int i = 0; i < NUMBERS; i++) for (int k = 0; k < i && bits > 32; k++) CHECK(values_that_differ(&images[i], &images[k], &most) > 0);
+    for (int i = 0; i < NUMBERS; i++) { vp_image_free(&images[i]); free(files[i]); }
+    vp_image_free(&plain);
+    free(file);
+}
+static void test_unique_png(void) {
+    static const int32_t sizes[][2] = {{1, 1}, {1, 5}, {40, 3}, {300, 200}, {22000, 2}, {64, 1}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int is_plain = 0; is_plain < 2; is_plain++) {
+            const int32_t width = sizes[i][0], height = sizes[i][1];
+            uint8_t *rgb = noise_pixels(width, height);
+            struct unique unique;
+            vp_image image, pixels = {width, height, rgb};
+            char *file;
+            int most = 0;
+            check_case("%d x %d pixels, %s, as a PNG that a number changes: in the lowest bits of its last row", width, height, is_plain ? "plain" : "noise");
+            if (is_plain) memset(rgb, 100, (size_t)width * (size_t)height * 3);
+            unique_of_pixels(rgb, width, height, &unique);
+            check_numbers(&unique, width < 22 ? 3 * width : 64);
+            file = marked(&unique, UINT64_MAX, &image);
+            CHECK(values_that_differ(&pixels, &image, &most) <= 64 && most <= 1);
+            CHECK(!memcmp(image.rgb, rgb, (size_t)width * 3 * (size_t)(height - 1)) && image.rgb[(size_t)width * 3 * (size_t)(height - 1)] % 2 == 1);
+            vp_image_free(&image);
+            free(file);
+            unique_free(&unique);
+            free(rgb);
+        }
+}
+static void test_unique_jpeg(void) {
+    static const char *const paths[] = {"samples/cat.jpg", "samples/astronaut.jpg", "samples/turned-house.jpg", "samples/deep-field.jpg",
+                                        "tests/golden/preprocess/images/progressive.jpg"};
+    char reason[1000] = "";
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct picture picture;
+        struct unique unique;
+        vp_image before, after;
+        int most = 0;
+        check_case("%s stays a JPEG of its size; each bit of a number shows in its pixels, and little else changes", paths[i]);
+        CHECK_INT(picture_of_file(paths[i], &picture, reason, sizeof reason), 0);
+        CHECK_INT(unique_of_file(paths[i], &unique, reason, sizeof reason), 0);
+        CHECK_TEXT(unique.picture.media_type, "image/jpeg");
+        CHECK(unique.picture.byte_count == picture.byte_count);
+        CHECK(unique.bit_count > 40);
+        check_numbers(&unique, (int)unique.bit_count);
+        if (decode(&picture, &before)) {
+            char *file = marked(&unique, UINT64_C(0xa5a5a5a5a5a5a5a5), &after);
+            CHECK(values_that_differ(&before, &after, &most) <= 64 * 64 * 3);
+            free(file);
+            vp_image_free(&after);
+            vp_image_free(&before);
+        }
+        unique_free(&unique);
+        picture_free(&picture);
+    }
+    check_case("a JPEG without details, or one that is cut, becomes a PNG or is refused");
+    {
+        struct unique unique;
+        CHECK_INT(unique_of_file("tests/golden/datasets/vllm_custom/v1.jpg", &unique, reason, sizeof reason), 0);
+        CHECK_TEXT(unique.picture.media_type, "image/png");
+        check_numbers(&unique, 64);
+        unique_free(&unique);
+    }
+}
+/* Bytes of a JPEG file are anybody's: no place outside of the file is read, and each bit is in it. */
+static void test_hostile_jpeg(void) {
+    size_t bytes = 0;
+    char *file = check_read("samples/cat.jpg", &bytes);
+    uint32_t state = 3;
+    check_case("bits of a damaged JPEG are inside of it");
+    for (int turn = 0; turn < 300; turn++) {
+        size_t length = turn < 100 ? bytes * (size_t)turn / 100 : bytes, count;
+        uint8_t *damaged = malloc(length + 1);
+        struct jpeg_bit *bits = NULL;
+        memcpy(damaged, file, length);
+        for (int i = 0; i < turn % 50 && length; i++) {
+            state = state * 1664525u + 1013904223u;
+            damaged[state % (i % 2 ? length : length < 700 ? length : 700)] = (uint8_t)(state >> 24);
+        }
+        count = jpeg_bits(damaged, length, &bits);
+        CHECK(!count || bits[count - 1].at < length); /* they are in the file's order */
+        free(bits);
+        free(damaged);
+    }
+    free(file);
 }
 static void test_resized(void) {
     uint8_t *rgb = noise_pixels(64, 32);
@@ -274,7 +364,9 @@ static void test_key(void) {
 int main(void) {
     if (!folder_make("endpoint")) return 1;
     test_png();
-    test_marked();
+    test_unique_png();
+    test_unique_jpeg();
+    test_hostile_jpeg();
     test_resized();
     test_kinds();
     test_grammar();

@@ -17,8 +17,8 @@ static const struct { const char *name, *sweep; int files; } kept[] = {
     {"tokens", ENGINE "--synthetic tiny --num_runs_per_sample 1 --vision_tokens_list 288 432 --head_weights int8", 2},
     {"crops", ENGINE "--synthetic tiny-gemma3 --num_runs_per_sample 1 --bare_every 0 --image_knob max_num_crops=1,2", 2},
     {"servers", SERVER "--endpoint_model model-a model-b --request_knob image_url.detail=low,high --family qwen2_vl --vision_tokens_list 60 "
-     "--num_runs_per_sample 2", 4},
-    {"twins", SERVER "--endpoint_model model-a --num_runs_per_sample 1 --twins 3 --twins_method adjusted", 1}};
+     "--num_runs_per_sample 2 --same_image", 4},
+    {"twins", SERVER "--endpoint_model model-a --num_runs_per_sample 1 --twins 3 --twins_method adjusted --same_image", 1}};
 enum { KEPT = sizeof kept / sizeof *kept };
 
 /* Takes out what earlier versions did not write: the rows' checksums. */

@@ -133,10 +133,10 @@ static void test_compare_loads(void) {
     trial t = {1, 5, 0, 300, 0, "ttft:250", 100};
     check_case("trials at equal loads: a verdict only where intervals do not overlap");
     write_trial("before", &SERVER, &t, 1);
-    t.p50 = 104;
-    write_trial("alike", &SERVER, &t, 1);
+    t.p50 = 102;
+    write_trial("alike", &SERVER, &t, 2);
     t.p50 = 130;
-    write_trial("later", &SERVER, &t, 1);
+    write_trial("later", &SERVER, &t, 3);
     t.rate = 2;
     write_trial("before", &SERVER, &t, 1); /* a load that only one side has */
     CHECK_INT(run("compare %%F/before %%F/alike"), 0);
@@ -144,16 +144,16 @@ static void test_compare_loads(void) {
     CHECK_INT(run("compare %%F/before %%F/alike --fail_on_unsure"), 1);
     CHECK_INT(run("compare %%F/before %%F/later --json"), 1);
     if (read_json(last.out)) {
-        CHECK(is_text(get(0, "verdict"), "SLOWER") && count_of(get(0, "comparisons")) == 3);
-        CHECK(is_text(at_path("comparisons.0.of"), "T_total_p50") && is_text(at_path("comparisons.2.verdict"), "WORSE"));
-        CHECK_NEAR(number(at_path("comparisons.1.b")), 260, 26);
+        CHECK(is_text(get(0, "verdict"), "SLOWER") && count_of(get(0, "comparisons")) == 6);
+        CHECK(is_text(at_path("comparisons.3.of"), "T_total_p50") && is_text(at_path("comparisons.5.verdict"), "WORSE"));
+        CHECK_NEAR(number(at_path("comparisons.4.b")), 260, 26);
     }
     CHECK_INT(run("compare %%F/later %%F/before"), 0);
     CHECK(strstr(last.out, "FASTER") && strstr(last.out, "BETTER") && strstr(last.out, "verdict: FASTER"));
     check_case("other objectives: no verdict on goodput; other loads, sweeps, options");
     t.rate = 1;
     t.slo = "ttft:500";
-    write_trial("other", &SERVER, &t, 1);
+    write_trial("other", &SERVER, &t, 4);
     CHECK_INT(run("compare %%F/before %%F/other"), 1);
     CHECK(strstr(last.out, "they differ in their objective (ttft:250 / ttft:500)") && !strstr(last.out, "WORSE"));
     t.rate = 5;
@@ -162,8 +162,8 @@ static void test_compare_loads(void) {
     check_refused(2, "no load in common");
     run("compare %%F/before %%F/a");
     check_refused(2, "does not");
-    run("compare %%F/before %%F/later --margin 3");
-    check_refused(2, "--margin is for sweeps");
+    run("compare %%F/before %%F/later --effect 3");
+    check_refused(2, "--effect is for sweeps");
 }
 static void test_usage(void) {
     check_case("usage of --slo");

@@ -156,9 +156,9 @@ static void test_text(void) {
     CHECK_INT(ask("ponders", NULL), 0);
     shows("answer   (only reasoning: raise --max_new_tokens)\n");
     check_case("a cached prompt, retries and new connections are warned about");
-    CHECK_INT(ask("cached", "--num_runs 2"), 0);
+    CHECK_INT(ask("cached", "--num_runs 2 --same_image"), 0);
     said("2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");
-    said("--unique_image avoids that");
+    said("without --same_image it would not");
     shows("  prompt_ms                12.5\n");
     CHECK_INT(ask("cached", "--no_cache"), 0);
     said("--no_cache has no effect");
@@ -223,15 +223,24 @@ static void test_sent(void) {
     CHECK(strcmp(one, two) != 0);
     free(one);
     free(two);
-    CHECK_INT(ask("good", "--resize 8x8 --cold"), 0);
+    CHECK_INT(ask("good", "--resize 8x8 --cold --same_image"), 0);
     one = sent();
-    CHECK_INT(ask("good", "--resize 8x8 --cold"), 0);
+    CHECK_INT(ask("good", "--resize 8x8 --cold --same_image"), 0);
     two = sent();
-    CHECK_TEXT(one, two); /* without it the same bytes each time */
+    CHECK_TEXT(one, two); /* the same bytes each time */
     free(one);
     free(two);
+    check_case("a JPEG stays one, of other bytes in each request unless --same_image is given, and of the same length");
+    CHECK_INT(ask("good", "--cold --same_image"), 0);
+    one = sent();
+    CHECK(strstr(one, "data:image/jpeg;base64,/9j/"));
     CHECK_INT(ask("good", "--cold"), 0);
-    CHECK(strstr(latest, "data:image/jpeg;base64,/9j/")); /* the file unchanged */
+    two = sent();
+    CHECK(strstr(two, "data:image/jpeg;base64,/9j/") && strlen(one) == strlen(two)); /* that they differ: test_virtual */
+    CHECK(strstr(last.out, "sent as image/jpeg, 37853 bytes"));
+    free(one);
+    free(two);
+    CHECK_INT(ask("good", "--same_image --unique_image"), 2);
 }
 static void test_key(void) {
     check_case("the key: from the environment or a file, and in no output");

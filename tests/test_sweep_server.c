@@ -450,7 +450,7 @@ static void test_refusals(void) {
     unsetenv("WORLD_SIZE");
     unsetenv("RANK");
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out");
-    REFUSED(with_port(ONE "--num_runs_per_sample 1 --unique_image --output_dir %F/out"), 2, "belongs to another plan");
+    REFUSED(with_port(ONE "--num_runs_per_sample 1 --same_image --output_dir %F/out"), 2, "belongs to another plan");
     REFUSED("sweep --synthetic tiny --data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out", 2, "belongs to another plan");
     check_case("--plan: the grid, and that the time must be measured; a journal tells it");
     RUNS(0, ONE "--plan");

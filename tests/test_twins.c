@@ -137,7 +137,7 @@ static void make_pairs(struct twin_pair *pairs, int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         const struct twin_pair pair = {.image_ms = 100 + 10.0 * i, .text_ms = 50 + 9.0 * i, .floor_ms = 5, .upload_ms = 2, .image_prompt_ms = 80 + 10.0 * i,
                                        .text_prompt_ms = 40 + 9.0 * i, .image_tokens = 300, .text_tokens = 300, .floor_tokens = 10, .image_cached = 4,
-                                       .text_cached = -1, .image_first = i % 2};
+                                       .text_cached = -1, .image_first = i % 2, .image_chunk_ms = (double)NAN, .text_chunk_ms = (double)NAN};
         pairs[i] = pair;
     }
 }
@@ -145,6 +145,7 @@ static void test_pairs(void) {
     struct twin_pair pairs[20];
     struct twin_result result;
     struct text_list warnings = {NULL, 0};
+    char words[1000];
     make_pairs(pairs, 20);
     check_case("the difference is the median of the pairs' own, with a range; the other medians is next to it");
     result = twins_result(pairs, 20, TWINS_EXACT);
@@ -165,21 +166,52 @@ static void test_pairs(void) {
     twins_warn(&warnings, &result);
     CHECK_INT(warnings.count, 3);
     text_list_free(&warnings);
-    check_case("an image that takes less than none is not credible");
+    check_case("an image that takes less than none by the whole range is an error with its likely cause; a range over 0 is a warning");
     make_pairs(pairs, 20);
+    CHECK(!twins_are_wrong(&result, words, sizeof words));
     for (int i = 0; i < 20; i++) pairs[i].image_ms = pairs[i].text_ms - 417;
     result = twins_result(pairs, 20, TWINS_EXACT);
     twins_warn(&warnings, &result);
-    CHECK(warnings.count == 1 && strstr(warnings.items[0], "T_image_outside of -417 ms is not credible, because an image cannot take less than none"));
+    CHECK_INT(warnings.count, 0);
+    CHECK(twins_are_wrong(&result, words, sizeof words));
+    CHECK(strstr(words, "T_image_outside of -417 ms is wrong, because an image cannot take less than none.") && strstr(words, "did not look at the image"));
+    for (int i = 0; i < 20; i++) pairs[i].image_cached = 100, pairs[i].text_cached = 0;
+    result = twins_result(pairs, 20, TWINS_EXACT);
+    CHECK(twins_are_wrong(&result, words, sizeof words) && strstr(words, "came from the server's cache"));
+    for (int i = 0; i < 20; i++) pairs[i].image_ms = pairs[i].text_ms + (i % 3 ? -1 : 5);
+    result = twins_result(pairs, 20, TWINS_EXACT);
+    twins_warn(&warnings, &result);
+    CHECK(!twins_are_wrong(&result, words, sizeof words) && warnings.count == 1 && strstr(warnings.items[0], "its range is not"));
     text_list_free(&warnings);
-    check_case("few pairs: from the smallest to the largest, with its level; none at all have no numbers");
+    check_case("fewer than 5 pairs give no number, and a warning says how many there are");
     make_pairs(pairs, 20);
+    result = twins_result(pairs, 5, TWINS_EXACT);
+    CHECK(result.difference.median == 52 && result.difference.low == 50 && result.difference.high == 54);
     result = twins_result(pairs, 4, TWINS_EXACT);
-    CHECK(result.difference.low == 50 && result.difference.high == 53 && fabs(result.difference.level - 0.875) < 1e-12);
-    result = twins_result(pairs, 2, TWINS_EXACT);
-    CHECK(result.difference.median == 50.5 && isnan(result.difference.low));
+    CHECK(result.pairs == 4 && isnan(result.difference.median) && isnan(result.difference.low) && isnan(result.image_ms) && isnan(result.prompt_difference_ms));
+    twins_warn(&warnings, &result);
+    CHECK(warnings.count == 1 && strstr(warnings.items[0], "4 pairs of twins count: there is no number from fewer than 5"));
+    text_list_free(&warnings);
     result = twins_result(pairs, 0, TWINS_EXACT);
     CHECK(result.pairs == 0 && isnan(result.difference.median) && isnan(result.floor_ms));
+    check_case("where no text comes the first part of the stream is compared, else the server's own time; either is named");
+    make_pairs(pairs, 20);
+    for (int i = 0; i < 20; i++) {
+        pairs[i].text_ms = (double)NAN;
+        pairs[i].image_chunk_ms = 90 + i;
+        pairs[i].text_chunk_ms = 30 + i;
+    }
+    result = twins_result(pairs, 20, TWINS_EXACT);
+    CHECK(result.basis == TWINS_CHUNK && result.pairs == 20 && result.difference.median == 60 && result.chunk_difference_ms == 60);
+    twins_warn(&warnings, &result);
+    CHECK(warnings.count == 1 && strstr(warnings.items[0], "by the first part of each stream, not by TTFT"));
+    text_list_free(&warnings);
+    for (int i = 0; i < 20; i++) pairs[i].text_chunk_ms = (double)NAN;
+    result = twins_result(pairs, 20, TWINS_EXACT);
+    CHECK(result.basis == TWINS_SERVER && result.pairs == 20 && result.difference.median == 49.5);
+    make_pairs(pairs, 20);
+    for (int i = 0; i < 9; i++) pairs[i].text_ms = (double)NAN; /* most have a text */
+    CHECK(twins_result(pairs, 20, TWINS_EXACT).basis == TWINS_TTFT);
 }
 static void test_adjusted(void) {
     struct twin_pair pairs[9];
@@ -248,10 +280,11 @@ static void test_command(void) {
         CHECK(strstr(last.out, "\"method\": \"exact\"") != NULL && strstr(last.out, "\"server_prompt_ms\": null") != NULL);
         CHECK(strstr(last.out, "\"T_vision_total\": null") != NULL);
     }
-    check_case("in words; without an image it is rejected");
-    CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3", server.port), 0);
-    CHECK(strstr(last.out, "T_image_outside") != NULL && strstr(last.out, "3 pairs in turns") != NULL);
-    CHECK_INT(run("run -p what --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3", server.port), 2);
+    check_case("in words; without an image it is refused");
+    image_ms = 40;
+    CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 0);
+    CHECK(strstr(last.out, "T_image_outside") != NULL && strstr(last.out, "5 pairs in turns") != NULL);
+    CHECK_INT(run("run -p what --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 2);
     hostile_stop(&server);
 }
 
@@ -338,14 +371,14 @@ static void test_sweep(void) {
     steps_of_texts = 1;
     write_set();
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --max_new_tokens 2 "
-                                      "--num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 3 --output_dir %%F/out", server.port);
+                                      "--num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 5 --output_dir %%F/out", server.port);
     check_case("sweep --twins over three sizes: each point has its pairs, the report's line finds the fixed part and the part per token");
     CHECK_INT(run("%s", command), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL);
     CHECK_INT(run("report %%F/out --json"), 0);
     /* what the line finds is shown without a real clock in test_virtual.c; here that there is one */
     CHECK(isfinite(number_after(last.out, "\"y\": \"T_image_outside\"", "\"slope\": ")) && strstr(last.out, "\"slope_interval\": [") != NULL);
-    CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 9);
+    CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 15);
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
     CHECK_INT(run("report %%F/out"), 0);
     CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "what an image costs, from outside") != NULL);
@@ -386,7 +419,7 @@ static void test_sweep(void) {
     check_case("a server that counts in steps of 5: refused with its reason, which is in the files; adjusted measures, and says so");
     steps_of_texts = 5;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --num_samples 1 "
-                                      "--max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 3", server.port);
+                                      "--max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 5", server.port);
     CHECK_INT(run("%s --output_dir %%F/steps", command), 0);
     CHECK(strstr(last.err, "no text with exactly") != NULL);
     before = check_read(result_of("steps"), NULL);
@@ -394,7 +427,7 @@ static void test_sweep(void) {
     free(before);
     CHECK_INT(run("%s --output_dir %%F/adjusted --twins_method adjusted", command), 0);
     CHECK(strstr(last.err, "adjusted") != NULL);
-    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3 --resize 200x200", server.port), 3);
+    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200", server.port), 3);
     CHECK(strstr(last.err, "the nearest has") != NULL && strstr(last.err, "--twins_method adjusted") != NULL);
     CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --twins_method adjusted --json",
                   server.port), 0);
@@ -402,13 +435,13 @@ static void test_sweep(void) {
     check_case("texts that a cache answers: no pair counts, and a warning says so");
     steps_of_texts = 1;
     is_cached_always = 1;
-    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3 --resize 200x200 --json", server.port), 0);
-    CHECK(strstr(last.err, "3 of 3 pairs of twins were answered by the server's cache") != NULL);
-    CHECK(number_of_key("\"pairs_cached\": ") == 3 && isnan(number_of_key("\"ms\": ")) | (number_of_key("\"ms\": ") == 0));
+    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --json", server.port), 0);
+    CHECK(strstr(last.err, "5 of 5 pairs of twins were answered by the server's cache") != NULL);
+    CHECK(number_of_key("\"pairs_cached\": ") == 5 && isnan(number_of_key("\"ms\": ")) | (number_of_key("\"ms\": ") == 0));
     is_cached_always = 0;
     check_case("refused: a method without twins, twins without a server");
     CHECK_INT(run("run samples/cat.jpg -p x --endpoint http://127.0.0.1:%d --endpoint_model m --twins_method adjusted", server.port), 2);
-    CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --twins 3 --output_dir %%F/no"), 2);
+    CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --twins 5 --output_dir %%F/no"), 2);
     hostile_stop(&server);
 }
 

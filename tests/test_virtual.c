@@ -206,6 +206,68 @@ static void test_client(void) {
     CHECK(strstr(text, "\"client_cpu_share\": null") && strstr(text, "\"client_busy\": false") && strstr(text, "\"begin_unix_s\": 1"));
     free(text);
 }
+/* A server that keeps what it knows of an image: 20 ms of each image's cost are hidden where the same bytes come again. */
+static void test_caches(void) {
+    check_case("each request of load has an image of its own; with --same_image the server's cache answers, and every table says so");
+    server("image_us=20000 cache=1");
+    CHECK_INT(run(LOAD "unique --duration_s 2 --request_rate 20"), 0);
+    CHECK(strstr(last.out, "images: unique") && strstr(last.out, "cached, %") && strstr(last.out, " 0.0\n"));
+    CHECK_INT(run(LOAD "same --duration_s 2 --request_rate 20 --same_image"), 0);
+    CHECK(strstr(last.out, "images: same") && !strstr(last.out, " 0.0\n"));
+    CHECK(strstr(last.err, "share 4 samples, of which 4 are the same bytes each time") != NULL);
+    check_case("compare refuses to set the one against the other, and says so; report and best take no mixture");
+    CHECK_INT(run("compare %%F/unique %%F/same"), 2);
+    CHECK(strstr(last.err, "images unique, --no_cache not given / images same") != NULL);
+    CHECK_INT(run("compare %%F/unique %%F/same --force images"), 0);
+    CHECK(strstr(last.out, "FASTER") && strstr(last.out, "prompt tokens from their caches"));
+    CHECK_INT(run("report %%F/unique %%F/same"), 2);
+    CHECK(strstr(last.err, "differ in images (") != NULL);
+    CHECK_INT(run("best %%F/unique %%F/same --slo e2e:60"), 2);
+    check_case("ask and sweep: the same, in the answer's cache line and the report's column");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--num_runs 3"), 0);
+    CHECK(strstr(last.out, "cache    0 of the prompt's tokens") && strstr(last.out, "sent as image/jpeg, ") != NULL);
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--num_runs 3 --same_image"), 0);
+    CHECK(strstr(last.out, "cache    64 of the prompt's tokens") && strstr(last.err, "without --same_image it would not"));
+#define CACHED_SWEEP "sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 2 --quiet --output_dir %%F/"
+    CHECK_INT(run(CACHED_SWEEP "su"), 0);
+    CHECK_INT(run(CACHED_SWEEP "ss --same_image"), 0);
+    CHECK_INT(run("report %%F/su"), 0);
+    CHECK(strstr(last.out, "images: unique") && strstr(last.out, "cached %"));
+    CHECK_INT(run("compare %%F/su %%F/ss"), 2);
+    CHECK(strstr(last.err, "images (unique / same)") != NULL);
+    CHECK_INT(run(CACHED_SWEEP "sk --same_image --request_knob seed=1"), 0);
+    CHECK_INT(run("best %%F/su %%F/sk --budget_ms 1000"), 2);
+    CHECK(strstr(last.err, "some files were measured with --same_image and some without") != NULL);
+    CHECK_INT(run("report %%F/su %%F/sk"), 0);
+    CHECK(strstr(last.out, "the files differ in --same_image") != NULL);
+}
+static void test_records(void) {
+    char *text, *failed, *record;
+    check_case("records: request ids, image size; a stream that broke keeps what came; null where nothing is known");
+    server("break_every=4");
+    CHECK_INT(run(LOAD "r --duration_s 1 --request_rate 40"), 1);
+    text = text_of_file(in_folder("r/questions_load_rate40.json"));
+    failed = strstr(text, "\"failed\": \"");
+    CHECK(strstr(text, "\"request_id\": \"virtual-7\"") && strstr(text, "\"image_size\": [") && strstr(text, "\"image_tokens\": null"));
+    CHECK(failed && !strstr(text, "tokens\": -1"));
+    if (failed) {
+        *failed = 0;
+        record = text;
+        for (char *at = text; (at = strstr(at, "\"sample_id\": ")) != NULL;) record = at++; /* the one that failed */
+        CHECK(strstr(record, "\"pred\": \"a \"") && !strstr(record, "\"first_ms\": null") && strstr(record, "\"TTFT\": null"));
+        CHECK(strstr(record, "\"pieces\": 1") && strstr(record, "\"completion_tokens\": null"));
+    }
+    free(text);
+    CHECK_INT(run("report %%F/r"), 0);
+    check_case("TPOT of answers of fewer than 5 tokens is not shown; of more it is");
+    CHECK(strstr(last.out, "TPOT is not shown where answers have fewer than 5 tokens on average") != NULL);
+    server("pieces=6");
+    CHECK_INT(run(LOAD "six --duration_s 1 --request_rate 20"), 0);
+    CHECK(!strstr(last.out, "TPOT is not shown"));
+    server("gap_us=1000");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER), 0);
+    CHECK(strstr(last.out, "not of 3 tokens: it takes 5") != NULL);
+}
 static void test_image_keys(void) {
     static const char *const keys[] = {"picture", "img", "image_path", "image_url"};
     char line[300];
@@ -278,6 +340,38 @@ static void test_ends(void) {
     run(LOAD "y --duration_s 1 --request_rate 50");
     kept("refused-later", 1);
 }
+/* Trials of a queue at its load of 0.6 and 0.75: service times are random, arrivals are the same on both sides. */
+static int changed_of_ten(int service_us) {
+    int found = 0;
+    for (int i = 0; i < 10; i++) {
+        static const char *const trial = "load " SERVER "--data samples/questions.jsonl --num_samples 4 --duration_s 6 --request_rate 75 "
+                                         "--seed %d --output_dir %%F/p%d-%d-%c --quiet";
+        char settings[100];
+        for (int side = 0; side < 2; side++) {
+            snprintf(settings, sizeof settings, "service_us=%d pieces=6 jitter=50 jitter_seed=%d", side ? service_us : 8000, 2 * i + side + 1);
+            server(settings);
+            run(trial, i + 1, service_us, i, 'a' + side);
+        }
+        run("compare %%F/p%d-%d-a %%F/p%d-%d-b", service_us, i, service_us, i);
+        found += strstr(last.out, "SLOWER") || strstr(last.out, "FASTER");
+        if (!i) CHECK(strstr(last.out, " TTFT, ms ") && strstr(last.out, " TPOT, ms ") && strstr(last.out, " E2E, ms "));
+    }
+    return found;
+}
+static void test_pairs(void) {
+    check_case("compare pairs requests by due time and sample: a service that takes 25 %% longer is found in 10 of 10 trials");
+    CHECK_INT(changed_of_ten(10000), 10);
+    check_case("the same server twice is called slower or faster in at most 1 of 10");
+    CHECK(changed_of_ten(8000) <= 1);
+    check_case("trials with other arrivals are not paired");
+    server("");
+    CHECK_INT(run("load " SERVER "--data samples/questions.jsonl --num_samples 4 --duration_s 6 --request_rate 75 --seed 99 --output_dir %%F/q --quiet"), 0);
+    run("compare %%F/p8000-0-a %%F/q");
+    CHECK(strstr(last.out, "E2E P50, ms") && !strstr(last.out, " E2E, ms "));
+    check_case("a trial against itself is the same");
+    CHECK_INT(run("compare %%F/q %%F/q --fail_on_unsure"), 0);
+    CHECK(!strncmp(last.out, "verdict: SAME\n", 14));
+}
 static void test_twins(void) {
     check_case("ask --twins: an image that takes 40 ms longer than a text of as many tokens, and one that takes no longer");
     server("image_us=40000 gap_us=1000");
@@ -286,9 +380,24 @@ static void test_twins(void) {
     server("gap_us=1000");
     run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 9 --quiet");
     kept("twins-none", 0);
+    check_case("ask --twins --json: the pairs one by one, and the time to the first part of the stream");
+    server("image_us=40000 gap_us=1000");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6 --json"), 0);
+    CHECK(strstr(last.out, "\"basis\": \"TTFT\"") && strstr(last.out, "\"first_chunk_ms\": {") && strstr(last.out, "\"image_chunk_ms\": 48."));
+    {
+        int pairs = 0;
+        for (const char *at = last.out; (at = strstr(at, "\"image_first\": ")) != NULL; at++) pairs++;
+        CHECK_INT(pairs, 6);
+    }
+    check_case("ask --twins 4 is refused: fewer than 5 pairs give no number; an image that costs less than none ends with 1");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--twins 4"), 2);
+    CHECK(strstr(last.err, "fewer than 5 pairs give no number") != NULL);
+    server("image_us=-4000 gap_us=1000");
+    CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6"), 1);
+    CHECK(strstr(last.err, "is wrong, because an image cannot take less than none. The likely cause: ") != NULL);
     check_case("sweep --twins over three sizes: the line finds 30 ms and 0.6 ms a token");
     server("image_us=30000 token_us=600 gap_us=1000");
-    run("sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 3 --output_dir "
+    run("sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 5 --output_dir "
         "%%F/w --quiet");
     CHECK_INT(last.code, 0);
     run("report %%F/w");
@@ -309,6 +418,54 @@ static void test_twins(void) {
     kept("audit-interrupt", 130);
 }
 
+/* TTFT = 20 ms + 0.175 ms an image token + 0.05 ms a token of text + 60 ns a byte of the image; service times scatter by 4 %. */
+static void write_pictures(const char *name, const char *const *pictures, int count) {
+    static const char *const questions[] = {"What is it?", "Describe all that can be seen in this picture, from left to right, as exactly as possible.",
+                                            "Which colours are there, and which of them covers most of the picture?"};
+    char here[2048], text[9000];
+    size_t bytes = 0;
+    if (!getcwd(here, sizeof here)) return;
+    for (int i = 0; i < 3 * count; i++)
+        bytes += (size_t)snprintf(text + bytes, sizeof text - bytes, "{\"id\": %d, \"image\": \"%s/samples/%s\", \"question\": \"%s\", \"answers\": [\"a\"]}\n", i, here,
+                                  pictures[i / 3], questions[i % 3]);
+    write_text(in_folder(name), text);
+}
+static double number_behind(const char *text, const char *object, const char *key) {
+    const char *at = text ? strstr(text, object) : NULL;
+    at = at ? strstr(at, key) : NULL;
+    return at ? atof(at + strlen(key)) : (double)NAN;
+}
+static void test_law(void) {
+    static const char *const seen[] = {"cat.jpg", "astronaut.jpg", "coffee.jpg", "rocket.jpg"}, *const others[] = {"deep-field.jpg", "chart.png", "turned-house.jpg"};
+#define LAW_SWEEP "sweep " SERVER "--max_new_tokens 6 --num_runs_per_sample 1 --family qwen2_vl --quiet "
+    double mape, width;
+    write_pictures("seen.jsonl", seen, 4);
+    write_pictures("others.jsonl", others, 3);
+    server("service_us=20000 token_us=175 text_us=50 byte_ns=60 gap_us=4000 pieces=6 jitter=4 jitter_seed=5 sizes=1");
+    check_case("sweep --plan proposes the grid that tells the cost of an image's bytes from that of its tokens");
+    CHECK_INT(run(LAW_SWEEP "--data %%F/seen.jsonl --plan"), 0);
+    CHECK(strstr(last.out, "--vision_tokens_list ") && strstr(last.out, "vlmprof fit"));
+    check_case("fit: JPEG files as they are and PNG files of other sizes give the cost of a byte and of a token, each with its own");
+    CHECK_INT(run(LAW_SWEEP "--data %%F/seen.jsonl --output_dir %%F/la"), 0);
+    CHECK_INT(run(LAW_SWEEP "--data %%F/seen.jsonl --vision_tokens_list 64 256 480 --output_dir %%F/lb"), 0);
+    CHECK_INT(run("fit %%F/la %%F/lb -o %%F/law.json --json"), 0);
+    CHECK(strstr(last.out, "\"has_image_bytes\": true") != NULL);
+    CHECK_NEAR(number_behind(last.out, "\"name\": \"image bytes\"", "\"coefficient\": "), 60e-6, 8e-6);
+    CHECK_NEAR(number_behind(last.out, "\"name\": \"image tokens\"", "\"coefficient\": "), 0.175, 0.015);
+    check_case("predict --data: on pictures and sizes that were not in the fit, TTFT is off by at most 5 %% on average; the intervals' width is said");
+    CHECK_INT(run(LAW_SWEEP "--data %%F/others.jsonl --output_dir %%F/lc"), 0);
+    CHECK_INT(run(LAW_SWEEP "--data %%F/others.jsonl --vision_tokens_list 100 300 --output_dir %%F/lc2"), 0);
+    CHECK_INT(run("predict %%F/law.json --data %%F/lc2 --json"), 0);
+    mape = number_behind(last.out, "\"TTFT\": {", "\"mape_percent\": ");
+    width = number_behind(strstr(last.out, "\"intervals\""), "\"TTFT\": {", "\"median_width_share\": ");
+    printf("held-out TTFT: MAPE %.2f %%, intervals %.1f %% wide, %.0f %% inside\n", mape, 100 * width,
+           100 * number_behind(strstr(last.out, "\"intervals\""), "\"TTFT\": {", "\"coverage\": "));
+    CHECK(mape > 0 && mape <= 5 && width > 0 && width < 0.4);
+    CHECK_INT(run("predict %%F/law.json --data %%F/lc"), 0);
+    CHECK(strstr(last.out, "interval width, %") && strstr(last.out, "measurements inside, %"));
+    CHECK_INT(run(LAW_SWEEP "--data %%F/others.jsonl --vision_tokens_list 100 --plan --json"), 0);
+    CHECK(strstr(last.out, "\"fit_bytes_apart\": {") != NULL);
+}
 static void write_set(void) {
     char here[2048], text[4600];
     size_t bytes = 0;
@@ -332,10 +489,14 @@ int main(void) {
     test_random();
     test_correct();
     test_no_rate();
+    test_caches();
+    test_records();
     test_image_keys();
     test_client();
     test_ends();
+    test_pairs();
     test_twins();
+    test_law();
     program_end();
     return check_done("test_virtual");
 }

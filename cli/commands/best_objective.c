@@ -152,11 +152,12 @@ static void put_level(vp_json_writer *writer, const struct load_level *level, co
     put_load_level(writer, level);
     PUT(writer, KEY("trial", TRIAL_NAMES[trial_of(level, objective)]), KEY("requests_due", summary->due),
         KEY_ESTIMATE("good_share", "good_share_interval", summary->good_share), KEY("goodput_per_s", summary->goodput),
-        KEY_RANGE("goodput_interval", summary->goodput_low, summary->goodput_high), END_OBJECT);
+        KEY_RANGE("goodput_interval", summary->goodput_low, summary->goodput_high), KEY("images", level->images),
+        KEY("cached_share", load_cached_share(summary)), END_OBJECT);
 }
 static void add_levels(struct document *document, const struct load_level *levels, size_t count,
                        const struct objective *objective) {
-    struct text_list *cells = document_table(document, "load|requests|good, %|goodput per second|objective");
+    struct text_list *cells = document_table(document, "load|requests|good, %|goodput per second|cached, %|objective");
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         char text[48];
@@ -164,7 +165,7 @@ static void add_levels(struct document *document, const struct load_level *level
             number_measured(100 * summary->good_share.value, 100 * summary->good_share.low,
                             100 * summary->good_share.high).text,
             number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
-            TRIAL_NAMES[trial_of(&levels[i], objective)]);
+            number_percent(load_cached_share(summary)).text, TRIAL_NAMES[trial_of(&levels[i], objective)]);
     }
 }
 static void add_answer(struct document *document, const struct load_level *best, const struct objective *objective,
@@ -180,7 +181,7 @@ static void add_answer(struct document *document, const struct load_level *best,
 int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels) {
     size_t rates = 0;
     const struct load_level *best[2];
-    int code = 0;
+    int code = load_levels_check(levels, "best");
     for (size_t i = 0; i < levels->count && !code; i++) code = load_level_judge(&levels->items[i], &objective->slo);
     if (code) return code;
     while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* they are first */

@@ -7,10 +7,13 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "results/fields.h"
 #include "results/metrics.h"
 #include "base/option_rows.h"
 #include "commands/commands.h"
+#include "measure/fidelity.h"
 #include "measure/measure.h"
+#include "measure/served_answer.h"
 #include "server/ask.h"
 #include "server/picture.h"
 #include "server/checks/twin_pairs.h"
@@ -48,47 +51,52 @@ struct served_run {
     struct request_knobs knobs;
     vp_chat_knob *setting; size_t text_knobs; /* [knobs.count]; those before the image's own */
     const char *image_path;
-    vp_image image;         /* the pixels that are sent; none where the file is sent unchanged */
-    struct picture picture; /* what is sent, but for --unique_image */
+    struct unique image;    /* what is sent, changed for each request unless --same_image is given */
     int32_t file_width_px, file_height_px;
     int64_t tokens_by_rule; const char *family; /* NULL: no --family */
     struct question question;
     struct timed_runs timed;
-    struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: not asked for */
+    struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: no one asked */
+    struct fidelity fidelity; /* of --baseline; baseline NULL: no one asked */
 };
 
 /* ---- the request */
-/* Resizes the image, which then has the pixels that are sent. Returns 0 or an exit code with a reason. */
-static int served_resize(struct served_run *state, int32_t width_px, int32_t height_px, char *reason, size_t capacity) {
-    vp_image resized;
-    int code = picture_resized(&state->image, width_px, height_px, &resized, &state->picture, reason, capacity);
-    if (code) return code;
-    vp_image_free(&state->image);
-    state->image = resized;
-    return 0;
+/* Makes the image of another size that is sent. Returns 0 or an exit code with a reason. */
+static int served_resize(struct served_run *state, int is_same, int32_t width_px, int32_t height_px, char *reason,
+                         size_t capacity) {
+    vp_image image = {0, 0, NULL}, resized = {0, 0, NULL};
+    int code = load_image(state->image_path, &image, reason, capacity);
+    state->file_width_px = image.width_px;
+    state->file_height_px = image.height_px;
+    if (!code)
+        code = picture_resized(&image, width_px, height_px, &resized, &state->image.picture, reason, capacity);
+    if (!code && !is_same) {
+        picture_free(&state->image.picture);
+        unique_of_pixels(resized.rgb, width_px, height_px, &state->image);
+    }
+    if (image.rgb) vp_image_free(&image);
+    if (resized.rgb) vp_image_free(&resized);
+    return code;
 }
 /* Reads the image and makes from it what is sent. Returns 0 or an exit code. */
 static int served_load_image(const struct options *options, struct served_run *state) {
     const char *size = text_of(options, "resize");
+    const int is_same = is_given(options, "same_image");
     char reason[LINE_BYTES];
     int32_t width = 0, height = 0;
-    int code = 0;
+    int code;
     if (!state->image_path)
-        return size || is_given(options, "unique_image") || is_given(options, "family") || is_given(options, "twins")
-                   ? complain(EXIT_USAGE, "--resize, --unique_image, --twins and --family need an image")
+        return size || is_given(options, "unique_image") || is_same || is_given(options, "family")
+                       || is_given(options, "twins")
+                   ? complain(EXIT_USAGE, "--resize, --unique_image, --same_image, --twins and --family need an image")
                    : 0;
     if (size && read_size("--resize ", size, &width, &height)) return EXIT_USAGE;
-    if (size || is_given(options, "unique_image") || is_given(options, "twins")) {
-        code = load_image(state->image_path, &state->image, reason, sizeof reason);
-        state->file_width_px = state->image.width_px;
-        state->file_height_px = state->image.height_px;
-        if (!code && size) code = served_resize(state, width, height, reason, sizeof reason);
-        else if (!code)
-            picture_of_pixels(state->image.rgb, state->image.width_px, state->image.height_px, &state->picture);
-    } else {
-        code = picture_of_file(state->image_path, &state->picture, reason, sizeof reason);
-        state->file_width_px = state->picture.width_px;
-        state->file_height_px = state->picture.height_px;
+    if (size) code = served_resize(state, is_same, width, height, reason, sizeof reason);
+    else {
+        code = is_same ? picture_of_file(state->image_path, &state->image.picture, reason, sizeof reason)
+                       : unique_of_file(state->image_path, &state->image, reason, sizeof reason);
+        state->file_width_px = state->image.picture.width_px;
+        state->file_height_px = state->image.picture.height_px;
     }
     return code ? complain(code, "%s", reason) : 0;
 }
@@ -104,7 +112,7 @@ static int served_count(const struct options *options, struct served_run *state)
     code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     if (!code) {
-        result = vp_family_count(family, state->picture.width_px, state->picture.height_px, &count, &error);
+        result = vp_family_count(family, state->image.picture.width_px, state->image.picture.height_px, &count, &error);
         if (result != VP_OK) code = complain_result(EXIT_INPUT, family->preset->name, result, &error);
         state->family = family->preset->name;
         state->tokens_by_rule = result == VP_OK ? count.total_tokens : -1;
@@ -119,6 +127,9 @@ static int served_prepare(const struct options *options, struct served_run *stat
     if (!text_of(options, "prompt"))
         return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
     if (options->operand_count) state->image_path = options->operands[0];
+    if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
+        return complain(EXIT_USAGE, "--twins %lld: fewer than %d pairs give no number",
+                        (long long)number_of(options, "twins"), TWIN_PAIRS_LEAST);
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
         return complain(EXIT_USAGE, "--request_knob: run takes one value per knob; sweep takes several");
@@ -130,8 +141,8 @@ static int served_prepare(const struct options *options, struct served_run *stat
                                  &state->endpoint)) != 0
         || (code = endpoint_choose_model(&state->endpoint)) != 0)
         return code;
-    if (state->image_path) question->picture = &state->picture;
-    if (is_given(options, "unique_image")) question->unique = &state->image;
+    if (state->image_path) question->picture = &state->image.picture;
+    if (state->image_path && !is_given(options, "same_image")) question->unique = &state->image;
     question->text = text_of(options, "prompt");
     question->max_tokens = (int32_t)number_of(options, "max_new_tokens");
     question->ignore_eos = is_given(options, "ignore_eos");
@@ -160,6 +171,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     memset(&plan, 0, sizeof plan);
     plan.endpoint = &state->endpoint;
     plan.image = &state->image;
+    plan.is_same_image = is_given(options, "same_image");
     plan.text = text_of(options, "prompt");
     plan.knobs = state->setting;
     plan.knob_count = state->knobs.count;
@@ -176,11 +188,60 @@ static int served_twins(const struct options *options, struct served_run *state)
     return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
 }
 
+/* ---- against another server */
+/* Asks both servers once more, untimed, for what they show of their distributions. Returns 0 or an exit code. */
+static int served_compare(const struct options *options, struct served_run *state) {
+    const char *url = text_of(options, "baseline");
+    struct served_answer first = {NULL, 0, {NULL, 0}}, own = {NULL, 0, {NULL, 0}};
+    char reason[LINE_BYTES] = "";
+    struct endpoint endpoint;
+    int most_likely[2] = {0, 0}, code;
+    memset(&endpoint, 0, sizeof endpoint);
+    code = endpoint_open(options, url, text_of(options, "baseline_model"), &endpoint);
+    if (!code) code = endpoint_choose_model(&endpoint);
+    if (!code) {
+        struct question question = state->question;
+        question.unique = NULL; /* the same picture for both */
+        code = served_answer_ask(&endpoint, &question, &most_likely[0], &first, reason, sizeof reason);
+        if (!code)
+            code = served_answer_ask(&state->endpoint, &question, &most_likely[1], &own, reason, sizeof reason);
+        if (code && code != EXIT_INTERRUPTED) complain(code, "%s", reason);
+    }
+    if (!code) {
+        fidelity_begin(&state->fidelity, url, NULL);
+        served_answers_compare(&first, &own, &state->fidelity, reason, sizeof reason);
+        if (reason[0]) state->fidelity.reason = copy_text(reason, strlen(reason));
+    }
+    served_answer_free(&first);
+    served_answer_free(&own);
+    endpoint_close(&endpoint);
+    return code;
+}
+static void print_fidelity(const struct fidelity *fidelity) {
+    const struct divergence_summary kl = divergences_summary(fidelity->divergences,
+                                                             (size_t)fidelity->divergence_count);
+    if (!fidelity->baseline) return;
+    print_plain("\nagainst %s, one more request to each\n", fidelity->baseline);
+    print_plain("%-19s %s", "answer", fidelity->answers_equal ? "equal" : "differs");
+    if (fidelity->first_difference >= 0) print_plain(" from token %d on", fidelity->first_difference);
+    if (isfinite(fidelity->baseline_margin))
+        print_plain("; there the baseline prefers its token by %s nats", number_short(fidelity->baseline_margin).text);
+    print_plain("\n");
+    if (fidelity->positions)
+        print_plain("%-19s %d of %d tokens have the same likeliest token\n", "top1_agreement", fidelity->top1_count,
+                    fidelity->positions);
+    if (isfinite(kl.mean))
+        print_plain("%-19s between %s and %s nats, mean of %d tokens: the servers show their likeliest tokens alone\n",
+                    "KL divergence", number_short(kl.mean).text, number_short(kl.mean_at_most).text,
+                    fidelity->divergence_count);
+    if (fidelity->reason) print_plain("%s\n", fidelity->reason);
+}
+
 /* ---- what is doubtful */
 static void warn_of_cache(const struct options *options, struct served_run *state) {
     const char *advice = is_given(options, "no_cache")                              ? "--no_cache has no effect here"
-                         : state->image_path && !is_given(options, "unique_image") ? "--unique_image avoids that"
-                                                                                    : "--no_cache may avoid that";
+                         : state->image_path && is_given(options, "same_image") ? "without --same_image it would not"
+                                                                              : "--no_cache may avoid that";
     int32_t count = 0, first = 0;
     for (int32_t i = 0; i < state->timed.count; i++)
         if (is_prompt_cached(&state->timed.runs[i]) && !count++) first = i;
@@ -269,10 +330,11 @@ static void print_head(const struct served_run *state) {
     print_plain("server   %s%s%s, %s\n", state->endpoint.url, state->words ? ", " : "",
                 state->words ? state->words : "", vp_chat_api_path(state->endpoint.api));
     if (!state->image_path) return;
-    print_plain("image    %dx%d", state->picture.width_px, state->picture.height_px);
-    if (state->file_width_px != state->picture.width_px || state->file_height_px != state->picture.height_px)
+    print_plain("image    %dx%d", state->image.picture.width_px, state->image.picture.height_px);
+    if (state->file_width_px != state->image.picture.width_px
+        || state->file_height_px != state->image.picture.height_px)
         print_plain(", resized from %dx%d", state->file_width_px, state->file_height_px);
-    print_plain("; sent as %s, %zu bytes\n", state->picture.media_type, state->picture.byte_count);
+    print_plain("; sent as %s, %zu bytes\n", state->image.picture.media_type, state->image.picture.byte_count);
 }
 static void print_tokens(const struct served_run *state) {
     const struct served *served = state->timed.runs[0].served;
@@ -324,13 +386,14 @@ static const char *ms_text(double ms, char out[80]) {
     return out;
 }
 /* What the image costs, by its twins. */
+static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first part of the stream",
+                                               "the server's own time of the prompt"};
 static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
     if (!state->twins.count) return;
-    print_plain("\nimage from outside: TTFT of the request with the image minus that of a text with as many prompt "
-                "tokens, %lld\n",
-                (long long)state->twins.prompt_tokens);
+    print_plain("\nimage from outside: %s of the image's request less that of a text with as many prompt tokens, "
+                "%lld\n", BASES[result->basis], (long long)state->twins.prompt_tokens);
     print_plain("%-19s %s ms   preprocessing, upload and vision encoder of %lld image tokens%s\n", "T_image_outside",
                 number_measured(result->difference.median, result->difference.low, result->difference.high).text,
                 (long long)state->twins.image_tokens, result->adjusted ? "; adjusted" : "");
@@ -340,6 +403,10 @@ static void print_twins(const struct served_run *state) {
     if (isfinite(result->upload_ms))
         print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
                     ms_text(result->upload_ms, text[0]));
+    if (isfinite(result->chunk_difference_ms))
+        print_plain("%-19s %s with the image, %s with the text, difference %s\n", "first chunk",
+                    ms_text(result->image_chunk_ms, text[0]), ms_text(result->text_chunk_ms, text[1]),
+                    ms_text(result->chunk_difference_ms, text[2]));
     if (isfinite(result->prompt_difference_ms))
         print_plain("%-19s %s with the image, %s with the text, difference %s\n", "server's prompt",
                     ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
@@ -354,12 +421,13 @@ static void print_served(const struct options *options, const struct served_run 
     runs_print(options, &state->timed);
     runs_print_terms(&state->timed);
     print_twins(state);
+    print_fidelity(&state->fidelity);
     print_server_timings(state->timed.runs[0].served);
 }
 
 /* ---- as JSON */
 static void put_served_request(vp_json_writer *writer, const struct served_run *state) {
-    const struct picture *picture = &state->picture;
+    const struct picture *picture = &state->image.picture;
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-served-run-1"), KEY("endpoint", state->endpoint.url),
         KEY("endpoint_model", state->endpoint.model), KEY("api", vp_chat_api_name(state->endpoint.api)),
         KEY("server", state->words), KEY("model", state->timed.runs[0].served->model));
@@ -401,6 +469,16 @@ static void print_served_json(const struct options *options, const struct served
     if (state->twins.count)
         twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);
     else PUT(&writer, KEY_NULL("T_image_outside"));
+    if (state->twins.count) {
+        PUT(&writer, KEY_OBJECT("twins"), KEY_ARRAY("pairs"));
+        for (int32_t i = 0; i < state->twins.count; i++) {
+            PUT(&writer, KEY_OBJECT(NULL));
+            fields_put(&writer, &TWIN_PAIR, &state->twins.pairs[i]);
+            PUT(&writer, END_OBJECT);
+        }
+        PUT(&writer, END_ARRAY, END_OBJECT);
+    } else PUT(&writer, KEY_NULL("twins"));
+    if (state->fidelity.baseline) put_fidelity_row(&writer, &state->fidelity);
     runs_put_medians(&writer, timed);
     put_served_runs(&writer, timed->runs, timed->count);
     runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));
@@ -409,6 +487,7 @@ static void print_served_json(const struct options *options, const struct served
 int ask_command(const struct options *options) {
     struct served_run state;
     const struct way server = {&state, ask_pass, NULL};
+    char reason[LINE_BYTES];
     int code;
     memset(&state, 0, sizeof state);
     code = served_prepare(options, &state);
@@ -416,18 +495,21 @@ int ask_command(const struct options *options) {
     /* not before the runs: it would connect for them */
     if (!code && !interrupted) state.words = endpoint_words(&state.endpoint);
     if (!code && state.timed.count && !interrupted && is_given(options, "twins")) code = served_twins(options, &state);
+    if (!code && state.timed.count && !interrupted && is_given(options, "baseline"))
+        code = served_compare(options, &state);
     if (!code && state.timed.count) {
         served_warn(options, &state);
         (is_given(options, "json") ? print_served_json : print_served)(options, &state);
+        if (twins_are_wrong(&state.twin_result, reason, sizeof reason)) code = complain(EXIT_WORK, "%s", reason);
     }
-    if (!code && interrupted) {
+    if ((!code || code == EXIT_WORK) && interrupted) {
         runs_print_interrupted(&state.timed);
         code = EXIT_INTERRUPTED;
     }
     runs_close(&state.timed);
     twins_free(&state.twins);
-    picture_free(&state.picture);
-    if (state.image.rgb) vp_image_free(&state.image);
+    fields_free(&FIDELITY_OBJECT, &state.fidelity);
+    unique_free(&state.image);
     knobs_free(&state.knobs);
     free(state.setting);
     free(state.words);

@@ -6,6 +6,7 @@
 #include "server/checks/twin_pairs.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
+#include "server/unique.h"
 
 /* Rows of one question, to the engine or to a server. */
 #define OPTION_PROMPT {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"}
@@ -18,10 +19,13 @@
 #define OPTIONS_OF_ASK(must) \
     OPTION_ENDPOINT(must), OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
     OPTIONS_OF_TWINS, \
+    {"baseline", TEXT, "URL", NULL, 0, 0, NULL, \
+     "another server, asked the same: whether the answers are equal, and how far apart the next-token distributions " \
+     "are where both servers give log probabilities"}, \
+    {"baseline_model", TEXT, "NAME", NULL, 0, 0, NULL, "its name of the model (default: its only one)", \
+     .needs = "baseline"}, \
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
-    {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
-     "send a slightly different image each time, as PNG: the lowest bits of its last row change, so no cache has " \
-     "seen it"}, \
+    OPTIONS_OF_UNIQUE, \
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, \
      "ask the server not to use its prompt cache (cache_prompt, cache_salt; hosted servers may reject this)"}, \
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \

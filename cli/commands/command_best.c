@@ -156,6 +156,8 @@ static char *server_options_text(const struct result_file *file) {
             free(path);
         }
     free(knobs.nodes);
+    if (file->images && !strcmp(file->images, "same")) text_add_string(&out, " --same_image");
+    if (file->no_cache) text_add_string(&out, " --no_cache");
     add_answer_options(&out, file);
     return out.data;
 }
@@ -196,6 +198,11 @@ static char *options_text(const struct result_file *file) {
     add_answer_options(&out, file);
     return out.data;
 }
+static void print_cached(const struct result_file *file) {
+    if (!file->is_served) return;
+    print_plain("  cached      %s %% of the prompt tokens; images: %s\n",
+                number_percent(result_cached_share(file)).text, file->images ? file->images : "not said");
+}
 static void print_pick(const struct results *results, const struct tradeoff *tradeoff,
                        const struct report_settings *settings, const struct pick *pick) {
     const vp_bootstrap_point *point = &tradeoff->points[pick->config], *second = &tradeoff->points[pick->runner_up];
@@ -215,6 +222,7 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
     else
         print_plain("; met by the %s in %s %% of %zu draws; the best in %s %%\n", of,
                     number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
+    print_cached(&results->files[tradeoff->group->paired[pick->config]]);
     if (pick->has_runner_up)
         print_plain("  runner-up   %s: accuracy %s, %s %s ms\n",
                     setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
@@ -234,7 +242,11 @@ static void put_picked(vp_json_writer *writer, const struct results *results, co
         KEY_RANGE("accuracy_interval", point->accuracy_low, point->accuracy_high), KEY("latency_ms", point->latency),
         KEY_RANGE("latency_interval", point->latency_low, point->latency_high),
         KEY("probability_within_budget", point->within_budget), KEY("probability_best", point->best),
-        KEY("options", words), END_OBJECT);
+        KEY("options", words));
+    if (results->files[tradeoff->group->paired[config]].is_served)
+        PUT(writer, KEY("images", results->files[tradeoff->group->paired[config]].images),
+            KEY("cached_share", result_cached_share(&results->files[tradeoff->group->paired[config]])));
+    PUT(writer, END_OBJECT);
     free(words);
 }
 /* Prints the answer as JSON. Returns 0 or an exit code. */
@@ -303,10 +315,15 @@ static int best_of_results(const struct options *options, const struct objective
     struct results results;
     struct tradeoff tradeoff;
     struct pick pick;
+    const char *caches;
     int code;
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     memset(&tradeoff, 0, sizeof tradeoff);
-    group = group_of(&results, text_of(options, "dataset_name"), &code);
+    if (results_differ_in_caches(&results, &caches))
+        code = complain(EXIT_USAGE, "best: some files were measured with %s and some without: an image or prompt from "
+                                    "a cache costs less, so none of them is the best; give folders that are alike",
+                        caches);
+    group = code ? NULL : group_of(&results, text_of(options, "dataset_name"), &code);
     if (!code) {
         tradeoff_make(&tradeoff, &results, group, settings);
         if (!tradeoff.reason[0] && is_given(options, "require_better_than"))

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
+#include "base/verdicts.h"
 #include "commands/commands.h"
 #include "load/load_compare.h"
 #include "load/load_result.h"
@@ -29,7 +30,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "accuracies that differ by less count as the same (1 is "
                                                            "0.01)"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
-     "compare even if this differs: device, clocks, model, weights, data, seed, runs, timing, metric ...; noise: even "
+     "compare even if this differs: device, clocks, model, weights, data, seed, runs, timing, images ...; noise: even "
      "if the machine was not quiet; all"},
     OPTION_GROUP("planning"),
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples would find a change of --effect"},
@@ -42,15 +43,21 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* The columns that are compared. All are latencies but the last, which is the accuracy. */
-enum { COMPARED = 7 };
+/* The columns that are compared: latencies, the accuracy, and what a baseline says, of which the last is a distance. */
+enum { COMPARED_ACCURACY = 6, COMPARED_DIVERGENCE = 9, COMPARED };
 static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION,  METRIC_PREFILL,
-                                               METRIC_DECODE, METRIC_PER_TOKEN, COLUMN_ACCURACY};
+                                               METRIC_DECODE, METRIC_PER_TOKEN, COLUMN_ACCURACY, COLUMN_TOP1,
+                                               COLUMN_ANSWER_AGREEMENT, COLUMN_DIVERGENCE};
 
-static int is_latency(int which) { return which + 1 < COMPARED; }
+static int is_latency(int which) { return which < COMPARED_ACCURACY; }
 static const char *compared_name(int which) {
-    return is_latency(which) ? METRIC_KEYS[COMPARED_COLUMNS[which]] : "accuracy";
+    static const char *const names[] = {"accuracy", "top1_agreement", "answer_agreement", "kl_divergence_mean"};
+    return is_latency(which) ? METRIC_KEYS[COMPARED_COLUMNS[which]] : names[which - COMPARED_ACCURACY];
 }
+static const char *unit_of(int which) {
+    return is_latency(which) ? "%" : which == COMPARED_DIVERGENCE ? "nats" : "points";
+}
+static double scale_of(int which) { return which == COMPARED_DIVERGENCE ? 1 : 100; }
 struct result_pair { const struct result_file *before, *after; };
 /* How a difference is judged: latencies, and scores of no known range, by the paired t test. */
 enum { TEST_T, TEST_RATES, TEST_BOUNDED };
@@ -67,6 +74,8 @@ struct compared_row {               /* one comparison */
     struct score_range range; /* of a score */
     const char *reason;    /* why there is no interval; NULL: there is one */
     int is_noisy;          /* 1 if a latency, and the machine was not quiet for A or B: no verdict */
+    int is_equal;          /* 1 if an accuracy, and no pair differs */
+    size_t like;           /* place of an earlier row whose ratios are the same, plus 1; 0: there is none */
     size_t needed;         /* samples that would find a change; 0: not known */
 };
 struct comparison_job {
@@ -74,6 +83,7 @@ struct comparison_job {
     struct results before, after;
     struct result_pair *pairs; size_t pair_count;
     struct compared_row *rows; vp_comparison *verdicts; size_t count;
+    size_t family;         /* rows that Holm's correction counts: those that are like no other */
     struct text_list warnings;
     double margin, accuracy_margin, effect;
     int has_unknown_range; /* 1 if an accuracy has scores of no known range */
@@ -83,9 +93,11 @@ struct comparison_job {
 
 /* What must be alike in both files, by the words of --force. */
 enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
-       ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_BLOCKS, ALIKE_COUNT };
+       ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_IMAGES, ALIKE_CACHE, ALIKE_BLOCKS, ALIKE_BASELINE,
+       ALIKE_COUNT };
 static const char *const ALIKE[ALIKE_COUNT] = {"configuration", "device", "clocks", "model",  "weights",        "data",
-                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "blocks"};
+                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "images",
+                                    "no_cache",      "blocks", "baseline"};
 
 static int are_texts_different(const char *one, const char *other) {
     return strcmp(one ? one : "", other ? other : "") != 0;
@@ -134,6 +146,15 @@ static int is_different(const struct result_file *before, const struct result_fi
     case ALIKE_RUNS: numbers[0] = before->num_runs_per_sample; numbers[1] = after->num_runs_per_sample; break;
     case ALIKE_TIMING: texts[0] = before->timing; texts[1] = after->timing; break;
     case ALIKE_METRIC: texts[0] = before->accuracy_metric; texts[1] = after->accuracy_metric; break;
+    case ALIKE_BASELINE: /* one side alone is not compared in this */
+        texts[0] = after->fidelity.baseline ? before->fidelity.baseline : NULL;
+        texts[1] = before->fidelity.baseline ? after->fidelity.baseline : NULL;
+        break;
+    case ALIKE_IMAGES: texts[0] = before->images; texts[1] = after->images; break;
+    case ALIKE_CACHE:
+        texts[0] = before->is_served && before->no_cache ? "given" : "not given";
+        texts[1] = after->is_served && after->no_cache ? "given" : "not given";
+        break;
     case ALIKE_NEW_TOKENS: numbers[0] = before->max_new_tokens; numbers[1] = after->max_new_tokens; break;
     default:
         snprintf(out[0], 80, "%d blocks", one->list_count);
@@ -238,6 +259,7 @@ static int pair_files(struct comparison_job *job) {
 static size_t pair_values(const struct result_pair *pair, int which, double *before, double *after, int64_t *ids) {
     int column = COMPARED_COLUMNS[which];
     size_t count = 0;
+    if (which == COMPARED_ACCURACY && pair->before->is_agreement) return 0; /* top1_agreement is the same */
     for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
         if (pair->before->ids[i] != pair->after->ids[k]) {
             if (pair->before->ids[i] < pair->after->ids[k]) i++;
@@ -323,11 +345,15 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     struct compared_row row = *kind;
     if (!can_compare(job, &row, before, after, count, &comparison)) return;
     differences = resize(NULL, count, sizeof *differences);
-    for (size_t i = 0; i < count; i++) differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
+    row.is_equal = !by_ratio;
+    for (size_t i = 0; i < count; i++) {
+        differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
+        row.is_equal &= differences[i] <= 0 && differences[i] >= 0;
+    }
     row.deviation = count > 1 ? vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1))
                               : (double)NAN;
     if (row.correlation_time > 1) row.deviation *= sqrt(row.correlation_time);
-    job->has_unknown_range |= !by_ratio && row.test == TEST_T;
+    job->has_unknown_range |= row.which == COMPARED_ACCURACY && row.test == TEST_T;
     row.mean_a = vp_statistics_mean(before, count);
     row.mean_b = vp_statistics_mean(after, count);
     free(differences);
@@ -338,7 +364,8 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     job->verdicts[job->count++] = comparison;
 }
 /* The range of the scores on both sides. */
-static struct score_range pair_range(const struct result_pair *pair) {
+static struct score_range pair_range(const struct result_pair *pair, int which) {
+    if (which > COMPARED_ACCURACY) return (struct score_range){0, 1, which != COMPARED_DIVERGENCE};
     return score_range_common(score_range_of(pair->before), score_range_of(pair->after));
 }
 /* Compares all configurations of a task, pairs first to last - 1, together. A sample counts once, with its mean over
@@ -374,9 +401,9 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     memset(&row, 0, sizeof row);
     row.task = job->pairs[first].before->dataset_name;
     row.which = which;
-    row.range = pair_range(&job->pairs[first]);
+    row.range = pair_range(&job->pairs[first], which);
     for (size_t pair = first + 1; pair < last; pair++)
-        row.range = score_range_common(row.range, pair_range(&job->pairs[pair]));
+        row.range = score_range_common(row.range, pair_range(&job->pairs[pair], which));
     add_comparison(job, &row, before_means, after_means, count);
     free(before);
     free(ids);
@@ -391,10 +418,22 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
         row.pair = pair;
         row.task = pair->before->dataset_name;
         row.which = which;
-        row.range = pair_range(pair);
+        row.range = pair_range(pair, which);
         add_comparison(job, &row, before, after, pair_values(pair, which, before, after, NULL));
     }
     free(before);
+}
+/* Warns of caches that were hit more on one side. */
+static void warn_of_caches(struct comparison_job *job) {
+    double cached[2] = {0, 0}, of[2] = {0, 0};
+    for (size_t i = 0; i < 2 * job->pair_count; i++) {
+        const struct result_file *file = i % 2 ? job->pairs[i / 2].after : job->pairs[i / 2].before;
+        cached[i % 2] += file->cached_tokens;
+        of[i % 2] += file->cached_of;
+    }
+    if (of[0] > 0 && of[1] > 0 && fabs(cached[0] / of[0] - cached[1] / of[1]) > 0.05)
+        text_list_add(&job->warnings, "the servers read %s %% of the prompt tokens of A from their caches, of B %s %%",
+                      number_percent(cached[0] / of[0]).text, number_percent(cached[1] / of[1]).text);
 }
 /* Warns of samples on one side only, of answers that differ in length, and of synthetic weights. */
 static void warn_of_pairs(struct comparison_job *job) {
@@ -418,6 +457,7 @@ static void warn_of_pairs(struct comparison_job *job) {
         missing += before->count + after->count - 2 * both;
         synthetic += before->synthetic || after->synthetic;
     }
+    warn_of_caches(job);
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)
         text_list_add(&job->warnings, "%zu sample%s %s measured on one side only and left out; %zu pair%s %s compared",
@@ -446,17 +486,30 @@ static void warn_of_noise(struct comparison_job *job) {
     free((void *)names);
     free(items);
 }
-/* Adjusts all verdicts for their number, and plans how many samples each comparison needs. */
+/* Adjusts all verdicts for their number. */
+static void adjust_family(struct comparison_job *job) {
+    size_t *groups = resize(NULL, job->count, sizeof *groups), *like = resize(NULL, job->count, sizeof *like);
+    for (size_t i = 0; i < job->count; i++) { /* the latencies of a configuration; each accuracy alone */
+        const struct compared_row *row = &job->rows[i];
+        groups[i] = 0;
+        while (groups[i] < i
+               && (job->rows[groups[i]].pair != row->pair || strcmp(job->rows[groups[i]].task, row->task)))
+            groups[i]++;
+        if (!is_latency(row->which)) groups[i] = job->count + i;
+    }
+    job->family = verdicts_adjust(job->verdicts, groups, job->count, COMPARE_ALPHA, like);
+    for (size_t i = 0; i < job->count; i++) job->rows[i].like = like[i];
+    free(groups);
+    free(like);
+}
+/* Adjusts all verdicts, and plans how many samples each comparison needs. */
 static void adjust_verdicts(struct comparison_job *job) {
-    uint32_t *order = resize(NULL, job->count, sizeof *order);
-    double *values = resize(NULL, job->count, sizeof *values);
-    /* never fails: can_compare made the verdicts */
-    if (vp_compare_adjust(job->verdicts, job->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort();
+    adjust_family(job);
     for (size_t i = 0; i < job->count; i++) {
         struct compared_row *row = &job->rows[i];
         double margin = is_latency(row->which) ? job->margin : job->accuracy_margin;
         double effect = is_latency(row->which) ? job->effect : 2 * margin;
-        double alpha = COMPARE_ALPHA / (double)job->count;
+        double alpha = COMPARE_ALPHA / (double)job->family;
         /* no plan without a spread: nothing says how large it is */
         vp_result planned = row->reason          ? VP_ERR_RANGE
                             : row->test == TEST_T ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95,
@@ -467,8 +520,6 @@ static void adjust_verdicts(struct comparison_job *job) {
                                                         margin, effect, alpha, 0.95, &row->needed);
         if (planned != VP_OK) row->needed = 0;
     }
-    free(order);
-    free(values);
 }
 /* Returns 1 if both sides have the same configurations and samples, and the same number wherever one has a number. */
 static int are_identical(const struct comparison_job *job) {
@@ -520,15 +571,16 @@ static enum console_color color_of_verdict(const char *text) {
     return COLOR_END;
 }
 
-/* The library's FASTER means that B is lower, which is worse for an accuracy. */
+/* The library's FASTER means that B is lower, which is worse for an accuracy and better for a distance. */
 static int verdict_of(const struct comparison_job *job, size_t index) {
     const struct compared_row *row = &job->rows[index];
     const vp_comparison *comparison = &job->verdicts[index];
+    const int is_distance = row->which == COMPARED_DIVERGENCE;
     if (job->is_identical) return SAYS_IDENTICAL;
     if (row->is_noisy) return SAYS_INCONCLUSIVE;
     switch (comparison->verdict) {
-    case VP_VERDICT_SLOWER: return is_latency(row->which) ? SAYS_SLOWER : SAYS_BETTER;
-    case VP_VERDICT_FASTER: return is_latency(row->which) ? SAYS_FASTER : SAYS_WORSE;
+    case VP_VERDICT_SLOWER: return is_latency(row->which) ? SAYS_SLOWER : is_distance ? SAYS_WORSE : SAYS_BETTER;
+    case VP_VERDICT_FASTER: return is_latency(row->which) ? SAYS_FASTER : is_distance ? SAYS_BETTER : SAYS_WORSE;
     case VP_VERDICT_SAME: return SAYS_SAME;
     default: return SAYS_INCONCLUSIVE;
     }
@@ -550,7 +602,8 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
         const int says = verdict_of(job, i);
         size_t needed = job->rows[i].needed, there = job->verdicts[i].count;
         verdict.count[says]++;
-        if (says < verdict.worst) verdict.worst = says;
+        /* answers that did not change decide nothing */
+        if (says < verdict.worst && !(says == SAYS_INCONCLUSIVE && job->rows[i].is_equal)) verdict.worst = says;
         if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not quiet a machine */
         if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan thought that these would do */
         else if (needed - there > verdict.more) verdict.more = needed - there;
@@ -560,8 +613,9 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
 }
 /* A difference in percent, or in points of accuracy, with its interval where there is one. */
 static struct number_text difference_text(const struct compared_row *row, const vp_comparison *comparison) {
-    return row->reason ? number_formatted("%+.2f", 100 * comparison->estimate)
-                       : number_change(100, comparison->estimate, comparison->low, comparison->high);
+    const double scale = scale_of(row->which);
+    return row->reason ? number_formatted("%+.2f", scale * comparison->estimate)
+                       : number_change(scale, comparison->estimate, comparison->low, comparison->high);
 }
 static void write_rows(struct document *document, const struct comparison_job *job) {
     const int is_all = is_given(job->options, "all");
@@ -578,7 +632,7 @@ static void write_rows(struct document *document, const struct comparison_job *j
             else snprintf(full, sizeof full, "%s", name);
             CELLS(list, full, compared_name(row->which), number_short(row->mean_a).text,
                   number_short(row->mean_b).text, difference_text(row, &job->verdicts[i]).text,
-                  is_latency(row->which) ? "%" : "points", number_whole(job->verdicts[i].count).text);
+                  unit_of(row->which), number_whole(job->verdicts[i].count).text);
             if (why_open(job, row)) text_list_add(list, "%s: %s", SAYS[says], why_open(job, row));
             else text_list_add(list, "%s", SAYS[says]);
         }
@@ -594,8 +648,10 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(
         document, BLOCK_LINE,
         "verdicts are corrected for all %zu comparisons together (Holm, 5 %%): same if the interval at that level is "
-        "inside, changed if it excludes 0",
-        job->count);
+        "inside, changed if it excludes 0%s",
+        job->family, job->family < job->count ? "; latencies in proportion to each other count once" : "");
+    document_text(document, BLOCK_LINE,
+                  "an accuracy that is equal in all pairs has no say in the verdict of all comparisons");
     document_text(document, BLOCK_LINE,
                   "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores in a known "
                   "range: Gaffke's interval of a bounded mean%s",
@@ -624,7 +680,7 @@ static void write_plan(struct document *document, const struct comparison_job *j
         char name[80];
         CELLS(list, row->pair ? setting_text(row->pair->before, name) : "all", compared_name(row->which));
         if (isfinite(row->deviation))
-            text_list_add(list, "%.3f %s", 100 * row->deviation, is_latency(row->which) ? "%" : "points");
+            text_list_add(list, "%.3f %s", scale_of(row->which) * row->deviation, unit_of(row->which));
         else text_list_add(list, "-");
         CELLS(list, !row->needed ? "-" : row->needed > WORTH_SAMPLES ? "> 10000" : number_whole(row->needed).text,
               number_whole(job->verdicts[i].count).text);
@@ -647,12 +703,14 @@ static void put_comparison(vp_json_writer *writer, const struct comparison_job *
         KEY("difference", comparison->estimate), KEY_RANGE("difference_interval", comparison->low, comparison->high),
         KEY("p_difference", comparison->p_difference), KEY("p_equivalence", comparison->p_equivalence),
         KEY("verdict", SAYS[verdict_of(job, index)]), KEY("reason", why_open(job, row)), /* null: by the interval */
-        KEY_KNOWN("samples_needed", row->needed, row->needed), END_OBJECT);
+        KEY_KNOWN("samples_needed", row->needed, row->needed),
+        KEY("proportional_to", row->like ? compared_name(job->rows[row->like - 1].which) : NULL), END_OBJECT);
 }
 static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, const struct verdict *verdict) {
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-1"), KEY("a", job->options->operands[0]),
         KEY("b", job->options->operands[1]), KEY_TEXTS("warnings", &job->warnings), KEY("margin", job->margin),
         KEY("accuracy_margin", job->accuracy_margin), KEY("alpha", COMPARE_ALPHA), KEY("adjustment", "holm"),
+        KEY("adjusted_for", job->family),
         KEY("verdict", SAYS[verdict->worst]), KEY_BOOL("worse", verdict->worst <= SAYS_WORSE),
         /* null: not known, or none is inconclusive */ KEY_KNOWN("more_samples_needed", verdict->more, verdict->more),
         KEY_ARRAY("comparisons"));
@@ -668,7 +726,7 @@ static void write_answer(struct document *document, const struct comparison_job 
         if (row->which && is_latency(row->which)) continue;
         if (job->before.group_count > 1) snprintf(where, sizeof where, "%.90s: ", row->task);
         document_text(document, BLOCK_LINE, "%s%s %s %s", where, compared_name(row->which),
-                      difference_text(row, &job->verdicts[i]).text, is_latency(row->which) ? "%" : "points");
+                      difference_text(row, &job->verdicts[i]).text, unit_of(row->which));
     }
 }
 /* The open comparisons, and what would decide them. */
@@ -742,13 +800,13 @@ static int check_force(const struct options *options) {
         if (known) continue;
         return complain_word("force", "value", value->items[i],
                              "all configuration device clocks model weights data seed runs timing metric "
-                             "max_new_tokens blocks noise");
+                             "max_new_tokens images no_cache blocks baseline noise");
     }
     return 0;
 }
 /* Trials of load on both sides. Returns the exit code; *is_load: truth, there are some. */
 static int compare_loads(const struct options *options, int *is_load) {
-    static const char *const of_sweeps[] = {"margin", "accuracy_margin", "force", "plan", "effect", "all"};
+    static const char *const of_sweeps[] = {"plan", "effect", "all"};
     struct load_levels before = {NULL, 0}, after = {NULL, 0};
     int code = load_levels_read(&before, options->operands, 1);
     if (!code) code = load_levels_read(&after, options->operands + 1, 1);
@@ -761,8 +819,11 @@ static int compare_loads(const struct options *options, int *is_load) {
             code = complain(EXIT_USAGE, "compare: --%s is for sweeps, %s contains load trials", of_sweeps[i],
                             options->operands[0]);
     if (!code && *is_load)
-        code = load_compare(&before, &after, options->operands, is_given(options, "json"),
-                            is_given(options, "fail_on_unsure"));
+        code = load_compare(&before, &after, options->operands,
+                            &(const struct load_margins){opt(options, "margin")->real / 100,
+                                                         opt(options, "accuracy_margin")->real / 100,
+                                                         is_forced(options, "images"), is_given(options, "json"),
+                                                         is_given(options, "fail_on_unsure")});
     load_levels_free(&before);
     load_levels_free(&after);
     return code;
@@ -770,18 +831,18 @@ static int compare_loads(const struct options *options, int *is_load) {
 static int run_command(const struct options *options) {
     struct comparison_job job;
     int code, is_load;
+    if (!(opt(options, "margin")->real > 0) || !(opt(options, "accuracy_margin")->real > 0))
+        return complain(EXIT_USAGE, "compare: with a margin of 0 nothing would count as the same; use a larger one");
     if (options->operand_count != 2)
         return complain(EXIT_USAGE,
                         "compare: give two folders or files of results, before and after; see vlmprof compare --help");
-    if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
     if ((code = check_force(options)) != 0) return code;
+    if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
     memset(&job, 0, sizeof job);
     job.options = options;
     job.margin = opt(options, "margin")->real / 100;
     job.accuracy_margin = opt(options, "accuracy_margin")->real / 100;
     job.effect = opt(options, "effect")->real / 100;
-    if (!(job.margin > 0) || !(job.accuracy_margin > 0))
-        return complain(EXIT_USAGE, "compare: with a margin of 0 nothing would count as the same; use a larger one");
     if (!(job.effect > job.margin)) {
         if (is_given(options, "effect") || is_given(options, "plan"))
             return complain(EXIT_USAGE, "compare: --effect must be more than --margin");

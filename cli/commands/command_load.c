@@ -43,7 +43,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTIONS_OF_CLIENT,
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
-     "with -p; the images are sent unchanged",
+     "with -p",
      .is_required = 1, .unless = "random_image random_prompt", .because = "images and questions"},
     {"random_image", TEXT, "WxH", NULL, 0, 0, NULL,
      "instead of --data: made-up pictures of this size, all different", .excludes = "data"},
@@ -109,6 +109,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
      .excludes = "max_new_tokens ignore_eos"},
     {"max_retries", COUNT, "N", "0", 0, 100, NULL,
      "retries of a rejected request; 0: a rejected request has failed"},
+    OPTIONS_OF_UNIQUE,
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
     OPTION_GROUP("output"),
@@ -258,6 +259,7 @@ static void plan_fingerprint(struct load *load) {
     hash = hash_number(hash, (int64_t)(load->ramp_s * 1e6));
     hash = hash_number(hash, (int64_t)(load->cool_down_s * 1e6));
     hash = hash_number(hash, (int64_t)load->bodies.hash);
+    hash = hash_number(hash, !is_given(load->options, "same_image"));
     hash = hash_bytes(hash, load->trace_s, load->trace_count * sizeof *load->trace_s);
     snprintf(load->plan, sizeof load->plan, "%016llx", (unsigned long long)hash);
 }
@@ -385,6 +387,7 @@ static struct load_level line_of(const struct load *load, const struct load_leve
     line.cool_down_s = load->cool_down_s;
     line.new_tokens = load->dataset.new_tokens;
     line.sample_count = (int64_t)load->bodies.count;
+    line.no_cache = is_given(load->options, "no_cache");
     line.arrival_seed = seed_of(load, level);
     line.slo = text_of(load->options, "slo");
     line.slo_share = is_given(load->options, "find_rate") ? opt(load->options, "slo_share")->real / 100 : (double)NAN;
@@ -406,7 +409,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     put_load_way(&writer, &line);
     put_load_summary(&writer, &level->summary);
     put_load_metrics(&writer, level);
-    put_load_requests(&writer, records, load->bodies.ids);
+    put_load_requests(&writer, records, load->bodies.items, load->bodies.ids);
     put_noise(&writer, noise);
     vp_json_key(&writer, "provenance");
     vp_json_begin_object(&writer);
@@ -453,9 +456,9 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
                  "latencies depend on --duration_s", name, summary->offered, summary->ended);
         warn_once(load, WARNED_QUEUE, text);
     }
-    if (records->count > load->bodies.count) {
-        snprintf(text, sizeof text, "%s: %zu requests share %zu samples: a server's caches may know some; %s", name,
-                 records->count, load->bodies.count,
+    if (records->count > load->bodies.count && load->bodies.same) {
+        snprintf(text, sizeof text, "%s: %zu requests share %zu samples, of which %zu are the same bytes each time: "
+                 "a server's caches may know some; %s", name, records->count, load->bodies.count, load->bodies.same,
                  summary->cached_known ? "see cached_tokens" : "it does not say how many tokens came from them");
         warn_once(load, WARNED_SHARED, text);
     }
@@ -573,6 +576,8 @@ static int measure_level(struct load *load, struct load_level *level) {
     client_take(&began, &ended, level);
     level->client_busy = client_was_busy(level);
     level->begin_unix_s = records.begin_unix_s;
+    if (load->bodies.imaged)
+        level->images = is_given(load->options, "same_image") ? copy_text("same", 4) : copy_text("unique", 6);
     free((void *)plan.due_s);
     if (load->metrics.url) keep_metrics(load, level);
     if (!code || code == EXIT_INTERRUPTED) {

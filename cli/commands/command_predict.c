@@ -654,7 +654,9 @@ static int run_command(const struct options *options) {
     int code;
     if ((code = check_predict_options(options)) != 0) return code;
     code = read_model(options, &estimator, &laws, &loads);
-    if (!code && !estimator) code = predict_server(options, &laws, &loads);
+    if (!code && !estimator)
+        code = is_given(options, "data") ? predict_server_files(options, &laws)
+                                         : predict_server(options, &laws, &loads);
     server_laws_free(&laws);
     load_laws_free(&loads);
     if (code || !estimator) return code;

@@ -96,7 +96,8 @@ static int write_report_files(const struct report *report, const char *folder) {
 static int report_load(const struct options *options, const struct load_levels *levels, report_form form) {
     struct text_buffer out = {NULL, 0, 0};
     const char *file = form == FORM_HTML ? text_of(options, "html") : NULL;
-    int code = 0;
+    int code = load_levels_check(levels, "report");
+    if (code) return code;
     if (form == FORM_CSV || form == FORM_JSON || text_of(options, "output_dir"))
         return complain(EXIT_USAGE, "load trials are reported as text, --markdown or --html; their files are JSON "
                                     "already");

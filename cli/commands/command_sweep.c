@@ -72,8 +72,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL,
      "added below each question, like \"Answer with a single word or phrase.\": rules of short answers need it"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers not to use their prompt caches"},
-    {"unique_image", FLAG, NULL, NULL, 0, 0, NULL,
-     "change the lowest bits of a few pixels for every run, so that no cache has seen the image"},
+    OPTIONS_OF_UNIQUE,
     OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
     KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS)
@@ -93,11 +92,12 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off",
      "stage: times of all stages; off: of the whole request only", OF_ENGINE},
     {"bare_every", COUNT, "N", "8", 0, 1000000, NULL,
-     "every N-th point is run twice more, without and with "
-     "stage times: to measure what the tool itself costs; 0: never",
+     "every N-th point is run twice more, without and with stage times: to measure what the tool itself "
+     "costs; 0: never",
      OF_ENGINE},
     {"kernel_pass", FLAG, NULL, NULL, 0, 0, NULL,
      "one more run per shape and configuration with every kernel timed: the device's idle share", OF_ENGINE},
+    OPTION_BASELINE,
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "most tokens of an answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
@@ -462,6 +462,7 @@ static void sweep_free(struct sweep *sweep) {
     }
     free(sweep->engines);
     served_close(sweep);
+    baseline_close(&sweep->baseline);
     index_free(&sweep->index);
     journal_close(&sweep->journal);
     plan_free(&sweep->plan);
@@ -478,6 +479,9 @@ static int run_command(const struct options *options) {
     sweep.journal.fd = -1;
     end_in_order();
     code = sweep_plan(&sweep);
+    if (!code)
+        code = baseline_open(&sweep.baseline, options, is_given(options, "endpoint") ? NULL : &sweep.model,
+                             &sweep.plan);
     if (!code && is_given(options, "plan"))
         code = plan_cost_show(options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan);
     else if (!code) {

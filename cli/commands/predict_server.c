@@ -6,6 +6,8 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
+#include "base/memory.h"
+#include "results/result_read.h"
 #include "tile/family.h"
 #include "tile/tile_options.h"
 
@@ -16,7 +18,7 @@
 
 static const char SERVER_ONLY[] = "family image_bytes rate workers encoder_ms busy_percent decode_batch";
 static const char ENGINE_ONLY[] =
-    "views preprocess tier crops top_k num_active_blocks weights prune data recalibrate measurements seed output";
+    "views preprocess tier crops top_k num_active_blocks weights prune recalibrate measurements seed output";
 int predict_server_check(const struct options *options, int is_server) {
     for (size_t i = 0; i < options->command->option_count; i++) {
         const char *name = options->command->options[i].name;
@@ -226,5 +228,126 @@ int predict_server(const struct options *options, const struct server_laws *laws
     }
     if (!code) code = print_asked(options, laws, loads, &asked);
     free(asked.requests);
+    return code;
+}
+
+/* ---- --data */
+/* What the predictions of a latency model were worth: [LAW_PARTS]. */
+struct held_out {
+    struct part_errors errors[LAW_PARTS];
+    double width[LAW_PARTS];    /* median of (high - low) / value; NaN: no interval */
+    double coverage[LAW_PARTS]; /* share of the rows in their interval */
+    size_t rows, left_out;      /* left_out: that do not say what the model needs */
+};
+/* Measured value, prediction and interval of a part, row by row. */
+struct held_out_rows { double *values[4]; size_t count, capacity; };
+enum { HELD_MEASURED, HELD_PREDICTED, HELD_LOW, HELD_HIGH, HELD_COUNT };
+static void held_out_add(struct held_out_rows *rows, double measured, const struct prediction *prediction, int part) {
+    const double values[HELD_COUNT] = {measured, prediction->value[part], prediction->low[part],
+                                       prediction->high[part]};
+    for (int i = 0; i < HELD_COUNT; i++) rows->values[i][rows->count] = values[i];
+    rows->count++;
+}
+static void held_out_sum(const struct held_out_rows *rows, struct held_out *held, int part) {
+    double *widths = resize(NULL, rows->count + 1, sizeof *widths);
+    size_t known = 0, inside = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        const double measured = rows->values[HELD_MEASURED][i], value = rows->values[HELD_PREDICTED][i],
+                     low = rows->values[HELD_LOW][i], high = rows->values[HELD_HIGH][i];
+        if (!isfinite(measured) || !isfinite(high - low) || !(value > 0)) continue;
+        widths[known++] = (high - low) / value;
+        inside += measured >= low && measured <= high;
+    }
+    part_errors_of(rows->values[HELD_MEASURED], rows->values[HELD_PREDICTED], rows->count, NULL, 0,
+                   &held->errors[part]);
+    held->coverage[part] = known ? (double)inside / (double)known : (double)NAN;
+    held->width[part] = median_range_of(widths, known).median;
+    free(widths);
+}
+static void hold_out(const struct server_law *law, const struct results *results, struct held_out *held) {
+    static const int columns[LAW_PARTS] = {METRIC_TTFT, METRIC_PER_TOKEN, METRIC_TOTAL};
+    struct held_out_rows rows[LAW_PARTS];
+    size_t most = 1;
+    memset(held, 0, sizeof *held);
+    for (size_t i = 0; i < results->count; i++) most += results->files[i].count;
+    for (int part = 0; part < LAW_PARTS; part++) {
+        rows[part].count = 0;
+        for (int i = 0; i < HELD_COUNT; i++) rows[part].values[i] = resize(NULL, most, sizeof(double));
+    }
+    for (size_t i = 0; i < results->count; i++)
+        for (size_t row = 0; law_is_of(law, &results->files[i]) && row < results->files[i].count; row++) {
+            struct law_request request;
+            struct prediction prediction;
+            if (!law_request_of(law, &results->files[i], row, &request)) { held->left_out++; continue; }
+            law_predict(law, &request, &prediction);
+            for (int part = 0; part < LAW_PARTS; part++) {
+                const double measured = result_at(&results->files[i], columns[part], row);
+                held_out_add(&rows[part], measured > 0 ? measured : (double)NAN, &prediction, part);
+            }
+            held->rows++;
+        }
+    for (int part = 0; part < LAW_PARTS; part++) {
+        held_out_sum(&rows[part], held, part);
+        for (int i = 0; i < HELD_COUNT; i++) free(rows[part].values[i]);
+    }
+}
+static void write_held_out(struct document *document, const struct server_law *law, const struct held_out *held) {
+    struct text_list *errors, *intervals;
+    document_text(document, BLOCK_HEADING, "%s at %s: predictions against %zu measurements", law->model, law->endpoint,
+                  held->rows);
+    errors = document_table(document, "part|" ERROR_COLUMNS);
+    for (int part = 0; part < LAW_PARTS; part++)
+        error_row(errors, LAW_FORM.part_name(part), NULL, &held->errors[part]);
+    intervals = document_table(document, "part|interval width, %|measurements inside, %");
+    for (int part = 0; part < LAW_PARTS; part++)
+        CELLS(intervals, LAW_FORM.part_name(part), number_percent(held->width[part]).text,
+              number_percent(held->coverage[part]).text);
+    document_text(document, BLOCK_LINE, "interval width: median of (high - low) / predicted, at %g %%",
+                  100 * (double)MODEL_LEVEL);
+    if (held->left_out)
+        document_text(document, BLOCK_LINE, "%zu measurements do not say their tokens and are left out",
+                      held->left_out);
+}
+static void put_held_out(vp_json_writer *writer, const struct server_law *law, const struct held_out *held) {
+    PUT(writer, KEY_OBJECT(NULL), KEY("endpoint", law->endpoint), KEY("endpoint_model", law->model),
+        KEY("rows", (int64_t)held->rows), KEY("rows_left_out", (int64_t)held->left_out));
+    vp_json_key(writer, "errors");
+    parts_put(writer, &LAW_FORM, held->errors);
+    PUT(writer, KEY_OBJECT("intervals"));
+    for (int part = 0; part < LAW_PARTS; part++)
+        PUT(writer, KEY_OBJECT(LAW_FORM.part_key(part)), KEY("median_width_share", held->width[part]),
+            KEY("coverage", held->coverage[part]), END_OBJECT);
+    PUT(writer, END_OBJECT, END_OBJECT);
+}
+int predict_server_files(const struct options *options, const struct server_laws *laws) {
+    const char *folder = text_of(options, "data");
+    struct document document = {NULL, 0, NULL};
+    struct results results;
+    struct text_buffer out = {NULL, 0, 0};
+    vp_json_writer writer;
+    const int is_json = is_given(options, "json");
+    size_t used = 0;
+    int code = results_read(&results, &folder, 1);
+    if (code) return code;
+    vp_json_writer_init_sink(&writer, text_sink, &out, 2);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-server-data-1"), KEY_ARRAY("laws"));
+    for (size_t i = 0; i < laws->count; i++) {
+        struct held_out held;
+        hold_out(&laws->items[i], &results, &held);
+        used += held.rows;
+        if (!held.rows) continue;
+        put_held_out(&writer, &laws->items[i], &held);
+        write_held_out(&document, &laws->items[i], &held);
+    }
+    results_free(&results);
+    PUT(&writer, END_ARRAY, END_OBJECT);
+    if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
+    text_add_string(&out, "\n");
+    if (!used)
+        code = complain(EXIT_INPUT, "predict: %s has no measurement of a server and model of %s that says its tokens",
+                        folder, options->operands[0]);
+    else code = is_json ? print_whole(&out) : print_document(&document);
+    document_free(&document);
+    free(out.data);
     return code;
 }

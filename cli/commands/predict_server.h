@@ -11,4 +11,8 @@ int predict_server_check(const struct options *options, int is_server);
 /* Predicts the requests of the command line by each latency model and prints them. Returns 0 or an exit code. */
 int predict_server(const struct options *options, const struct server_laws *laws, const struct load_laws *loads);
 
+/* --data: the errors of each latency model's predictions on files that it was not fitted to, and how wide and how
+ * reliable its intervals are. Returns 0 or an exit code. */
+int predict_server_files(const struct options *options, const struct server_laws *laws);
+
 #endif

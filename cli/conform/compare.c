@@ -159,7 +159,7 @@ static double log_total(const float *row, size_t count) {
     return most + log(sum);
 }
 /* Our id of a token's text; -1: no single token decodes to it. The likely ones are tried first. */
-static int32_t id_of_text(const struct model *model, const float *row, const struct likely_token *token) {
+static int32_t id_of_text(const struct model *model, const float *row, const struct likely *token) {
     const int flags = model->rules->decode_flags;
     int32_t best = -1;
     char text[256];
@@ -176,11 +176,12 @@ static struct stage_verdict compare_likely(const struct conform_pair *pair) {
     const float *row = pair->ours->stages[CONFORM_PREFILL].real;
     const size_t width = pair->ours->stages[CONFORM_PREFILL].count;
     const double total = log_total(row, width);
+    const struct likely_step *first = pair->theirs->likely.count ? pair->theirs->likely.steps : NULL;
     struct stage_verdict verdict = {VERDICT_EQUAL, 0, (double)NAN, ""};
     double worst = 0;
     size_t found = 0;
-    for (size_t i = 0; i < pair->theirs->likely_count; i++) {
-        const struct likely_token *token = &pair->theirs->likely[i];
+    for (size_t i = 0; first && i < (first->top_count ? first->top_count : 1); i++) {
+        const struct likely *token = first->top_count ? &first->top[i] : &first->own;
         const int32_t id = id_of_text(pair->model, row, token);
         if (id < 0) continue;
         found++;
@@ -257,7 +258,7 @@ static void compare_server(const struct conform_pair *pair, struct conformity *o
                 : compare_counts(text + image, theirs->prompt_tokens, "tokens of text and image");
     if (image && theirs->image_tokens >= 0)
         out->stages[CONFORM_IMAGE] = compare_counts(image, theirs->image_tokens, "image tokens");
-    if (theirs->likely_count) out->stages[CONFORM_PREFILL] = compare_likely(pair);
+    if (theirs->likely.count) out->stages[CONFORM_PREFILL] = compare_likely(pair);
     if (theirs->answer) out->stages[CONFORM_TOKENS] = compare_answer(pair);
 }
 

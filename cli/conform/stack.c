@@ -22,7 +22,7 @@ void stack_free(struct stack *stack) {
         free(stack->stages[i].whole);
         free(stack->stages[i].real);
     }
-    for (size_t i = 0; i < stack->likely_count; i++) free(stack->likely[i].text);
+    likely_free(&stack->likely);
     free(stack->answer);
     dump_free(&stack->dump);
     memset(stack, 0, sizeof *stack);

@@ -4,6 +4,7 @@
 #ifndef VLMPROF_CLI_CONFORM_STACK_H
 #define VLMPROF_CLI_CONFORM_STACK_H
 #include "base/options.h"
+#include "measure/fidelity.h"
 #include "measure/input.h"
 #include "server/endpoint.h"
 
@@ -31,10 +32,6 @@ extern const char *const PRECISION_NAMES[PRECISIONS_KNOWN];
  * tokens      the greedy answer */
 struct stage_values { int is_known; size_t count; int32_t *whole; float *real; };
 
-/* A token of a server's list and its logarithm of the probability. */
-struct likely_token { char *text; size_t bytes; double logprob; };
-enum { LIKELY_MOST = 20 };
-
 struct stack {
     int is_server;
     enum precision precision; /* of its stored weights, or of its files */
@@ -44,7 +41,7 @@ struct stack {
     /* of a server; -1: it does not say */
     int64_t prompt_tokens, image_tokens;
     char *answer; size_t answer_bytes; /* NULL: none */
-    struct likely_token likely[LIKELY_MOST]; size_t likely_count; /* of the first token */
+    struct likely_steps likely; /* the first token's is compared */
 };
 void stack_free(struct stack *stack);
 

@@ -338,12 +338,13 @@ static uint64_t hash_sets(uint64_t hash, const struct plan *plan) {
 static void plan_served_fingerprint(const struct options *options, struct plan *plan) {
     static const char *const numbers[] = {"num_runs_per_sample", "seed", "max_runs"};
     static const char *const texts[] = {"stop_half_width", "time_box_s", "endpoint_api", "family"};
-    static const char *const flags[] = {"ignore_eos", "no_cache", "unique_image"};
+    static const char *const flags[] = {"ignore_eos", "no_cache"};
     uint64_t hash = hash_text(HASH_START, "servers");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         hash = hash_number(hash, number_of(options, numbers[i]));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) hash = hash_number(hash, is_given(options, flags[i]));
+    hash = hash_number(hash, !is_given(options, "same_image"));
     for (size_t i = 0; i < options->key_count; i++) hash = hash_text(hash, options->keys[i]);
     if (is_given(options, "twins")) /* journals from before twins go on */
         hash = hash_text(hash_number(hash, number_of(options, "twins")), text_of(options, "twins_method"));

@@ -18,6 +18,8 @@ static const size_t BODIES_BYTES_MOST = (size_t)8 << 30;
 void load_bodies_free(struct load_bodies *bodies) {
     for (size_t i = 0; i < bodies->count; i++) {
         free((void *)bodies->items[i].json);
+        if (bodies->items[i].unique) unique_free(bodies->items[i].unique);
+        free(bodies->items[i].unique);
         sample_free(&bodies->samples[i]);
     }
     free(bodies->items);
@@ -32,9 +34,18 @@ struct body_maker {
     const struct request_knobs *knobs;
     int32_t new_tokens;
 };
-/* Appends the body of a picture, or of an empty one: text only, and of a prompt. Returns 0 or an exit code after a
- * message. */
-static int add_body(const struct body_maker *maker, const struct picture *picture, const char *prompt, int64_t id,
+/* Where the image's base64 begins in a body. */
+static size_t find_image(const struct load_body *body, const struct picture *picture) {
+    char *text = resize(NULL, vp_base64_bytes(picture->byte_count) + 1, 1), *at;
+    vp_base64(picture->bytes, picture->byte_count, text);
+    at = strstr(body->json, text);
+    free(text);
+    if (!at) abort(); /* ask_begin put it there */
+    return (size_t)(at - body->json);
+}
+/* Appends the body of an image, which it takes, or of an empty one: text only, and of a prompt. Returns 0 or an exit
+ * code after a message. */
+static int add_body(const struct body_maker *maker, struct unique *image, const char *prompt, int64_t id,
                     struct load_bodies *bodies) {
     vp_chat_knob *chosen = zeroed(maker->knobs->count, sizeof *chosen);
     struct load_body *body = &bodies->items[bodies->count];
@@ -45,7 +56,7 @@ static int add_body(const struct body_maker *maker, const struct picture *pictur
     memset(&question, 0, sizeof question);
     memset(&exchange, 0, sizeof exchange);
     knobs_combination(maker->knobs, 0, chosen);
-    question.picture = picture->bytes ? picture : NULL;
+    question.picture = image->picture.bytes ? &image->picture : NULL;
     question.text = prompt;
     question.max_tokens = maker->new_tokens;
     question.ignore_eos = is_given(maker->options, "ignore_eos") || is_given(maker->options, "output_tokens");
@@ -57,6 +68,16 @@ static int add_body(const struct body_maker *maker, const struct picture *pictur
     if (result != VP_OK) return complain_result(EXIT_USAGE, "--request_knob", result, &error);
     body->json = exchange.body; /* it outlives the exchange */
     body->bytes = exchange.body_bytes;
+    body->width_px = image->picture.width_px;
+    body->height_px = image->picture.height_px;
+    bodies->imaged += image->picture.bytes != NULL;
+    bodies->same += !image->to;
+    if (image->to) {
+        body->image_at = find_image(body, &image->picture);
+        body->unique = resize(NULL, 1, sizeof *body->unique);
+        *body->unique = *image;
+        memset(image, 0, sizeof *image);
+    }
     bodies->ids[bodies->count++] = id;
     bodies->bytes += body->bytes;
     bodies->hash = hash_bytes(bodies->hash, body->json, body->bytes);
@@ -68,16 +89,18 @@ static int add_body(const struct body_maker *maker, const struct picture *pictur
 /* The body of one sample. Returns 0, EXIT_INPUT with a reason, or an exit code after a message. */
 static int add_sample(const struct body_maker *maker, const struct sample *sample, struct load_bodies *bodies,
                       char *reason, size_t capacity) {
-    struct picture picture;
+    struct unique image;
     int code = 0;
-    memset(&picture, 0, sizeof picture);
+    memset(&image, 0, sizeof image);
     if (sample->reason) {
         snprintf(reason, capacity, "%s", sample->reason);
         code = EXIT_INPUT;
     } else if (!sample->no_image && sample->image_path)
-        code = picture_of_file(sample->image_path, &picture, reason, capacity);
-    if (!code) code = add_body(maker, &picture, sample->prompt, sample->id, bodies);
-    picture_free(&picture);
+        code = is_given(maker->options, "same_image")
+                   ? picture_of_file(sample->image_path, &image.picture, reason, capacity)
+                   : unique_of_file(sample->image_path, &image, reason, capacity);
+    if (!code) code = add_body(maker, &image, sample->prompt, sample->id, bodies);
+    unique_free(&image);
     return code;
 }
 static void bodies_begin(struct load_bodies *bodies, size_t count) {
@@ -139,15 +162,15 @@ int load_bodies_random(const struct options *options, const struct random_reques
     vp_random_seed(&random, request->seed);
     for (size_t i = 0; i < request->count && !code && !interrupted; i++) {
         struct text_buffer prompt = {NULL, 0, 0};
-        struct picture picture;
-        memset(&picture, 0, sizeof picture);
+        struct unique image;
+        memset(&image, 0, sizeof image);
         show_progress("making request %zu of %zu", i + 1, request->count);
         if (request->width_px)
             scene_draw(request->width_px, request->height_px, hash_number(hash_number(HASH_START, request->seed),
-                                                                          (int64_t)i), &picture);
+                                                                          (int64_t)i), &image.picture);
         add_words(&prompt, request->words, &random);
-        code = add_body(&maker, &picture, prompt.data, (int64_t)i, bodies);
-        picture_free(&picture);
+        code = add_body(&maker, &image, prompt.data, (int64_t)i, bodies);
+        unique_free(&image);
         free(prompt.data);
     }
     close_progress();

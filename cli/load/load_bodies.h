@@ -12,10 +12,13 @@ struct load_bodies {
     int is_random;                         /* made up: no answer is right, so none is scored */
     struct sample *samples; int64_t *ids;  /* [count] */
     size_t unusable; size_t bytes;         /* samples that were left out; of all bodies together */
+    size_t imaged;                         /* bodies with an image */
+    size_t same;                           /* bodies that are the same bytes in each request */
     uint64_t hash;                         /* of all bodies */
 };
 
-/* Builds all bodies; the images go as their files are. *bodies is zeroed before. Returns 0 or an exit code after a
+/* Builds all bodies; each request has an image of its own, or with --same_image the file. *bodies is zeroed before.
+ * Returns 0 or an exit code after a
  * message; the caller calls load_bodies_free in both cases. */
 int load_bodies_make(const struct options *options, const struct dataset *dataset, const struct endpoint *endpoint,
                      const struct request_knobs *knobs, struct load_bodies *bodies);

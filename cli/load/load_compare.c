@@ -1,28 +1,45 @@
 /* load_compare.c: two sets of trials at equal loads: is B slower than A?
- * Requests of a trial wait for one another, and two trials share no request, so nothing can be paired: a verdict is
- * given only where the two 95 % intervals do not overlap. */
+ * Trials at a rate with the same arrivals ask the same samples at the same times, so their requests are paired by due
+ * time and sample. Other trials share no request: a verdict is given only where the two 95 % intervals do not
+ * overlap. */
 #include "load/load_compare.h"
 
 #include "base/console.h"
+#include "base/memory.h"
 #include "base/table.h"
+#include "base/verdicts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHICH_P50, WHICH_P95, WHICH_GOODPUT, WHICH_COUNT };
-static const char *const NAMES[WHICH_COUNT] = {"E2E P50, ms", "E2E P95, ms", "goodput per second"};
-static const char *const KEYS[WHICH_COUNT] = {"T_total_p50", "T_total_p95", "goodput_per_s"};
-enum { SAYS_LESS, SAYS_MORE, SAYS_OPEN };
-static const char *const SAYS[2][3] = {{"FASTER", "SLOWER", "INCONCLUSIVE"}, {"WORSE", "BETTER", "INCONCLUSIVE"}};
+/* What is compared: of pairs, and of trials that share no request. */
+enum { WHICH_TTFT, WHICH_TPOT, WHICH_E2E, WHICH_GOOD, WHICH_PAIRED };
+enum { WHICH_TTFT_P50 = WHICH_PAIRED, WHICH_TTFT_P95, WHICH_TPOT_P50, WHICH_E2E_P50, WHICH_E2E_P95, WHICH_GOODPUT,
+       WHICH_COUNT };
+static const struct { const char *key, *name; int latency, percentile, is_share; } WHICH[WHICH_COUNT] = {
+    {"TTFT", "TTFT, ms", LOAD_TTFT, -1, 0}, {"T_decode_per_token", "TPOT, ms", LOAD_TPOT, -1, 0},
+    {"T_total", "E2E, ms", LOAD_E2E, -1, 0}, {"good_share", "good, share", -1, -1, 1},
+    {"TTFT_p50", "TTFT P50, ms", LOAD_TTFT, LOAD_P50, 0}, {"TTFT_p95", "TTFT P95, ms", LOAD_TTFT, LOAD_P95, 0},
+    {"T_decode_per_token_p50", "TPOT P50, ms", LOAD_TPOT, LOAD_P50, 0},
+    {"T_total_p50", "E2E P50, ms", LOAD_E2E, LOAD_P50, 0}, {"T_total_p95", "E2E P95, ms", LOAD_E2E, LOAD_P95, 0},
+    {"goodput_per_s", "goodput per second", -1, -1, 1}};
+enum { SAYS_LESS, SAYS_MORE, SAYS_OPEN, SAYS_SAME, SAYS_EQUAL };
+static const char *const SAYS[2][5] = {{"FASTER", "SLOWER", "INCONCLUSIVE", "SAME", "SAME"},
+                                       {"WORSE", "BETTER", "INCONCLUSIVE", "SAME", "SAME"}};
+static const double ALPHA = 0.05, DUE_NEAR_NS = 1000, PAIRED_SHARE = 0.9;
 
 struct compared {
     char load[48];
     const char *status, *key, *name, *verdict;
     double rate; /* NaN: it is a number of requests at once, */
     int concurrency; /* which is -1 of a rate */
-    vp_series_value a, b;
+    vp_series_value a, b;     /* of pairs: means */
+    vp_series_value change;   /* of pairs: % of the geometric mean ratio, or points of the share; NaN: none */
+    int64_t pairs;            /* -1: by intervals */
+    vp_comparison comparison; /* of pairs */
+    size_t group;             /* the trials that it is of */
     int which, says;
 };
 #define ROW(member) CELL(struct compared, member)
@@ -31,24 +48,33 @@ static const struct table_column COMPARED[] = {
     {ROW(concurrency), "concurrency", .rules = COLUMN_FROM_0}, {ROW(key), "of"}, {ROW(name), NULL, "of"},
     {CELL_ESTIMATE(struct compared, a), "a", "A", .is_measured = 1, .range_key = "a_interval"},
     {CELL_ESTIMATE(struct compared, b), "b", "B", .is_measured = 1, .range_key = "b_interval"},
+    {ROW(pairs), "pairs", "pairs", .rules = COLUMN_FROM_0},
+    {CELL_ESTIMATE(struct compared, change), "difference_percent", "difference, %", .is_measured = 1,
+     .range_key = "difference_percent_interval"},
     {ROW(verdict), "verdict", "verdict"}};
-struct comparison { struct compared *rows; size_t count; struct text_list warnings; };
+struct comparison {
+    struct compared *rows; size_t count;
+    struct text_list warnings;
+    double margin, share_margin; /* shares */
+    size_t family;
+};
 
-static int is_goodput(int which) { return which == WHICH_GOODPUT; }
+static int is_share(int which) { return WHICH[which].is_share; }
 static vp_series_value value_of(const struct load_level *level, int which) {
     const struct load_summary *summary = &level->summary;
-    vp_series_value goodput = {summary->goodput, summary->goodput_low, summary->goodput_high, (double)NAN};
-    return is_goodput(which) ? goodput : summary->latency[LOAD_E2E][which == WHICH_P50 ? LOAD_P50 : LOAD_P95];
+    const vp_series_value goodput = {summary->goodput, summary->goodput_low, summary->goodput_high, (double)NAN};
+    return which == WHICH_GOODPUT ? goodput : summary->latency[WHICH[which].latency][WHICH[which].percentile];
 }
 static int is_same_load(const struct load_level *left, const struct load_level *right) {
     return left->concurrency == right->concurrency && left->places == right->places
            && fabs(left->rate - right->rate) <= 1e-9 * left->rate;
 }
 static int says_of(const vp_series_value *before, const vp_series_value *after) {
+    if (before->low >= before->high && after->low >= before->low && after->high <= before->high) return SAYS_EQUAL;
     return after->low > before->high ? SAYS_MORE : after->high < before->low ? SAYS_LESS : SAYS_OPEN;
 }
 static int is_worse(const struct compared *row) {
-    return row->says == (is_goodput(row->which) ? SAYS_LESS : SAYS_MORE);
+    return row->says == (is_share(row->which) ? SAYS_LESS : SAYS_MORE);
 }
 static int are_different(const char *left, const char *right) {
     return strcmp(left ? left : "", right ? right : "") != 0;
@@ -67,6 +93,30 @@ static void warn_of_pair(struct comparison *comparison, const struct load_level 
                           texts[i].values[0] ? texts[i].values[0] : "none",
                           texts[i].values[1] ? texts[i].values[1] : "none");
 }
+/* An image from a cache is another measurement. Returns 0 or an exit code. */
+static int check_caches(const struct load_level *before, const struct load_level *after, int is_forced) {
+    if (is_forced || (!are_different(before->images, after->images) && (before->no_cache > 0) == (after->no_cache > 0)))
+        return 0;
+    return complain(EXIT_USAGE, "compare: not comparable: images %s, --no_cache %s / images %s, --no_cache %s; --force "
+                                "images compares them anyway",
+                    before->images ? before->images : "not said", before->no_cache > 0 ? "given" : "not given",
+                    after->images ? after->images : "not said", after->no_cache > 0 ? "given" : "not given");
+}
+/* What the clients say of themselves, and the servers of their caches. */
+static void warn_of_sides(struct comparison *comparison, const struct load_level *before,
+                          const struct load_level *after) {
+    const double cached[2] = {load_cached_share(&before->summary), load_cached_share(&after->summary)};
+    char load[48];
+    load_level_text(before, load);
+    for (int side = 0; side < 2; side++)
+        if ((side ? after : before)->client_busy > 0)
+            text_list_add(&comparison->warnings, "%s: the client of %s was busy: that is in its latencies", load,
+                          side ? "B" : "A");
+    if (fabs(cached[0] - cached[1]) > 0.05)
+        text_list_add(&comparison->warnings, "%s: the servers read %s %% of A's prompt tokens from their caches, and "
+                                             "%s %% of B's", load, number_percent(cached[0]).text,
+                      number_percent(cached[1]).text);
+}
 /* Differences that no server is the cause of. */
 static void warn_of_length(struct comparison *comparison, const struct load_level *before,
                            const struct load_level *after) {
@@ -80,30 +130,162 @@ static void warn_of_length(struct comparison *comparison, const struct load_leve
         text_list_add(&comparison->warnings, "%s: %s was interrupted, and is a partial trial", load,
                       before->is_complete ? "B" : "A");
 }
+static struct compared *add_row(struct comparison *comparison, const struct load_level *before, size_t group,
+                                int which) {
+    struct compared *row;
+    comparison->rows = resize(comparison->rows, comparison->count + 1, sizeof *comparison->rows);
+    row = &comparison->rows[comparison->count++];
+    memset(row, 0, sizeof *row);
+    load_level_text(before, row->load);
+    row->status = before->is_complete ? "complete" : "partial";
+    row->key = WHICH[which].key;
+    row->name = WHICH[which].name;
+    row->rate = before->concurrency ? (double)NAN : before->rate;
+    row->concurrency = before->concurrency ? before->concurrency : -1;
+    row->a = row->b = row->change = (vp_series_value){(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    row->pairs = -1;
+    row->group = group;
+    row->which = which;
+    return row;
+}
 static void compare_levels(struct comparison *comparison, const struct load_level *before,
-                           const struct load_level *after) {
-    warn_of_pair(comparison, before, after);
-    warn_of_length(comparison, before, after);
-    for (int which = 0; which < WHICH_COUNT; which++) {
+                           const struct load_level *after, size_t group) {
+    for (int which = WHICH_PAIRED; which < WHICH_COUNT; which++) {
         const vp_series_value a = value_of(before, which), b = value_of(after, which);
-        const int says = says_of(&a, &b);
-        struct compared row = {"", before->is_complete ? "complete" : "partial", KEYS[which], NAMES[which],
-                               SAYS[is_goodput(which)][says], before->concurrency ? (double)NAN : before->rate,
-                               before->concurrency ? before->concurrency : -1, a, b, which, says};
+        struct compared *row;
+        if (WHICH[which].latency == LOAD_TPOT
+            && (load_has_few_tokens(&before->summary) || load_has_few_tokens(&after->summary))) continue;
         /* goodput by two objectives is two quantities */
-        if (!isfinite(a.value) || !isfinite(b.value) || (is_goodput(which) && are_different(before->slo, after->slo)))
+        if (!isfinite(a.value) || !isfinite(b.value) || (is_share(which) && are_different(before->slo, after->slo)))
             continue;
-        load_level_text(before, row.load);
-        comparison->rows = resize(comparison->rows, comparison->count + 1, sizeof *comparison->rows);
-        comparison->rows[comparison->count++] = row;
+        row = add_row(comparison, before, group, which);
+        row->a = a;
+        row->b = b;
+        row->says = says_of(&a, &b);
     }
 }
-/* "SLOWER" or "WORSE" once there is one of them, else INCONCLUSIVE once there is one, else what the first row says. */
+
+/* ---- pairs */
+struct request_pairs { const struct load_record **of[2]; size_t count; };
+/* Requests within both windows that were due at the same time and ask the same sample; the lists are by due time. */
+static struct request_pairs find_pairs(const struct load_level *const levels[2],
+                                       struct load_request *const requests[2], const size_t counts[2]) {
+    const size_t most = counts[0] < counts[1] ? counts[0] : counts[1];
+    const double from_ns = 1e9 * fmax(levels[0]->summary.from_s, levels[1]->summary.from_s),
+                 to_ns = 1e9 * fmin(levels[0]->summary.to_s, levels[1]->summary.to_s);
+    struct request_pairs pairs = {{NULL, NULL}, 0};
+    size_t inside = 0;
+    for (int side = 0; side < 2; side++)
+        pairs.of[side] = (const struct load_record **)resize(NULL, most + 1, sizeof *pairs.of[side]);
+    for (size_t i = 0, k = 0; i < counts[0] && k < counts[1];) {
+        const struct load_request *one = &requests[0][i], *other = &requests[1][k];
+        const double apart_ns = (double)(other->record.due_ns - one->record.due_ns);
+        if (apart_ns > DUE_NEAR_NS) { i++; continue; }
+        if (apart_ns < -DUE_NEAR_NS) { k++; continue; }
+        i++;
+        k++;
+        if ((double)one->record.due_ns < from_ns || (double)one->record.due_ns >= to_ns
+            || one->sample_id != other->sample_id) continue;
+        pairs.of[0][pairs.count] = &one->record;
+        pairs.of[1][pairs.count++] = &other->record;
+    }
+    for (size_t i = 0; i < counts[0]; i++)
+        inside += (double)requests[0][i].record.due_ns >= from_ns && (double)requests[0][i].record.due_ns < to_ns;
+    if ((double)pairs.count < PAIRED_SHARE * (double)inside) pairs.count = 0; /* other arrivals: meetings by chance */
+    return pairs;
+}
+/* Compares a number of the pairs that have it on both sides. */
+static void compare_number(struct comparison *comparison, const struct load_level *const levels[2],
+                           const struct request_pairs *pairs, const vp_slo *slo, size_t group, int which) {
+    double *values[2] = {resize(NULL, pairs->count, sizeof **values), resize(NULL, pairs->count, sizeof **values)};
+    const vp_scale scale = is_share(which) ? VP_SCALE_ABSOLUTE : VP_SCALE_LOG;
+    vp_comparison result;
+    size_t count = 0;
+    int is_equal = 1;
+    for (size_t i = 0; i < pairs->count; i++) {
+        for (int side = 0; side < 2; side++)
+            values[side][count] = is_share(which) ? load_is_good(pairs->of[side][i], slo)
+                                                  : load_latency(pairs->of[side][i], WHICH[which].latency);
+        if (!isfinite(values[0][count]) || !isfinite(values[1][count])) continue;
+        if (which == WHICH_TPOT && (pairs->of[0][i]->usage.completion_tokens < TPOT_TOKENS_LEAST
+                                    || pairs->of[1][i]->usage.completion_tokens < TPOT_TOKENS_LEAST)) continue;
+        if (!is_share(which) && !(values[0][count] > 0 && values[1][count] > 0)) continue;
+        is_equal &= values[0][count] <= values[1][count] && values[0][count] >= values[1][count];
+        count++;
+    }
+    if (vp_compare_ordered(values[0], values[1], count, scale,
+                           is_share(which) ? comparison->share_margin : comparison->margin, ALPHA, NULL, &result)
+        == VP_OK) {
+        struct compared *row = add_row(comparison, levels[0], group, which);
+        row->pairs = (int64_t)count;
+        row->comparison = result;
+        row->a.value = vp_statistics_mean(values[0], count);
+        row->b.value = vp_statistics_mean(values[1], count);
+        row->change.value = 100 * result.estimate;
+        row->change.low = 100 * result.low;
+        row->change.high = 100 * result.high;
+        row->says = is_equal ? SAYS_EQUAL : SAYS_OPEN; /* decide_pairs says more */
+    }
+    free(values[0]);
+    free(values[1]);
+}
+/* Compares two trials pair by pair. Returns 1 if that is done, 0 if they share no requests. *code: an exit code. */
+static int compare_pairs(struct comparison *comparison, const struct load_level *before,
+                         const struct load_level *after, size_t group, int *code) {
+    const struct load_level *const levels[2] = {before, after};
+    struct load_request *requests[2] = {NULL, NULL};
+    struct request_pairs pairs = {{NULL, NULL}, 0};
+    size_t counts[2] = {0, 0};
+    vp_slo slo;
+    const int has_slo = before->slo && !are_different(before->slo, after->slo)
+                        && vp_slo_parse(before->slo, &slo, NULL) == VP_OK;
+    if (before->concurrency) return 0;
+    for (int side = 0; side < 2 && !*code; side++)
+        *code = load_level_requests(levels[side], &requests[side], &counts[side]);
+    if (!*code) pairs = find_pairs(levels, requests, counts);
+    for (int which = 0; which < WHICH_PAIRED && pairs.count > 1; which++)
+        if (!is_share(which) || !are_different(before->slo, after->slo))
+            compare_number(comparison, levels, &pairs, has_slo ? &slo : NULL, group, which);
+    free((void *)pairs.of[0]);
+    free((void *)pairs.of[1]);
+    free(requests[0]);
+    free(requests[1]);
+    return pairs.count > 1;
+}
+/* Verdicts of all pairs together. */
+static void decide_pairs(struct comparison *comparison) {
+    vp_comparison *results = resize(NULL, comparison->count + 1, sizeof *results);
+    size_t *groups = resize(NULL, comparison->count + 1, sizeof *groups), *rows = resize(NULL, comparison->count + 1,
+                                                                                        sizeof *rows),
+           *like = resize(NULL, comparison->count + 1, sizeof *like), count = 0;
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct compared *row = &comparison->rows[i];
+        if (row->pairs < 0 || row->says == SAYS_EQUAL) continue; /* equal numbers need no test */
+        rows[count] = i;
+        groups[count] = is_share(row->which) ? comparison->count + i : row->group;
+        results[count++] = row->comparison;
+    }
+    comparison->family = count ? verdicts_adjust(results, groups, count, ALPHA, like) : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct compared *row = &comparison->rows[rows[i]];
+        const vp_verdict verdict = results[i].verdict;
+        row->says = verdict == VP_VERDICT_SLOWER   ? SAYS_MORE
+                    : verdict == VP_VERDICT_FASTER ? SAYS_LESS
+                    : verdict == VP_VERDICT_SAME   ? SAYS_SAME : SAYS_OPEN;
+    }
+    free(results);
+    free(groups);
+    free(rows);
+    free(like);
+}
+/* "SLOWER" or "WORSE" once there is one of them, else INCONCLUSIVE, else FASTER or BETTER, else SAME. */
 static const char *overall_of(const struct comparison *comparison) {
     for (size_t i = 0; i < comparison->count; i++)
         if (is_worse(&comparison->rows[i])) return comparison->rows[i].verdict;
     for (size_t i = 0; i < comparison->count; i++)
         if (comparison->rows[i].says == SAYS_OPEN) return comparison->rows[i].verdict;
+    for (size_t i = 0; i < comparison->count; i++)
+        if (comparison->rows[i].says <= SAYS_MORE) return comparison->rows[i].verdict;
     return comparison->rows[0].verdict;
 }
 static int print_text(const struct comparison *comparison, const char *const names[2]) {
@@ -115,9 +297,15 @@ static int print_text(const struct comparison *comparison, const char *const nam
     document_add_table(&document, &table);
     document_list(&document, "Warnings", &comparison->warnings);
     document_text(&document, BLOCK_HEADING, "How to read this");
+    if (comparison->family)
+        document_text(&document, BLOCK_LINE,
+                      "pairs: requests of both trials that were due at the same time and ask the same sample; "
+                      "difference: of latencies the geometric mean of B/A less 1, of the good share in points; SAME: "
+                      "within +-%.3g %% or +-%.3g points; verdicts are corrected for %zu comparisons (Holm, 5 %%)",
+                      100 * comparison->margin, 100 * comparison->share_margin, comparison->family);
     document_text(&document, BLOCK_LINE,
-                  "[low, high] is a 95 %% interval that allows for requests that wait for one another; "
-                  "requests of two trials are not paired, so a verdict needs intervals that do not overlap");
+                  "[low, high] is a 95 %% interval that allows for requests that wait for one another; without pairs "
+                  "(other arrivals, or requests at once) a verdict needs intervals that do not overlap");
     code = print_document(&document);
     document_free(&document);
     return code;
@@ -127,32 +315,43 @@ static int print_json(const struct comparison *comparison, const char *const nam
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-compare-load-1"), KEY("a", names[0]),
-        KEY("b", names[1]), KEY_TEXTS("warnings", &comparison->warnings), KEY("verdict", overall_of(comparison)));
+        KEY("b", names[1]), KEY_TEXTS("warnings", &comparison->warnings), KEY("margin", comparison->margin),
+        KEY("share_margin", comparison->share_margin), KEY("alpha", ALPHA), KEY("adjustment", "holm"),
+        KEY("adjusted_for", comparison->family), KEY("verdict", overall_of(comparison)));
     table_put(&writer, "comparisons", &table);
     vp_json_end_object(&writer);
     return json_end(&writer);
 }
 int load_compare(const struct load_levels *before, const struct load_levels *after, const char *const names[2],
-                 int is_json, int fails_unsure) {
-    struct comparison comparison = {NULL, 0, {NULL, 0}};
+                 const struct load_margins *margins) {
+    struct comparison comparison = {NULL, 0, {NULL, 0}, margins->latency, margins->share, 0};
     size_t pairs = 0;
     int code = 0, fails = 0;
-    for (size_t i = 0; i < before->count; i++)
-        for (size_t k = 0; k < after->count; k++)
+    for (size_t i = 0; i < before->count && !code; i++)
+        for (size_t k = 0; k < after->count && !code; k++)
             if (is_same_load(&before->items[i], &after->items[k])) {
-                compare_levels(&comparison, &before->items[i], &after->items[k]);
+                warn_of_pair(&comparison, &before->items[i], &after->items[k]);
+                warn_of_length(&comparison, &before->items[i], &after->items[k]);
+                warn_of_sides(&comparison, &before->items[i], &after->items[k]);
+                if ((code = check_caches(&before->items[i], &after->items[k], margins->forces_images)) != 0) break;
+                if (!compare_pairs(&comparison, &before->items[i], &after->items[k], pairs, &code))
+                    compare_levels(&comparison, &before->items[i], &after->items[k], pairs);
                 pairs++;
                 break;
             }
     if (pairs < before->count || pairs < after->count)
         text_list_add(&comparison.warnings, "%zu loads are compared, of %zu in A and %zu in B", pairs, before->count,
                       after->count);
-    for (size_t i = 0; i < comparison.count; i++)
-        fails |= is_worse(&comparison.rows[i]) || (fails_unsure && comparison.rows[i].says == SAYS_OPEN);
-    if (!comparison.count)
+    decide_pairs(&comparison);
+    for (size_t i = 0; i < comparison.count; i++) {
+        struct compared *row = &comparison.rows[i];
+        row->verdict = SAYS[is_share(row->which)][row->says];
+        fails |= is_worse(row) || (margins->fails_unsure && row->says == SAYS_OPEN);
+    }
+    if (!code && !comparison.count)
         code = complain(EXIT_USAGE, "compare: %s and %s have no load in common at which both have a latency", names[0],
                         names[1]);
-    else code = is_json ? print_json(&comparison, names) : print_text(&comparison, names);
+    else if (!code) code = margins->is_json ? print_json(&comparison, names) : print_text(&comparison, names);
     text_list_free(&comparison.warnings);
     free(comparison.rows);
     return code ? code : fails ? EXIT_WORK : 0;

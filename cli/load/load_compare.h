@@ -3,9 +3,14 @@
 #define VLMPROF_CLI_LOAD_COMPARE_H
 #include "load/load_result.h"
 
-/* Prints E2E and goodput of B against A at each load that both have. names: what A and B are called. Returns the exit
- * code: EXIT_WORK where B is slower or has less goodput, or, with fails_unsure, where nothing could be decided. */
+/* margins: what is the same, as shares; forces_images: 1 if caches may be used differently;
+ * fails_unsure: 1 if what could not be decided is a failure. */
+struct load_margins { double latency, share; int forces_images, is_json, fails_unsure; };
+
+/* Prints TTFT, TPOT, E2E and the good requests of B against A at each load that both have. names: what A and B are
+ * called. Returns the exit code: EXIT_WORK where B is slower or has fewer good requests, or, with fails_unsure, where
+ * something could not be decided. */
 int load_compare(const struct load_levels *before, const struct load_levels *after, const char *const names[2],
-                 int is_json, int fails_unsure);
+                 const struct load_margins *margins);
 
 #endif

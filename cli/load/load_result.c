@@ -55,14 +55,17 @@ void put_load_level(vp_json_writer *writer, const struct load_level *level) {
     if (level->concurrency) line.rate = (double)NAN;
     fields_put(writer, &LOAD_SIZE, &line);
 }
-void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids) {
+void put_load_requests(vp_json_writer *writer, const struct load_records *records, const struct load_body *bodies,
+                       const int64_t *sample_ids) {
     vp_json_key(writer, "requests");
     vp_json_begin_array(writer);
     for (size_t i = 0; i < records->count; i++) {
-        struct load_request line = {sample_ids[records->items[i].body], records->items[i], {0}};
+        const size_t body = records->items[i].body;
+        struct load_request line
+            = {sample_ids[body], {bodies[body].height_px, bodies[body].width_px}, records->items[i], {0}};
         for (int which = 0; which < LOAD_LATENCY_COUNT; which++)
             line.latency[which] = load_latency(&line.record, which);
-        if (line.record.reason) line.record.answer = NULL;
+        if (line.record.reason && !line.record.answer_bytes) line.record.answer = NULL;
         if (line.record.piece_count < 2) line.record.longest_gap_ns = -1;
         vp_json_begin_object(writer);
         fields_put(writer, &LOAD_REQUEST, &line);
@@ -296,6 +299,40 @@ int load_levels_read(struct load_levels *levels, const char *const *operands, si
     if (levels->count) qsort(levels->items, levels->count, sizeof *levels->items, by_load);
     return code;
 }
+/* The first thing that two trials differ in, with both values. Returns 1 if there is one. */
+static int find_difference(const struct load_level *one, const struct load_level *other, const char **what,
+                           char values[2][80]) {
+    const struct { const char *name, *texts[2]; } texts[] = {
+        {"server", {one->endpoint, other->endpoint}}, {"model", {one->model, other->model}},
+        {"server's version", {one->server, other->server}}, {"data set", {one->task, other->task}},
+        {"images", {one->images, other->images}},
+        {"--no_cache", {one->no_cache > 0 ? "given" : "not given", other->no_cache > 0 ? "given" : "not given"}},
+        {"arrivals", {one->concurrency ? other->arrivals : one->arrivals,
+                      other->concurrency ? one->arrivals : other->arrivals}}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *left = texts[i].texts[0], *right = texts[i].texts[1];
+        *what = texts[i].name;
+        snprintf(values[0], 80, "%.79s", left ? left : "not said");
+        snprintf(values[1], 80, "%.79s", right ? right : "not said");
+        if (strcmp(left ? left : "", right ? right : "") != 0) return 1;
+    }
+    *what = "max_new_tokens";
+    snprintf(values[0], 80, "%lld", (long long)one->new_tokens);
+    snprintf(values[1], 80, "%lld", (long long)other->new_tokens);
+    return one->new_tokens != other->new_tokens;
+}
+int load_levels_check(const struct load_levels *levels, const char *command) {
+    char values[2][80];
+    const char *what;
+    for (size_t i = 0; i < levels->count; i++)
+        for (size_t k = i + 1; k < levels->count; k++)
+            if (find_difference(&levels->items[i], &levels->items[k], &what, values))
+                return complain(EXIT_USAGE, "%s: %.200s and %.200s differ in %s (%s / %s): they are not trials of one "
+                                            "server alike, so each needs a folder of its own; compare puts two next "
+                                            "to each other", command, levels->items[i].path, levels->items[k].path,
+                                what, values[0], values[1]);
+    return 0;
+}
 void load_levels_free(struct load_levels *levels) {
     for (size_t i = 0; i < levels->count; i++) load_level_free(&levels->items[i]);
     free(levels->items);
@@ -303,6 +340,10 @@ void load_levels_free(struct load_levels *levels) {
 }
 
 /* ---- what the trials say */
+double load_cached_share(const struct load_summary *summary) {
+    return summary->cached_known && summary->prompt_tokens > 0
+               ? (double)summary->cached_tokens / (double)summary->prompt_tokens : (double)NAN;
+}
 int load_level_saturates(const struct load_level *level) {
     return !level->concurrency && load_is_queue_growing(&level->summary);
 }
@@ -356,6 +397,11 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
                           levels->items[i].summary.ended, levels->items[i].summary.offered);
             break;
         }
+    for (size_t i = 0; i < levels->count; i++)
+        if (levels->items[i].client_busy > 0)
+            text_list_add(texts, "at %s this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
+                          "trial: that is in the latencies", load_level_text(&levels->items[i], text),
+                          100 * levels->items[i].client_cpu, 100 * levels->items[i].client_delay);
     for (size_t i = 0; i < levels->count; i++)
         if (levels->items[i].summary.late * 100 > levels->items[i].summary.due) {
             text_list_add(texts, "at %s, %lld of %lld requests were sent late: the client was busy; only times from "

@@ -21,7 +21,9 @@ struct load_level {
     int is_complete;     /* 1 if no signal ended it */
     struct load_summary summary;
     /* of a file that is written or was read; NULL where it does not say */
-    const char *schema, *plan, *task, *metric, *endpoint, *model, *api, *server, *status, *arrivals, *slo;
+    const char *schema, *plan, *task, *metric, *endpoint, *model, *api, *server, *status, *arrivals, *slo,
+        *images;
+    int no_cache;
     double ramp_s, cool_down_s;
     int64_t new_tokens, sample_count, arrival_seed, begin_unix_s;
     double client_cpu, client_delay; /* load/load_client.h */
@@ -45,11 +47,17 @@ void put_load_level(vp_json_writer *writer, const struct load_level *level);
 void put_load_way(vp_json_writer *writer, const struct load_level *level);
 void put_load_metrics(vp_json_writer *writer, const struct load_level *level);
 void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
-void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
+void put_load_requests(vp_json_writer *writer, const struct load_records *records, const struct load_body *bodies,
+                       const int64_t *sample_ids);
 
 /* The requests of a file, as far as their latencies and tokens go. */
 extern const struct fields LOAD_LEVEL, LOAD_SUMMARY, LOAD_SERIES, LOAD_REQUEST;
-struct load_request { int64_t sample_id; struct load_record record; double latency[LOAD_LATENCY_COUNT]; };
+struct load_request {
+    int64_t sample_id;
+    struct field_pair image_size; /* [height, width]; 0: there is none */
+    struct load_record record;
+    double latency[LOAD_LATENCY_COUNT];
+};
 /* On success load_requests_free frees them. Returns 0 or an exit code after a message. */
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
 void load_requests_free(struct load_request *requests, size_t count);
@@ -68,11 +76,18 @@ int load_level_judge(struct load_level *level, const vp_slo *slo);
 enum { NO_TRIAL = -1 };
 int load_level_read(const char *path, struct load_level *level);
 
+/* Share of the prompt tokens of a trial that the server read from its caches; NaN: it does not say. */
+double load_cached_share(const struct load_summary *summary);
+
 /* Reads all trials among the files and folders, ascending by rate, then by concurrency. Returns 0 or an exit code after
  * a message; *levels is zeroed before, and load_levels_free frees it. */
 struct load_levels { struct load_level *items; size_t count; };
 int load_levels_read(struct load_levels *levels, const char *const *operands, size_t count);
 void load_levels_free(struct load_levels *levels);
+
+/* Trials that are shown together must be of one server, data set, length of answers, arrivals and use of caches.
+ * Returns 0, or EXIT_USAGE after a message that names two files and both values. */
+int load_levels_check(const struct load_levels *levels, const char *command);
 
 /* What the trials say, a sentence each: the highest load at which the objective is met, where the queue begins to grow,
  * what else a reader must know. */

@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "server/ask.h"
 #include "vlmprof.h"
 #include "vlmprof_server.h"
 
@@ -20,6 +21,7 @@ enum { FAILURES_FROM_THE_START = 20 }; /* then no one is there, and nothing can 
 struct flight {
     vp_exchange exchange;
     size_t body;
+    char *json; size_t json_capacity; /* the body, where its image is its own; kept for the next request */
     int64_t due_ns, queued_ns;
     int is_used;
     struct flight *next_free;
@@ -38,6 +40,7 @@ struct trial {
 
 void load_record_free(struct load_record *record) {
     free(record->answer);
+    free(record->id);
     free(record->reason);
     free(record->gaps_us);
 }
@@ -56,19 +59,37 @@ static struct flight *flight_take(struct trial *trial) {
     trial->flights = (struct flight **)resize((void *)trial->flights, trial->flight_count + 1, sizeof *trial->flights);
     return trial->flights[trial->flight_count++] = zeroed(1, sizeof *flight);
 }
+/* A copy of the body whose image has the pixels of a number that no other request has. */
+static const char *body_of_its_own(struct flight *flight, const struct load_body *body) {
+    const struct unique *unique = body->unique;
+    const size_t from = unique->from / 3 * 3, whole = unique->picture.byte_count;
+    const size_t to = unique->to + 2 < whole ? (unique->to + 2) / 3 * 3 : whole;
+    char *part = resize(NULL, to - from, 1), *text = resize(NULL, vp_base64_bytes(to - from) + 1, 1);
+    if (flight->json_capacity < body->bytes + 1)
+        flight->json = resize(flight->json, flight->json_capacity = body->bytes + 1, 1);
+    memcpy(flight->json, body->json, body->bytes + 1); /* with its NUL */
+    memcpy(part, unique->picture.bytes + from, to - from);
+    unique_mark(unique, ask_mark(), part + (unique->from - from));
+    memcpy(flight->json + body->image_at + from / 3 * 4, text, vp_base64(part, to - from, text));
+    free(part);
+    free(text);
+    return flight->json;
+}
 /* Hands over a request that is due at due_ns since the beginning. Returns 0 or an exit code. */
 static int request_begin(struct trial *trial, int64_t due_ns, int64_t queued_ns) {
     const struct load_plan *plan = trial->plan;
     struct flight *flight = flight_take(trial);
+    const struct load_body *body;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    memset(flight, 0, sizeof *flight);
+    memset(&flight->exchange, 0, sizeof flight->exchange);
     flight->body = plan->order[trial->begun++ % plan->order_count];
+    body = &plan->bodies[flight->body];
     flight->due_ns = due_ns;
     flight->queued_ns = queued_ns;
     flight->is_used = 1;
-    flight->exchange.body = plan->bodies[flight->body].json;
-    flight->exchange.body_bytes = plan->bodies[flight->body].bytes;
+    flight->exchange.body = body->unique ? body_of_its_own(flight, body) : body->json;
+    flight->exchange.body_bytes = body->bytes;
     flight->exchange.scheduled_ns = trial->begin_ns + due_ns;
     flight->exchange.user = flight;
     trial->in_flight++;
@@ -80,7 +101,8 @@ static int64_t since(int64_t stamp_ns, int64_t begin_ns) { return stamp_ns ? sta
 static void take_reply(struct load_record *record, vp_exchange *exchange, int64_t begin_ns) {
     vp_chat_reply *reply = &exchange->reply;
     if (reply->is_streamed) record->first_ns = since(reply->first_ns, begin_ns);
-    record->last_ns = reply->is_streamed && reply->last_ns ? reply->last_ns - begin_ns : record->end_ns;
+    if (exchange->state != VP_EXCHANGE_DONE) record->last_ns = since(reply->last_ns, begin_ns);
+    else record->last_ns = reply->is_streamed && reply->last_ns ? reply->last_ns - begin_ns : record->end_ns;
     record->gap_count = reply->piece_count ? reply->piece_count - 1 : 0;
     if (record->gap_count) record->gaps_us = zeroed(record->gap_count, sizeof *record->gaps_us);
     for (size_t i = 1; i < reply->piece_count; i++) {
@@ -91,7 +113,9 @@ static void take_reply(struct load_record *record, vp_exchange *exchange, int64_
     record->piece_count = reply->piece_count;
     record->usage = reply->usage;
     record->is_complete = reply->is_complete;
-    record->is_empty = !reply->text_bytes && !reply->reasoning_bytes;
+    record->is_empty = exchange->state == VP_EXCHANGE_DONE && !reply->text_bytes && !reply->reasoning_bytes;
+    record->id = reply->id;
+    reply->id = NULL;
     record->answer = copy_text(reply->text ? reply->text : "", reply->text_bytes);
     record->answer_bytes = reply->text_bytes;
 }
@@ -119,11 +143,12 @@ static void request_end(struct trial *trial, vp_exchange *exchange) {
     record->http_status = exchange->http_status;
     record->is_new_connection = exchange->is_new_connection;
     record->accuracy = (double)NAN;
-    if (exchange->state == VP_EXCHANGE_DONE) take_reply(record, exchange, trial->begin_ns);
-    else {
+    if (exchange->state == VP_EXCHANGE_DONE || exchange->reply.first_chunk_ns)
+        take_reply(record, exchange, trial->begin_ns); /* of a stream that broke what came before */
+    else record->answer = copy_text("", 0);
+    if (exchange->state != VP_EXCHANGE_DONE) {
         char reason[LINE_BYTES];
         error_line(reason, sizeof reason, exchange->result, &exchange->error);
-        record->answer = copy_text("", 0);
         record->reason = copy_text(reason, strlen(reason));
         trial->failed++;
     }
@@ -247,6 +272,7 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     }
     for (size_t i = 0; i < trial.flight_count; i++) {
         vp_exchange_free(&trial.flights[i]->exchange);
+        free(trial.flights[i]->json);
         free(trial.flights[i]);
     }
     free((void *)trial.flights);

@@ -5,11 +5,18 @@
 #define VLMPROF_CLI_LOAD_RUN_H
 #include "load/load_metrics.h"
 #include "server/endpoint.h"
+#include "server/unique.h"
 #include "vlmprof_chat.h"
 #include <stddef.h>
 #include <stdint.h>
 
-struct load_body { const char *json; size_t bytes; };
+/* A request's body. unique: NULL, or the image in it, which is another one in each request; image_at: where its base64
+ * begins. */
+struct load_body {
+    const char *json; size_t bytes;
+    struct unique *unique; size_t image_at;
+    int32_t width_px, height_px; /* of the image, upright; 0: none */
+};
 
 struct load_records;
 struct load_plan {
@@ -38,7 +45,8 @@ struct load_record {
     int32_t *gaps_us; size_t gap_count; /* from piece to piece, by stamps in whole us */
     vp_chat_usage usage;
     int32_t attempts; int http_status, is_new_connection, is_complete;
-    char *answer; size_t answer_bytes; /* "" where it failed */
+    char *answer; size_t answer_bytes; /* what came of it where the stream broke; "" where nothing did */
+    char *id;                          /* the server's name of the request; NULL: it gives none */
     int is_empty;                      /* it was answered without a text and without reasoning */
     char *reason;                      /* why it failed; NULL: it did not */
     double accuracy;                   /* NaN: not scored */

@@ -225,6 +225,10 @@ struct load_summary load_summarize(const struct load_records *records, double fr
     free(scratch);
     return summary;
 }
+int load_has_few_tokens(const struct load_summary *summary) {
+    const int64_t answers = summary->latency_count[LOAD_TPOT];
+    return answers > 0 && summary->output_tokens < TPOT_TOKENS_LEAST * answers;
+}
 int load_is_queue_growing(const struct load_summary *summary) {
     const double failed = (double)summary->failed / (summary->to_s - summary->from_s);
     return summary->due >= 20 && summary->ended + failed < 0.9 * summary->offered && summary->growth > 1.2;

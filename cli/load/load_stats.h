@@ -58,6 +58,9 @@ struct load_summary load_summarize(const struct load_records *records, double fr
 vp_trial load_trial_of_accuracy(const vp_series_value *accuracy, double limit);
 vp_trial load_both(vp_trial one, vp_trial other);
 
+/* Returns 1 if answers have fewer than TPOT_TOKENS_LEAST tokens on average. */
+int load_has_few_tokens(const struct load_summary *summary);
+
 /* Returns 1 if fewer requests of a trial at a rate ended or failed than were due, and the later ones took longer. */
 int load_is_queue_growing(const struct load_summary *summary);
 

@@ -33,6 +33,7 @@ static void add_spreads(struct document *document, const struct load_level *leve
             struct spread_row *row = &rows[table.row_count];
             const int which = spreads[k].which;
             if (which == LOAD_QUEUED && !summary->latency_count[which]) continue;
+            if (which == LOAD_TPOT && load_has_few_tokens(summary)) continue;
             table.row_count++;
             *row = (struct spread_row){"", spreads[k].name, summary->mean[which],
                                        summary->std[which] < 1e-6 ? 0 : summary->std[which], /* ms: rounding */
@@ -66,7 +67,8 @@ static void add_latencies(struct document *document, const struct load_level *le
         CELLS(cells, load_level_text(&levels[i], text), number_whole(summary->due).text);
         add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P50], 1);
         add_series_value(cells, &summary->latency[LOAD_TTFT][LOAD_P95], 1);
-        add_series_value(cells, &summary->latency[LOAD_TPOT][LOAD_P50], 1);
+        if (load_has_few_tokens(summary)) text_list_add(cells, "-");
+        else add_series_value(cells, &summary->latency[LOAD_TPOT][LOAD_P50], 1);
         add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P50], 1);
         add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P95], 1);
         add_series_value(cells, &summary->latency[LOAD_E2E][LOAD_P99], 1);
@@ -75,7 +77,7 @@ static void add_latencies(struct document *document, const struct load_level *le
 }
 static void add_flow(struct document *document, const struct load_level *levels, size_t count) {
     struct text_list *cells = document_table(document, "per second|due|ended|output tokens|at once|good, %|goodput|"
-                                                       "accuracy|failed|empty|late sends");
+                                                       "accuracy|failed|empty|late sends|cached, %");
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         const double unknown = (double)NAN;
@@ -88,7 +90,7 @@ static void add_flow(struct document *document, const struct load_level *levels,
         CELLS(cells, number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
             number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text,
             number_whole(summary->failed).text, number_whole(summary->empty).text,
-            number_whole(summary->late).text);
+            number_whole(summary->late).text, number_percent(load_cached_share(summary)).text);
     }
 }
 vp_estimate load_metric_of(const struct load_level *level, int metric) {
@@ -140,6 +142,14 @@ int load_levels_add(struct document *document, const struct load_level *levels, 
     document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "
                                         "the wait before; late: sent more than %g ms after that time",
                   LOAD_LATE_MS);
+    for (size_t i = 0; i < count; i++) {
+        if (!load_has_few_tokens(&levels[i].summary)) continue;
+        document_text(document, BLOCK_LINE, "TPOT is not shown where answers have fewer than %d tokens on average: "
+                                            "one late piece would decide it; the files have it", TPOT_TOKENS_LEAST);
+        break;
+    }
+    document_text(document, BLOCK_LINE, "cached: prompt tokens that the server read from its caches; images: %s",
+                  levels[0].images ? levels[0].images : "not said");
     if (levels[0].slo)
         document_text(document, BLOCK_LINE, "good: a request that met all of %s (ms), from the time it was due; "
                                             "goodput: good requests per second", levels[0].slo);

@@ -105,6 +105,7 @@ static vp_request engine_request(const struct session *session, const struct pas
     request.more_eos_count = session->model->more_eos_count;
     if (input->prune.how.method != VP_PRUNE_NONE) request.prune = &input->prune.how;
     request.dump = input->dump;
+    request.forced_tokens = input->forced_tokens;
     request.timing = input->timing;
     request.launches = input->launches;
     request.launch_capacity = input->launch_capacity;

@@ -40,6 +40,7 @@ struct pass_input {
     int32_t new_tokens; /* at most; exactly with ignore_eos */
     int ignore_eos;
     const vp_dump *dump; /* NULL: nothing is copied */
+    const int32_t *forced_tokens; /* [new_tokens], as vp_request has them; NULL: the answer is the model's own */
     vp_timing timing;
     vp_launch *launches; int64_t launch_capacity; /* VP_TIMING_KERNEL: their records; NULL and 0: not wanted */
     vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */

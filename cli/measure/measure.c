@@ -129,10 +129,19 @@ static void print_ms(const struct timed_runs *timed, const char *key, double (*n
     char text[80];
     print_term(timed, key, range_text(&range, "ms", text), meaning, NULL);
 }
-/* Why a term has no number, or how exact it is; NULL: no remark. */
+/* Why a term has no number, or how exact it is; NULL: nothing is to be said. */
+/* Returns 1 if a server's answer has too few tokens for a time per token. */
+static int has_few_tokens(const struct pass_result *run, int which) {
+    return run->served && (which == METRIC_PER_TOKEN || which == TERM_DECODE_RATE) && run->token_count > 0
+           && run->token_count < TPOT_TOKENS_LEAST;
+}
 static const char *remark_of(const struct pass_result *run, int which, double median, char out[80]) {
     if (which == METRIC_ENERGY) {
         snprintf(out, 80, "its counter moves in steps of %.3g J", run->energy_resolution_j);
+        return out;
+    }
+    if (has_few_tokens(run, which)) {
+        snprintf(out, 80, "not of %d tokens: it takes %d", run->token_count, TPOT_TOKENS_LEAST);
         return out;
     }
     if (isfinite(median)) return NULL;
@@ -146,9 +155,10 @@ void runs_print_terms(const struct timed_runs *timed) {
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         const struct term *term = &TERMS[shown[i]];
         const struct median_range range = range_of_runs(timed->runs, timed->count, term_of, shown[i]);
+        const int is_few = has_few_tokens(&timed->runs[0], shown[i]);
         char number[80], remark[80];
         if (is_left_out(shown[i], range.median) || (served && shown[i] == METRIC_CLOSURE)) continue;
-        print_term(timed, term->key, range_text(&range, term->unit, number),
+        print_term(timed, term->key, is_few ? "-" : range_text(&range, term->unit, number),
                    served ? served_meaning(shown[i]) : term->meaning,
                    remark_of(&timed->runs[0], shown[i], range.median, remark));
         if (shown[i] == METRIC_TTFT && served && served->reasoning)

@@ -63,10 +63,13 @@ static void table_row(struct text_buffer *out, const struct report *report, size
     table_range(out, decomposition->p50[METRIC_TOTAL]);
     table_cell(out, number_short(decomposition->p95[METRIC_TOTAL]));
     for (int column = 0; column < 5; column++)
-        if (has_stages || !is_of_stages(metrics[column]))
+        if (metrics[column] == METRIC_PER_TOKEN && decomposition->file->is_served
+            && result_has_few_tokens(decomposition->file)) table_cell(out, number_short((double)NAN));
+        else if (has_stages || !is_of_stages(metrics[column]))
             table_cell(out, number_value(decomposition->p50[metrics[column]].value,
                                          decomposition->p50[metrics[column]].low,
                                          decomposition->p50[metrics[column]].high));
+    if (!has_stages) table_cell(out, number_percent(result_cached_share(decomposition->file)));
     if (has_stages) table_cell(out, number_formatted("%.2f", 100 * decomposition->closure));
     table_cell(out, number_percent(decomposition->run_spread));
     if (has_stages) table_cell(out, number_percent(decomposition->idle_share));
@@ -76,17 +79,18 @@ static void table_row(struct text_buffer *out, const struct report *report, size
 }
 enum { TABLE_ROWS_OPEN = 24 }; /* a longer table is folded */
 static void page_table(struct text_buffer *out, const struct report *report) {
-    static const struct { const char *name; int is_of_stages; } heads[] = {
+    static const struct { const char *name; int is_of_stages; } heads[] = { /* -1: of servers */
         {"configuration", 0}, {"samples", 0}, {"accuracy", 0}, {"T_total P50, ms", 0}, {"P95, ms", 0},
         {"TTFT, ms", 0}, {"vision, ms", 1}, {"prefill, ms", 1}, {"decode, ms", 0}, {"TPOT, ms", 0},
-        {"closure, %", 1}, {"run spread, %", 0}, {"idle, %", 1}, {"front", 0}, {"member, %", 0}};
+        {"cached, %", -1}, {"closure, %", 1}, {"run spread, %", 0}, {"idle, %", 1}, {"front", 0}, {"member, %", 0}};
     page_folded_open(out, "table", "All configurations", "One row each. Click a column head to sort.",
                      report->results->count <= TABLE_ROWS_OPEN);
     text_add_string(out, "<p class=\"soft\">Times are medians over the samples, except P95. Accuracy is the mean. "
                          "Brackets: 95 % intervals.</p>\n");
     page_table_open(out, "All configurations", 1);
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
-        if (!heads[i].is_of_stages || !are_all_served(report->results)) page_heads(out, HEAD_NUMBERS, heads[i].name);
+        if (!heads[i].is_of_stages || (heads[i].is_of_stages < 0) == are_all_served(report->results))
+            page_heads(out, HEAD_NUMBERS, heads[i].name);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t group = 0; group < report->results->group_count; group++)
         for (size_t i = 0; i < report->results->groups[group].count; i++)

@@ -83,7 +83,7 @@ static void warn_of_files(struct report *report) {
     const struct results *results = report->results;
     int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0,
             served = 0, cached = 0;
-    const char *reason = NULL;
+    const char *reason = NULL, *caches;
     char differ[64] = "";
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
@@ -111,6 +111,8 @@ static void warn_of_files(struct report *report) {
     if (differ[0])
         text_list_add(&report->warnings, "the files differ in %s: their differences are not due to the knobs alone",
                       differ);
+    if (results_differ_in_caches(results, &caches))
+        text_list_add(&report->warnings, "the files differ in %s: an image or prompt from a cache costs less", caches);
     warn_of_cached_runs(&report->warnings, cached, runs);
     if (failed || missing)
         text_list_add(&report->warnings,

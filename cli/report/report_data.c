@@ -94,6 +94,22 @@ static void csv_times(struct csv_line *line, const struct report *report, const 
         }
 }
 /* Returns 1 if some configuration is pruned. */
+static int has_baseline(const struct report *report) {
+    for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].fidelity.baseline) return 1;
+    return 0;
+}
+static void csv_fidelity(struct csv_line *line, const struct result_fidelity *fidelity) {
+    const struct field_range *kl = &fidelity->kl_divergence_mean_interval, *top1 = &fidelity->top1_agreement_interval,
+                             *answers = &fidelity->answer_agreement_interval;
+    csv_texts(line, "baseline", fidelity->baseline);
+    csv_estimate(line, "kl_divergence_mean", (vp_estimate){fidelity->kl_divergence_mean, kl->low, kl->high});
+    csv_value(line, "kl_divergence_median", "", fidelity->kl_divergence_median);
+    csv_value(line, "kl_divergence_p99", "", fidelity->kl_divergence_p99);
+    csv_value(line, "kl_divergence_max", "", fidelity->kl_divergence_max);
+    csv_estimate(line, "top1_agreement", (vp_estimate){fidelity->top1_agreement, top1->low, top1->high});
+    csv_estimate(line, "answer_agreement", (vp_estimate){fidelity->answer_agreement, answers->low, answers->high});
+    csv_value(line, "first_difference_index", "", fidelity->first_difference_index);
+}
 static int has_pruned(const struct report *report) {
     size_t count = 0;
     for (size_t i = 0; i < report->results->group_count; i++) count += report->pruned[i].count;
@@ -125,7 +141,9 @@ static void csv_add_line(struct text_buffer *out, const struct report *report, s
     csv_knobs(&line, report, times->file, 0);
     csv_times(&line, report, times);
     csv_value(&line, "idle_share", "", times->idle_share);
+    if (are_all_served(report->results)) csv_value(&line, "cached_share", "", result_cached_share(times->file));
     csv_estimate(&line, "accuracy", point ? point_accuracy(point) : file_accuracy(times->file));
+    if (has_baseline(report)) csv_fidelity(&line, &times->file->fidelity);
     csv_estimate(&line, "latency", point ? point_latency(point) : (vp_estimate){NAN, NAN, NAN});
     csv_value(&line, "front", "",
               point ? (double)is_listed(tradeoff->front, tradeoff->front_count, config) : (double)NAN);
@@ -165,6 +183,7 @@ static void put_outside(vp_json_writer *writer, const struct outside *outside) {
     if (outside->pairs)
         PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", outside->ms),
             KEY_RANGE("interval", outside->low, outside->high), KEY("level", outside->level),
+            KEY("basis", outside->basis ? outside->basis : "TTFT"),
             KEY("method", outside->adjusted ? "adjusted" : "exact"), KEY("pairs", outside->pairs),
             KEY("pairs_left_out", outside->left_out), KEY("TTFT_image", outside->image_ms),
             KEY("TTFT_text", outside->text_ms), KEY("floor_ms", outside->floor_ms),
@@ -185,7 +204,13 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
     PUT(writer, END_OBJECT, KEY("closure", decomposition->closure),
         KEY("unaccounted_share", decomposition->unaccounted_share), KEY("idle_share", decomposition->idle_share),
         KEY("run_spread", decomposition->run_spread));
+    if (decomposition->file->is_served)
+        PUT(writer, KEY("images", decomposition->file->images),
+            KEY_BOOL("no_cache", decomposition->file->no_cache),
+            KEY("cached_share", result_cached_share(decomposition->file)));
     if (decomposition->file->is_served) put_outside(writer, &decomposition->file->outside);
+    if (decomposition->file->fidelity.baseline)
+        fields_put_object(writer, "fidelity", &RESULT_FIDELITY, &decomposition->file->fidelity);
     PUT(writer, KEY("tool_cost_share", decomposition->file->cost.bare_difference_share),
         KEY_RANGE("tool_cost_share_interval", decomposition->file->cost.bare_difference_share_interval.low,
                   decomposition->file->cost.bare_difference_share_interval.high),

@@ -88,7 +88,24 @@ static void cell_name(const void *row, const void *context, struct json_member *
     const struct decomposition *times = (const struct decomposition *)row;
     cell_set_text(cell, report_full_name((const struct results *)context, times->file, own));
 }
-enum { WITH_STAGES = 1 }; /* columns that only stages can fill */
+/* columns that only stages can fill, and those that only servers can */
+enum { WITH_STAGES = 1, WITH_CACHES = 2 };
+static void cell_cached(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const double share = result_cached_share(((const struct decomposition *)row)->file);
+    (void)context;
+    if (!isfinite(share)) return;
+    snprintf(own, CELL_BYTES, "%s", number_percent(share).text);
+    cell_set_text(cell, own);
+}
+/* TPOT; of servers not of answers with few tokens. */
+static void cell_tpot(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    const struct decomposition *times = (const struct decomposition *)row;
+    const vp_estimate p50 = times->p50[METRIC_PER_TOKEN];
+    (void)context;
+    if (!isfinite(p50.value) || (times->file->is_served && result_has_few_tokens(times->file))) return;
+    snprintf(own, CELL_BYTES, "%s", number_measured(p50.value, p50.low, p50.high).text);
+    cell_set_text(cell, own);
+}
 #define OF(member) CELL(struct decomposition, member)
 #define P50(metric) CELL_ESTIMATE(struct decomposition, p50[metric])
 static const struct table_column LATENCIES[] = {
@@ -96,7 +113,8 @@ static const struct table_column LATENCIES[] = {
     {OF(p95[METRIC_TOTAL]), NULL, "P95"}, {P50(METRIC_TTFT), NULL, "TTFT"},
     {P50(METRIC_VISION), NULL, "vision", .in = WITH_STAGES},
     {P50(METRIC_PREFILL), NULL, "prefill", .in = WITH_STAGES}, {P50(METRIC_DECODE), NULL, "decode"},
-    {P50(METRIC_PER_TOKEN), NULL, "TPOT"}, {OF(run_spread), NULL, "run spread %", .as = number_percent},
+    {CELL_MADE(cell_tpot), NULL, "TPOT"}, {CELL_MADE(cell_cached), NULL, "cached %", .in = WITH_CACHES},
+    {OF(run_spread), NULL, "run spread %", .as = number_percent},
     {OF(closure), NULL, "closure %", "%.2f", .scale = 100, .in = WITH_STAGES},
     {OF(idle_share), NULL, "idle %", .as = number_percent, .in = WITH_STAGES}};
 
@@ -104,11 +122,21 @@ static void write_latencies(struct document *document, const struct report *repo
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
     const struct results *results = report->results;
     const int is_served = are_all_served(results);
-    const struct table table = TABLE(LATENCIES, report->items, results->count, results, is_served ? 0 : WITH_STAGES);
+    const struct table table = TABLE(LATENCIES, report->items, results->count, results,
+                                     is_served ? WITH_CACHES : WITH_STAGES);
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
     document_add_table(document, &table);
     if (is_served) {
         document_text(document, BLOCK_LINE, "configuration: image size, and what differs between the servers");
+        document_text(document, BLOCK_LINE, "cached: prompt tokens that the servers read from their caches; images: %s",
+                      results->files[0].images ? results->files[0].images : "not said");
+        for (size_t i = 0; i < results->count; i++) {
+            if (!result_has_few_tokens(&results->files[i])) continue;
+            document_text(document, BLOCK_LINE, "TPOT is not shown where answers have fewer than %d tokens on average: "
+                                                "one late piece would decide it; the files have it",
+                          TPOT_TOKENS_LEAST);
+            break;
+        }
         document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
         served_terms_add(document, explained, sizeof explained / sizeof *explained);
         return;
@@ -127,7 +155,8 @@ static void write_outside(struct document *document, const struct report *report
         if (!list) {
             document_text(document, BLOCK_HEADING, "E1: what an image costs, from outside, ms; medians of pairs");
             list = document_table(
-                document, "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out");
+                document,
+                "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out|basis");
         }
         CELLS(list, report_full_name(report->results, &report->results->files[i], name),
             number_measured(outside->ms, outside->low, outside->high).text, number_short(outside->image_ms).text,
@@ -135,9 +164,14 @@ static void write_outside(struct document *document, const struct report *report
             number_short(outside->server_ms).text);
         text_list_add(list, "%lld%s", (long long)outside->pairs, outside->adjusted ? " adjusted" : "");
         text_list_add(list, "%lld", (long long)outside->left_out);
+        text_list_add(list, "%s", outside->basis ? outside->basis : "TTFT");
     }
     if (!list) return;
     document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
+    for (size_t i = 0; i < report->results->count; i++)
+        if (report->results->files[i].outside.high < 0)
+            document_text(document, BLOCK_LINE, "below 0 and wrong: an image cannot take less than none; a cache had "
+                                                "the image, or the server did not look at it (vlmprof audit)");
     for (size_t i = 0; i < report->curves.count; i++) {
         const struct curve *curve = &report->curves.items[i];
         if (strcmp(curve->name, "image") || !isfinite(curve->slope.value)) continue;
@@ -146,6 +180,40 @@ static void write_outside(struct document *document, const struct report *report
                       number_measured(curve->intercept.value, curve->intercept.low, curve->intercept.high).text,
                       number_measured(curve->slope.value, curve->slope.low, curve->slope.high).text, curve->count,
                       number_formatted("%.3f", curve->r2).text);
+    }
+}
+/* How near each configuration is to its baseline. */
+static void cell_file(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
+    cell_set_text(cell, report_full_name((const struct results *)context, (const struct result_file *)row, own));
+}
+#define AGAINST(member) CELL(struct result_file, fidelity.member)
+#define AGAINST_RANGE(member, interval) \
+    CELL_RANGE(struct result_file, fidelity.member, fidelity.interval.low, fidelity.interval.high)
+static const struct table_column FIDELITIES[] = {
+    {CELL_MADE(cell_file), NULL, "configuration"},
+    {AGAINST_RANGE(kl_divergence_mean, kl_divergence_mean_interval), NULL, "KL divergence, nats"},
+    {AGAINST(kl_divergence_median), NULL, "median"}, {AGAINST(kl_divergence_p99), NULL, "P99"},
+    {AGAINST(kl_divergence_max), NULL, "max"},
+    {AGAINST_RANGE(top1_agreement, top1_agreement_interval), NULL, "top1_agreement"},
+    {AGAINST_RANGE(answer_agreement, answer_agreement_interval), NULL, "answer_agreement"},
+    {AGAINST(first_difference_index), NULL, "first difference"},
+    {AGAINST(first_difference_baseline_margin), NULL, "margin, nats"},
+    {AGAINST(first_difference_margin), NULL, "own margin"}, {AGAINST(num_ties), NULL, "ties"},
+    {AGAINST(fidelity_count), NULL, "samples"}};
+static void write_fidelity(struct document *document, const struct report *report) {
+    const struct results *results = report->results;
+    for (size_t i = 0; i < results->group_count; i++) {
+        const struct result_group *group = &results->groups[i];
+        const struct result_file *first = &results->files[group->first];
+        const struct table table = TABLE(FIDELITIES, first, group->count, results, 0);
+        if (!first->fidelity.baseline) continue;
+        document_text(document, BLOCK_HEADING, "E2: agreement with %s", first->fidelity.baseline);
+        document_add_table(document, &table);
+        document_text(document, BLOCK_LINE, "%s; first difference: its token, from 0, median; ties: answers that part "
+                                            "at a margin below %g", FIDELITY_TEXT, TIE_NATS);
+        if (first->is_served)
+            document_text(document, BLOCK_LINE, "a server shows its likeliest tokens alone: KL divergences are lower "
+                                                "bounds, up to the first token that differs");
     }
 }
 static void write_shares(struct document *document, const struct report *report) {
@@ -547,6 +615,7 @@ void report_text_write(struct document *document, const struct report *report) {
         write_gains(document, report, tradeoff);
         write_pruning(document, report, i);
     }
+    write_fidelity(document, report);
     write_categories(document, report);
     write_shares(document, report);
     write_parts(document, report);

@@ -348,8 +348,9 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
                       rows->incomplete, plural_s((int64_t)rows->incomplete));
     if (rows->cached)
         text_list_add(&law->warnings,
-                      "%zu run%s read the prompt from a cache: TTFT is shorter (sweep --no_cache, --unique_image)",
-                      rows->cached, plural_s((int64_t)rows->cached));
+                      "%zu runs read their prompt from a cache: their TTFT is shorter (sweep --no_cache, "
+                      "and not --same_image)",
+                      rows->cached);
     for (int line = 0; line < LAW_LINES; line++) warn_of_line(law, line);
     for (int part = 0; part < LAW_PARTS; part++) {
         const struct part_errors *own = &law->errors[LAW_KIND][LAW_CONFIG_OUT][part],

@@ -28,6 +28,11 @@ FIELD_TABLE(TWINS_OBJECT, struct twins_object, TWINS_OBJECT_ROWS(FIELD_ROW, stru
 FIELD_TABLE(RESULT_TWINS, struct twins_object,
             TWINS_REASON(FIELD_ROW, struct twins_object) TWINS_PAIRS(FIELD_ROW, struct twins_object))
 FIELD_TABLE(TWINS, struct twins_line, TWINS_ROWS(FIELD_ROW, FIELD_AT, struct twins_line))
+FIELD_TABLE(DIVERGENCE, struct divergence, DIVERGENCE_ROWS(FIELD_AT, struct divergence))
+FIELD_TABLE(FIDELITY_OBJECT, struct fidelity, FIDELITY_OBJECT_ROWS(FIELD_AT, struct fidelity))
+FIELD_TABLE(FIDELITY_LINE, struct fidelity_line, FIDELITY_LINE_ROWS(FIELD_ROW, FIELD_AT, struct fidelity_line))
+FIELD_TABLE(FIDELITY, struct fidelity_row, FIDELITY_ROWS(FIELD_ROW, struct fidelity_row))
+FIELD_TABLE(RESULT_FIDELITY, struct result_fidelity, RESULT_FIDELITY_ROWS(FIELD_ROW, struct result_fidelity))
 FIELD_TABLE(DONE, struct done_line, DONE_ROWS(FIELD_ROW, FIELD_ELSE, struct done_line))
 FIELD_TABLE(FAILED, struct failed_line, FAILED_ROWS(FIELD_ROW, FIELD_ELSE, struct failed_line))
 FIELD_TABLE(SIZES, struct sizes, SIZES_ROWS(FIELD_ROW, struct sizes, FIELD_NEVER_NULL))
@@ -183,7 +188,7 @@ void fields_put(vp_json_writer *writer, const struct fields *fields, const void 
     for (uint32_t i = 0; i < fields->count; i++) {
         const struct field *row = &fields->rows[i];
         const int none = !row->is_elsewhere && is_null(row, (const char *)from + row->offset);
-        if (row->is_elsewhere || (none && row->is_optional)) continue;
+        if (row->is_elsewhere || (none && row->is_optional == 1)) continue;
         vp_json_key(writer, row->key);
         if (none) vp_json_null(writer); else put_value(writer, row, (const char *)from);
     }

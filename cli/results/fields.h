@@ -50,7 +50,9 @@ struct field {
     int is_read;                /* 1 if reports read it from the head of a result file */
     int digits;                 /* decimals that are written; 0: all */
     int is_pointer;
-    int is_optional;            /* 1 if a value that is null is not written, and older files lack the key */
+    /* 1 if a value that is null is not written, and older files lack the key; 2: it is written with the others of its
+     * table, or the whole table is left out */
+    int is_optional;
     int is_elsewhere;           /* 1 if other code writes and reads the value; it is after the others */
 };
 struct fields { const struct field *rows; uint32_t count; size_t bytes; };
@@ -283,11 +285,13 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     SESSION_OF_ROWS(ROW, S)
 /* An image's request and a text's with as many prompt tokens: server/checks/twins.h. NaN and -1: see `null`. */
 struct twin_pair {
-    double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms;
+    double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms, image_chunk_ms, text_chunk_ms;
     int64_t image_tokens, text_tokens, floor_tokens, image_cached, text_cached;
     int image_first;
 };
 #define TWIN_MS(S, AT, key, words, why) AT(S, NUMBER, #key, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
+#define TWIN_CHUNK(S, AT, key, words) \
+    AT(S, NUMBER, #key, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = "not known", .is_optional = 1)
 #define TWIN_PAIR_ROWS(AT, S) \
     TWIN_MS(S, AT, image_ms, "TTFT with the image", "no text came") \
     TWIN_MS(S, AT, text_ms, "TTFT with the text", "no text came") \
@@ -295,6 +299,8 @@ struct twin_pair {
     TWIN_MS(S, AT, upload_ms, "first to last byte of the image's request", "not known") \
     TWIN_MS(S, AT, image_prompt_ms, "of the prompt by the server's clock", "it does not say") \
     TWIN_MS(S, AT, text_prompt_ms, "the same of the text", "it does not say") \
+    TWIN_CHUNK(S, AT, image_chunk_ms, "first part of the image's stream, with or without text") \
+    TWIN_CHUNK(S, AT, text_chunk_ms, "the same of the text") \
     AT(S, INT, "image_tokens", image_tokens, "prompt tokens with the image", .most = INT32_MAX) \
     AT(S, INT, "text_tokens", text_tokens, "prompt tokens with the text", .most = INT32_MAX) \
     AT(S, INT, "floor_tokens", floor_tokens, "prompt tokens of the few", .most = INT32_MAX) \
@@ -303,6 +309,37 @@ struct twin_pair {
     AT(S, INT, "text_cached", text_cached, "the same of the text", .most = INT32_MAX, \
        .null = "the server does not say") \
     AT(S, TRUTH, "image_first", image_first, "false: the text was asked first")
+/* A sample's next-token distributions along the baseline's answer: measure/fidelity.h. */
+struct divergence { double nats, at_most; };
+#define TIE_NATS 0.1 /* a smaller preference is a tie, which rounding can decide: e^0.1 to 1 */
+struct fidelity {
+    char *baseline, *reason;
+    int32_t positions, top1_count, answers_equal, first_difference; /* -1: not known; none */
+    double margin, baseline_margin;
+    struct divergence *divergences; int32_t divergence_count;
+};
+#define DIVERGENCE_ROWS(AT, S) \
+    AT(S, NUMBER, "kl_divergence", nats, "of a position; of a server: the lower bound", .unit = "nats", \
+       .null = "infinite: the likeliest tokens of one are impossible in the other") \
+    AT(S, NUMBER, "at_most", at_most, "of a server: the upper bound", .unit = "nats", .is_optional = 1)
+#define FIDELITY_OBJECT_ROWS(AT, S) \
+    AT(S, TEXT, "baseline", baseline, "the configuration or folder whose answer is followed") \
+    AT(S, TEXT, "reason", reason, "why nothing, or not everything, was compared", .null = "everything was") \
+    AT(S, INT, "positions", positions, "tokens of the baseline's answer that were compared", .most = INT32_MAX) \
+    AT(S, INT, "top1_count", top1_count, "those where both have the same likeliest token", .most = INT32_MAX) \
+    AT(S, TRUTH, "answers_equal", answers_equal, "of the greedy answers", .null = "not compared") \
+    AT(S, INT, "first_difference", first_difference, "the first token that differs, from 0", .most = INT32_MAX, \
+       .null = "none, or not known") \
+    AT(S, NUMBER, "margin", margin, "there: the log probability of the own token less that of the baseline's", \
+       .unit = "nats", .null = "there is none, or it is not known") \
+    AT(S, NUMBER, "baseline_margin", baseline_margin, "there: the same preference of the baseline for its token", \
+       .unit = "nats", .null = "there is none, or it is not known") \
+    AT(S, OBJECTS, "divergences", divergences, "of each position whose distributions are known", \
+       .of = &DIVERGENCE, FIELD_COUNT_AT(S, divergence_count))
+#define FIDELITY_LINE_ROWS(ROW, AT, S) \
+    POINT_ROWS(ROW, S) \
+    AT(S, OBJECT, "fidelity", fidelity, "against the baseline", .of = &FIDELITY_OBJECT) \
+    SESSION_OF_ROWS(ROW, S)
 #define FIELD_MS_MAX INT64_C(1000000000000) /* thirty years: sums and squares of such values are still finite */
 #define DONE_ROWS(ROW, ELSE, S) \
     POINT_ROWS(ROW, S) \
@@ -382,13 +419,13 @@ struct twin_pair {
         .most = INT32_MAX, .null = "none") \
     SENT_ROWS(ROW, AT, S)
 #define SENT_IMAGE_ROWS(ROW, S) \
-    ROW(S, INT, width_px, sent->picture.width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, height_px, sent->picture.height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, bytes, (int64_t)sent->picture.byte_count, "of the file, before base64", .least = 1, \
+    ROW(S, INT, width_px, sent->image.picture.width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, height_px, sent->image.picture.height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, bytes, (int64_t)sent->image.picture.byte_count, "of the file, before base64", .least = 1, \
         .most = INT64_MAX) \
-    ROW(S, TEXT, media_type, sent->picture.media_type, "image/png ...") \
+    ROW(S, TEXT, media_type, sent->image.picture.media_type, "image/png ...") \
     ROW(S, TRUTH, is_resized, sent->width_px > 0, \
-        "false: the data set's own file, or its pixels with --unique_image")
+        "false: the data set's own file, with a few bits changed unless --same_image was given")
 #define KERNELS_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, configuration->file_name, "file name of the configuration") \
     ROW(S, INT, sample_id, sample->id, "whose image and prompt", .most = INT64_MAX) \
@@ -456,6 +493,40 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, TRUTH, ends_with_eos, \
         run && (!run->served || run->served->finish_reason) ? run->ended_by_eos != 0 : -1, \
         "the model ended its answer", .null = "not known")
+/* With --baseline. Names in the values: fidelity, kl (a struct divergence_summary) */
+#define FIDELITY_NUMBER(S, ROW, key, value, ...) \
+    ROW(S, NUMBER, key, value, __VA_ARGS__, .is_optional = 2, .null = "see fidelity_reason", .most = FIELD_MS_MAX)
+#define FIDELITY_ROWS(ROW, S) \
+    ROW(S, TEXT, baseline, fidelity->baseline, "with --baseline: the configuration or file whose answer is followed", \
+        .is_optional = 2, .null = "none") \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_mean, kl.mean, \
+                    "KL divergence of the next token's distribution from the baseline's, mean along its answer; of a " \
+                    "server: the lower bound", .unit = "nats", .column = COLUMN_DIVERGENCE) \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_median, kl.median, "median along the answer", .unit = "nats") \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_p99, kl.p99, "99th percentile along the answer", .unit = "nats") \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_max, kl.most, "largest along the answer", .unit = "nats") \
+    ROW(S, NUMBER, kl_divergence_mean_at_most, kl.mean_at_most, "of a server: the mean's upper bound", .unit = "nats", \
+        .most = FIELD_MS_MAX, .is_optional = 1) \
+    FIDELITY_NUMBER(S, ROW, top1_agreement, \
+                    fidelity->positions ? (double)fidelity->top1_count / fidelity->positions : (double)NAN, \
+                    "share of the answer's positions where both have the same likeliest token", \
+                    .column = COLUMN_TOP1) \
+    FIDELITY_NUMBER(S, ROW, answer_agreement, \
+                    fidelity->answers_equal < 0 ? (double)NAN : fidelity->answers_equal, \
+                    "1: the greedy answer is the baseline's; 0: it is not", .column = COLUMN_ANSWER_AGREEMENT) \
+    ROW(S, INT, first_difference_index, fidelity->first_difference, \
+        "the first token that differs from the baseline's answer, from 0", .most = INT32_MAX, .is_optional = 2, \
+        .null = "none, or not known", .column = COLUMN_FIRST_DIFFERENCE) \
+    FIDELITY_NUMBER(S, ROW, first_difference_margin, fidelity->margin, \
+                    "there: by how much the log probability of the own token is above that of the baseline's", \
+                    .unit = "nats", .least = -FIELD_MS_MAX, .column = COLUMN_DIFFERENCE_MARGIN) \
+    FIDELITY_NUMBER(S, ROW, first_difference_baseline_margin, fidelity->baseline_margin, \
+                    "there: by how much the baseline prefers its token", .unit = "nats", .least = -FIELD_MS_MAX, \
+                    .column = COLUMN_BASELINE_MARGIN) \
+    ROW(S, INT, fidelity_tokens, fidelity->positions, "tokens of the baseline's answer that were compared", \
+        .most = INT32_MAX, .is_optional = 2, .null = "none", .column = COLUMN_FIDELITY_TOKENS) \
+    ROW(S, TEXT, fidelity_reason, fidelity->reason, "why nothing, or not everything, was compared", \
+        .is_optional = 2, .null = "everything was")
 /* unparsed: the reference guesses there; a guess earns nothing */
 #define ANSWER_ROWS(ROW, S) \
     ROW(S, NUMBER, accuracy, outcome->is_unparsed ? 0 : outcome->score, "score of the first run's answer", \
@@ -574,6 +645,47 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
                 FIELD_MS_MAX, "not known") \
     HEAD_NUMBER(S, ROW, selected_crops_std, LIST_CROPS, std, "population standard deviation of the crops", \
                 FIELD_MS_MAX, "not known")
+/* With --baseline, over all rows. Names in the values: all (a struct fidelity_total) */
+#define FIDELITY_HEAD(S, ROW, key, value, ...) \
+    ROW(S, NUMBER, key, value, __VA_ARGS__, .is_optional = 2, .null = "see fidelity_reason", .most = FIELD_MS_MAX, \
+        .is_read = 1)
+#define FIDELITY_INTERVAL(S, ROW, key, value, ...) \
+    ROW(S, RANGE, key, value, __VA_ARGS__, .is_optional = 2, .null = "too few samples", .is_read = 1)
+#define RESULT_FIDELITY_ROWS(ROW, S) \
+    ROW(S, TEXT, baseline, all->baseline, "with --baseline: the configuration or folder that this is compared with", \
+        .is_optional = 2, .null = "none", .is_read = 1) \
+    FIDELITY_HEAD(S, ROW, kl_divergence_mean, all->kl.mean, \
+                  "KL divergence of the next token's distribution from the baseline's, along its answers: mean over " \
+                  "all tokens; of a server: the lower bound", .unit = "nats") \
+    FIDELITY_INTERVAL(S, ROW, kl_divergence_mean_interval, all->kl_interval, \
+                      "95 % interval of kl_divergence_mean, over samples", .unit = "nats") \
+    ROW(S, NUMBER, kl_divergence_mean_at_most, all->kl.mean_at_most, "of a server: the upper bound of the mean", \
+        .unit = "nats", .most = FIELD_MS_MAX, .is_optional = 1, .is_read = 1) \
+    FIDELITY_HEAD(S, ROW, kl_divergence_median, all->kl.median, "median over all tokens", .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, kl_divergence_p99, all->kl.p99, "99th percentile over all tokens", .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, kl_divergence_max, all->kl.most, "largest of all tokens", .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, top1_agreement, all->top1.value, \
+                  "share of all tokens where both have the same likeliest token") \
+    FIDELITY_INTERVAL(S, ROW, top1_agreement_interval, ends_of(all->top1), "95 % interval, over samples") \
+    FIDELITY_HEAD(S, ROW, answer_agreement, all->answers.value, "share of rows whose answer is the baseline's") \
+    FIDELITY_INTERVAL(S, ROW, answer_agreement_interval, ends_of(all->answers), "95 % interval, Wilson's") \
+    FIDELITY_HEAD(S, ROW, first_difference_index, all->first_difference, \
+                  "the first token that differs, from 0: median over the rows that differ") \
+    FIDELITY_HEAD(S, ROW, first_difference_margin, all->margin, \
+                  "there: by how much the log probability of the own token is above that of the baseline's, median", \
+                  .unit = "nats", .least = -FIELD_MS_MAX) \
+    FIDELITY_HEAD(S, ROW, first_difference_baseline_margin, all->baseline_margin, \
+                  "there: by how much the baseline prefers its token, median", .unit = "nats", \
+                  .least = -FIELD_MS_MAX) \
+    ROW(S, INT, num_ties, all->ties, \
+        "differing rows where the baseline, or if that is not known this, prefers its token by less than 0.1 nats", \
+        .most = FIELD_COUNT_MAX, .is_optional = 2, .null = "none", .is_read = 1) \
+    ROW(S, INT, fidelity_tokens, all->tokens, "tokens of the baseline's answers that were compared", \
+        .most = FIELD_COUNT_MAX, .is_optional = 2, .null = "none", .is_read = 1) \
+    ROW(S, INT, fidelity_count, all->samples, "rows that were compared", .most = FIELD_COUNT_MAX, .is_optional = 2, \
+        .null = "none", .is_read = 1) \
+    ROW(S, TEXT, fidelity_reason, all->reason, "why not everything was compared, of the first such row", \
+        .is_optional = 2, .null = "everything was", .is_read = 1)
 #define RESULT_VISION_ROWS(ROW, S) \
     HEAD_NUMBER(S, ROW, target_vision_tokens_mean, LIST_TARGET, mean, "mean vision tokens asked for", FIELD_MS_MAX, \
                 "no row has an image") \
@@ -657,11 +769,14 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define OUTSIDE_MS(ELSE, key, words, why) ELSE(NUMBER, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
 #define OUTSIDE_ROWS(ELSE) \
     ELSE(NUMBER, "ms", "median of the pairs' differences: preprocessing, upload and vision encoder", .unit = "ms", \
-         .null = "no pair counts") \
+         .null = "fewer than 5 pairs count") \
     ELSE(NUMBER, "low", "of a range of two differences that covers the median", .unit = "ms", \
-         .null = "fewer than 3 pairs") \
-    ELSE(NUMBER, "high", "its upper end", .unit = "ms", .null = "fewer than 3 pairs") \
-    ELSE(NUMBER, "level", "at which it does", .most = 1, .null = "fewer than 3 pairs") \
+         .null = "fewer than 5 pairs") \
+    ELSE(NUMBER, "high", "its upper end", .unit = "ms", .null = "fewer than 5 pairs") \
+    ELSE(NUMBER, "level", "at which it does", .most = 1, .null = "fewer than 5 pairs") \
+    ELSE(TEXT, "basis", "what differs: TTFT, or where no text came the first part of the stream, or the server's own " \
+         "time of the prompt; older files: TTFT", .choices = "TTFT|first_chunk|server_prompt_ms", \
+         .is_optional = 1) \
     ELSE(TEXT, "method", "adjusted: some pairs have other numbers of tokens, corrected by ms_per_token", \
          .choices = "exact|adjusted") \
     ELSE(INT, "pairs", "that count") \
@@ -674,6 +789,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     OUTSIDE_MS(ELSE, "floor_ms", "median TTFT of a text of a few tokens", "no pair counts") \
     OUTSIDE_MS(ELSE, "upload_ms", "median from the first byte of the image's request to the last", "not known") \
     ELSE(NUMBER, "ms_per_token", "what a token of text costs", .unit = "ms", .null = "nothing was corrected") \
+    ELSE(OBJECT, "first_chunk_ms", "to the first part of the stream, medians", .unit = "ms", .of = &SERVER_TIME, \
+         .null = "not known", .is_optional = 1) \
     ELSE(OBJECT, "server_prompt_ms", "the prompt by the server's own clock, medians", .unit = "ms", \
          .of = &SERVER_TIME, .null = "it does not say") \
     ELSE(INT, "prompt_tokens", "of the image's request", .null = "of several") \
@@ -682,6 +799,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     "of a server: TTFT of the image's request less that of a text with as many prompt tokens, in pairs"
 #define COUNTS_OF_RESULT_ROWS(ELSE) \
     ELSE(JSON, "selected_crops_distribution", "crops -> rows that have so many") \
+    ELSE(JSON, "first_difference_distribution", "with --baseline: first token that differs -> rows", .is_optional = 1) \
     ELSE(OBJECT, "stops", "how many points ended for which reason", .of = &STOPS) \
     ELSE(INT, "num_cached_runs", "of a server: runs in which half of the prompt or more came from its cache", \
          .is_optional = 1) \
@@ -840,13 +958,16 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, NUMBER, "ramp_s", ramp_s, "at the beginning, outside the window", .unit = "s") \
     AT(S, NUMBER, "cool_down_s", cool_down_s, "at the end, outside the window", .unit = "s") \
     AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
+    AT(S, TEXT, "images", images, "unique: each request had pixels of its own; same: the file (--same_image)", \
+       .null = "no sample has an image", .choices = "unique|same") \
+    AT(S, TRUTH, "no_cache", no_cache, "the server was asked to leave its prompt cache out") \
     AT(S, INT, "num_samples", sample_count, "different requests, sent again and again", .most = INT32_MAX) \
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
     AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", \
        .null = "not asked for") \
-    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .least = -1, .most = UINT32_MAX) \
-    AT(S, INT, "begin_unix_s", begin_unix_s, "when the trial began, from which its stamps count", .least = -1, \
-       .most = INT64_MAX) \
+    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .most = UINT32_MAX, .null = "not known") \
+    AT(S, INT, "begin_unix_s", begin_unix_s, "when the trial began, from which its stamps count", \
+       .most = INT64_MAX, .null = "not known") \
     AT(S, NUMBER, "client_cpu_share", client_cpu, "CPU time of this client's threads per time of the trial", \
        .null = "the system does not say") \
     AT(S, NUMBER, "client_delay_share", client_delay, "time for which they were ready and had no CPU, likewise", \
@@ -867,9 +988,13 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define LOAD_SPREAD_ROWS(ROW, AT, S) \
     ROW(S, AT, "ITL", LOAD_ITL, "gaps between the pieces of all answers") \
     ROW(S, AT, "queued", LOAD_QUEUED, "from due until one of max_concurrency places was free")
-#define LOAD_TOKENS(S, AT, key, member, words) AT(S, INT, key, member, words, .least = -1, .most = INT64_MAX)
+#define LOAD_TOKENS(S, AT, key, member, words) \
+    AT(S, INT, key, member, words, .most = INT64_MAX, .null = "the server does not say")
 #define LOAD_REQUEST_ROWS(AT, S) \
-    AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .least = -1, .most = INT64_MAX) \
+    AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .most = INT64_MAX, .null = "not known") \
+    AT(S, TEXT, "request_id", record.id, "the server's name of the request", .null = "it gives none") \
+    AT(S, PAIR, "image_size", image_size, "[height, width] of the image that was sent", .unit = "px", .least = 1, \
+       .most = INT32_MAX, .null = "no image") \
     LOAD_STAMP(S, AT, "due_ms", record.due_ns, "when it was due, since the trial began") \
     LOAD_STAMP(S, AT, "start_ms", record.start_ns, "when its sending began") \
     LOAD_STAMP(S, AT, "sent_ms", record.sent_ns, "when its last byte was sent") \
@@ -884,12 +1009,14 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
        FIELD_COUNT_AT(S, record.gap_count), FIELD_ITEMS(S, record.gaps_us), .most = INT32_MAX, .is_optional = 1) \
     AT(S, MS, "queued_ms", record.queued_ns, "from due until one of max_concurrency places was free", .unit = "ms", \
        .null = "not limited", .is_optional = 1) \
-    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them; -1: not known") \
-    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer; -1: not known") \
-    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache; -1: not known") \
+    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them") \
+    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer") \
+    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache") \
+    LOAD_TOKENS(S, AT, "image_tokens", record.usage.image_tokens, "of the prompt, of its image") \
     AT(S, INT, "attempts", record.attempts, "times it was sent", .most = INT32_MAX) \
     AT(S, TRUTH, "new_connection", record.is_new_connection, "it opened one") \
-    AT(S, BYTES, "pred", record.answer, "the answer", FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed") \
+    AT(S, BYTES, "pred", record.answer, "the answer; of a stream that broke what came before", \
+       FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed before any text") \
     AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
     AT(S, TRUTH, "empty", record.is_empty, "it was answered without a text") \
     AT(S, TEXT, "failed", record.reason, "why it failed", .null = "it did not")
@@ -919,10 +1046,12 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 
 /* All keys of a result file, of a row in it and of a run in a journal, for `help definitions`. */
 #define RESULT_KEYS(ROW, AT, ELSE) \
-    RESULT_ROWS(ROW, 0) SETTING_ROWS(ELSE) RESULT_ACCURACY_ROWS(ROW, 0) RESULT_VISION_ROWS(ROW, 0) \
+    RESULT_ROWS(ROW, 0) SETTING_ROWS(ELSE) RESULT_ACCURACY_ROWS(ROW, 0) RESULT_FIDELITY_ROWS(ROW, 0) \
+    RESULT_VISION_ROWS(ROW, 0) \
     COUNTS_OF_RESULT_ROWS(ELSE) RESULT_TIME_ROWS(ROW, 0) RESULT_END_ROWS(ELSE)
 #define SAMPLE_KEYS(ROW, AT, ELSE) \
-    ROW_HEAD_ROWS(ROW, 0) SIZES_ROWS(ROW, 0, FIELD_NULL) TOKENS_ROWS(ROW, 0) ANSWER_ROWS(ROW, 0) ROW_TIMES_ROWS(ELSE) \
+    ROW_HEAD_ROWS(ROW, 0) SIZES_ROWS(ROW, 0, FIELD_NULL) TOKENS_ROWS(ROW, 0) ANSWER_ROWS(ROW, 0) \
+    FIDELITY_ROWS(ROW, 0) ROW_TIMES_ROWS(ELSE) \
     MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE) \
     ROW_END_ROWS(ELSE)
 #define RUN_KEYS(ROW, AT, ELSE) RUN_ROWS(ROW, AT, 0) SERVED_PASS_ROWS(AT, 0)
@@ -941,6 +1070,9 @@ enum {
     COLUMN_CACHE_BYTES,
     COLUMN_FULL_CACHE_BYTES,
     COLUMN_OUTPUT_TOKENS,
+    /* with --baseline: see FIDELITY_ROWS */
+    COLUMN_DIVERGENCE, COLUMN_TOP1, COLUMN_ANSWER_AGREEMENT, COLUMN_FIRST_DIFFERENCE, COLUMN_DIFFERENCE_MARGIN,
+    COLUMN_BASELINE_MARGIN, COLUMN_FIDELITY_TOKENS,
     COLUMN_TOKENS_BY_RULE, /* of servers: what --family counts for the image; */
     COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was; */
     COLUMN_IMAGE_OUTSIDE,  /* what its twins say that it costs, ms; and by how many tokens it lengthens the prompt */
@@ -971,11 +1103,14 @@ struct noise_line { NOISE_LINE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) vp_noise noise;
 struct row_head { ROW_HEAD_ROWS(FIELD_MEMBER, 0) };
 struct tokens { TOKENS_ROWS(FIELD_MEMBER, 0) };
 struct answer { ANSWER_ROWS(FIELD_MEMBER, 0) };
+struct fidelity_line { FIDELITY_LINE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) struct fidelity fidelity; };
+struct fidelity_row { FIDELITY_ROWS(FIELD_MEMBER, 0) };
 struct measured_row { MEASURED_ROWS(FIELD_MEMBER, 0) };
 struct measured_cost { MEASURED_COST_ROWS(FIELD_MEMBER, 0) };
 struct served_result { SERVED_RESULT_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) vp_chat_usage usage; };
 struct result_head { RESULT_ROWS(FIELD_MEMBER, 0) };
 struct result_accuracy { RESULT_ACCURACY_ROWS(FIELD_MEMBER, 0) };
+struct result_fidelity { RESULT_FIDELITY_ROWS(FIELD_MEMBER, 0) };
 struct result_vision { RESULT_VISION_ROWS(FIELD_MEMBER, 0) };
 struct result_time { RESULT_TIME_ROWS(FIELD_MEMBER, 0) };
 struct tool_cost { TOOL_COST_ROWS(FIELD_MEMBER, 0) };
@@ -983,6 +1118,7 @@ struct tool_cost { TOOL_COST_ROWS(FIELD_MEMBER, 0) };
 extern const struct fields HEAD, MODEL_SHAPE, SERVER, DATA, CONFIGURATION, SESSION, SERVED_SESSION, SAMPLE, RUN,
     SERVED_RUN, SERVED, USAGE, BARE, BARE_PAIR, TWIN_PAIR, TWINS, TWINS_OBJECT, RESULT_TWINS, DONE, FAILED, SIZES,
     RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE, KERNELS, KERNEL_STAGE, NOISE_LINE, NOISE, ROW_HEAD, ANSWER_TOKENS,
-    ANSWER, MEASURED, MEASURED_COST, SERVED_RESULT, RESULT, RESULT_ACCURACY, RESULT_VISION, RESULT_TIME, TOOL_COST;
+    ANSWER, MEASURED, MEASURED_COST, SERVED_RESULT, RESULT, RESULT_ACCURACY, RESULT_VISION, RESULT_TIME, TOOL_COST,
+    DIVERGENCE, FIDELITY_OBJECT, FIDELITY_LINE, FIDELITY, RESULT_FIDELITY;
 
 #endif

@@ -99,7 +99,7 @@ void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64
     if (cached_count)
         text_list_add(warnings,
                       "the server read at least half of the prompt from a cache in %lld of %lld runs: their TTFT is "
-                      "not that of a new request; sweep --no_cache or --unique_image",
+                      "not that of a new request; sweep --no_cache, and not --same_image",
                       (long long)cached_count, (long long)run_count);
 }
 const char *served_lacks(const struct pass_result *run, int metric) {
@@ -180,6 +180,10 @@ double metric_mean(const struct pass_result *runs, int32_t run_count, int metric
     return mean;
 }
 
+const char FIDELITY_TEXT[] =
+    "KL divergence of the next-token distributions from the baseline's, along its answers: mean over tokens; "
+    "top1_agreement: share of tokens where the likeliest is equal; answer_agreement: share of equal answers; "
+    "margin: by how many nats the baseline prefers its token where answers part, median (0.02 is a tie, 4 is a fault)";
 const char TWINS_TEXT[] =
     "T_image_outside: TTFT of the request with the image minus that of a text with as many prompt tokens, in pairs; it "
     "includes preprocessing, upload and vision encoder";

@@ -10,7 +10,7 @@
  * the moment at which the request was handed over; -1: it did not come to that. It owns its texts and pieces. */
 struct served {
     int64_t sent_ns, headers_ns, end_ns; /* first byte sent, headers read, body ended */
-    int64_t uploaded_ns;                 /* last byte sent; journals do not keep it */
+    int64_t uploaded_ns, first_chunk_ns; /* last byte sent, first part of a stream; journals do not keep them */
     int64_t first_ns, first_output_ns;   /* first piece; first that is not reasoning. -1 for an answer in one body */
     vp_chat_piece *pieces; size_t piece_count; /* at_ns is counted from the start as well */
     vp_chat_usage usage;                       /* -1: the server does not say */
@@ -156,6 +156,7 @@ double output_rate_of(const struct pass_result *run);
 /* The mean of a metric over runs; NaN when one of them lacks it. */
 double metric_mean(const struct pass_result *runs, int32_t run_count, int metric);
 
+extern const char FIDELITY_TEXT[]; /* what the columns of a comparison with a baseline are */
 extern const char TWINS_TEXT[]; /* what T_image_outside is; a line */
 extern const char OPS_COLUMNS_TEXT[]; /* what the times in the table of operations are; a line */
 
@@ -174,6 +175,9 @@ struct median_range median_range_of(double *values, size_t count);
 
 /* A term of one run: a metric or a rate. */
 double term_of(const struct pass_result *run, int term);
+
+/* TPOT of a server's answer of fewer tokens is not shown, because one late piece would decide it. */
+enum { TPOT_TOKENS_LEAST = 5 };
 
 /* No server decodes a request so fast: where the rate is higher, the answer was buffered and came at once. */
 static const double CREDIBLE_TOKENS_PER_S = 50000;

@@ -20,6 +20,7 @@ static void measured_clear(struct measured *measured) {
     fields_free(&SIZES, &measured->sizes);
     fields_free(&SERVED_SIZES, &measured->served_sizes);
     fields_free(&TWINS_OBJECT, &measured->twins);
+    fields_free(&FIDELITY_OBJECT, &measured->fidelity);
     memset(measured, 0, sizeof *measured);
 }
 void measured_free(struct measured *measured) { measured_clear(measured); }
@@ -37,7 +38,7 @@ static int finish_run(struct pass_result *run) {
     for (int i = 0; i < KEPT_COUNT; i++) run->has_kept[i] = !run->served && isfinite(run->kept[i]);
     run->has_energy = run->has_kept[KEPT_ENERGY] && isfinite(run->energy_resolution_j);
     if (run->served) {
-        run->served->uploaded_ns = -1;
+        run->served->uploaded_ns = run->served->first_chunk_ns = -1;
         if (run->served->usage.completion_tokens > 0) run->token_count = (int32_t)run->served->usage.completion_tokens;
         run->ended_by_eos = run->served->finish_reason && !strcmp(run->served->finish_reason, "stop");
     } else if (!run->tokens) return EXIT_OUTPUT;
@@ -79,11 +80,17 @@ static void reverse_runs(struct measured *measured) {
  * point. Returns 0, or EXIT_INPUT when it is none of these or cannot be read. */
 static int take_line(struct measured *measured, const vp_json *json, int64_t at) {
     uint32_t bare = vp_json_get(json, 0, "bare"), twins = vp_json_get(json, 0, "twins"),
-             sizes = vp_json_get(json, 0, "sizes");
+             sizes = vp_json_get(json, 0, "sizes"), fidelity = vp_json_get(json, 0, "fidelity");
     if (twins != VP_JSON_NONE) {
         fields_free(&TWINS_OBJECT, &measured->twins);
         fields_read(json, twins, &TWINS_OBJECT, &measured->twins);
         measured->has_twins = 1;
+        return 0;
+    }
+    if (fidelity != VP_JSON_NONE) {
+        fields_free(&FIDELITY_OBJECT, &measured->fidelity);
+        fields_read(json, fidelity, &FIDELITY_OBJECT, &measured->fidelity);
+        measured->has_fidelity = 1;
         return 0;
     }
     if (vp_json_get(json, 0, "run") != VP_JSON_NONE) return add_run(measured, json, at);
@@ -180,6 +187,8 @@ void gathered_free(struct gathered *gathered) {
     free(gathered->has_block);
     free(gathered->twins.reason);
     free(gathered->twins.pairs);
+    free(gathered->baseline);
+    free(gathered->fidelity_reason);
 }
 /* A number that is not finite is none. */
 static void list_add(struct number_list *list, double value) {
@@ -240,6 +249,31 @@ static void gather_twins(struct gathered *gathered, const struct measured *measu
     all->pairs = resize(all->pairs, (size_t)all->count + (size_t)twins->count, sizeof *all->pairs);
     memcpy(all->pairs + all->count, twins->pairs, (size_t)twins->count * sizeof *all->pairs);
     all->count += twins->count;
+}
+/* How near a row is to its baseline. */
+static void gather_fidelity(struct gathered *gathered, const struct fidelity *fidelity) {
+    double sum = 0, margin = isfinite(fidelity->baseline_margin) ? fidelity->baseline_margin : fidelity->margin;
+    if (!gathered->baseline) gathered->baseline = copy_text(fidelity->baseline, strlen(fidelity->baseline));
+    if (fidelity->reason && !gathered->fidelity_reason)
+        gathered->fidelity_reason = copy_text(fidelity->reason, strlen(fidelity->reason));
+    for (int32_t i = 0; i < fidelity->divergence_count; i++) {
+        list_add(&gathered->lists[LIST_DIVERGENCE], fidelity->divergences[i].nats);
+        list_add(&gathered->lists[LIST_AT_MOST], fidelity->divergences[i].at_most);
+        sum += fidelity->divergences[i].nats;
+    }
+    if (fidelity->answers_equal >= 0)
+        list_add(&gathered->lists[LIST_ANSWER_AGREEMENT], fidelity->answers_equal);
+    if (fidelity->positions) {
+        list_add(&gathered->lists[LIST_ROW_DIVERGENCE], sum);
+        list_add(&gathered->lists[LIST_ROW_TOKENS], fidelity->positions);
+        list_add(&gathered->lists[LIST_ROW_EQUAL], fidelity->top1_count);
+        list_add(&gathered->lists[LIST_ROW_TOP1], (double)fidelity->top1_count / fidelity->positions);
+    }
+    if (fidelity->first_difference < 0) return;
+    list_add(&gathered->lists[LIST_FIRST_DIFFERENCE], fidelity->first_difference);
+    list_add(&gathered->lists[LIST_MARGIN], fidelity->margin);
+    list_add(&gathered->lists[LIST_BASELINE_MARGIN], fidelity->baseline_margin);
+    gathered->tie_count += margin < TIE_NATS;
 }
 /* When the runs were, in which sessions, and how many of them the device slowed down. */
 static void gather_marks(struct gathered *gathered, const struct measured *measured, int32_t file) {
@@ -368,6 +402,7 @@ static void gather_point(struct gathered *gathered, const struct point *point, c
     struct scoring scoring;
     double accuracy;
     if (point->is_served) gather_twins(gathered, measured);
+    if (measured->has_fidelity) gather_fidelity(gathered, &measured->fidelity);
     if (point->is_served) gather_served(gathered, measured); else gather_layout(gathered, &measured->sizes);
     if (measured->failed) gathered->failed_count++; else gathered->ok_count++;
     gathered->retry_count += measured->retries;

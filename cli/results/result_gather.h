@@ -33,6 +33,7 @@ struct measured {
     struct bare_pair bare; /* a pair of runs without and with stage times; all 0: there is none */
     int has_sizes, has_twins; /* truths; twins: a server was asked for them */
     struct twins_object twins;
+    int has_fidelity; struct fidelity fidelity; /* 1 with --baseline */
 };
 
 /* Returns 1 if the point has its last line, as measured or as failed. */
@@ -75,6 +76,11 @@ enum {
     LIST_BARE, LIST_STAGED,   /* ms of the pairs without and with stage times */
     LIST_STEP, LIST_STEP_AT,  /* ms of each decode step, and its position from 1 on */
     LIST_REPEATS, LIST_NEIGHBOURS, /* log ratios: of two runs of one point; of two points, their work allowed for */
+    /* with --baseline, of each token its divergence, and as much of a server's upper bound; of each row the sum of the
+     * first, tokens, those whose likeliest token is equal, and the same as a share; 1 or 0 for equal answers; of each
+     * that differs the place and the margins there */
+    LIST_DIVERGENCE, LIST_AT_MOST, LIST_ROW_DIVERGENCE, LIST_ROW_TOKENS, LIST_ROW_EQUAL, LIST_ROW_TOP1,
+    LIST_ANSWER_AGREEMENT, LIST_FIRST_DIFFERENCE, LIST_MARGIN, LIST_BASELINE_MARGIN,
     LIST_COUNT
 };
 
@@ -102,6 +108,8 @@ struct gathered {
         enum twin_method method;
         struct twin_pair *pairs; int32_t count;
     } twins;                 /* those of all points */
+    char *baseline, *fidelity_reason; /* NULL: without --baseline; everything was compared */
+    int64_t tie_count;       /* rows that differ where the margin is below TIE_NATS */
     vp_noise_summary noise;  /* of the blocks that its runs belong to */
     uint8_t *has_block;      /* [blocks of all journals]: 1 for those that are in `noise` */
     struct neighbour neighbours[NEIGHBOURS]; int32_t neighbour_count; /* the newest first */

@@ -21,12 +21,14 @@ static void result_file_free(struct result_file *file) {
                       &file->server, &file->variant,    &file->variant_name};
     fields_free(&RESULT, &file->head);
     fields_free(&RESULT_ACCURACY, &file->scores);
+    fields_free(&RESULT_FIDELITY, &file->fidelity);
     fields_free(&RESULT_TIME, &file->times);
     knob_values_free(&file->knobs);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     free(file->ids);
     free(file->failed_reason);
+    free(file->outside.basis);
     free(file->run_total);
     free(file->run_at);
     memset(file, 0, sizeof *file);
@@ -177,6 +179,39 @@ static int read_image(struct result_file *file, const vp_json *json, uint32_t ob
     return 0;
 }
 
+/* "served_runs": the usage of each run */
+static void read_usage(struct result_file *file, const vp_json *json, uint32_t array) {
+    uint32_t item = array + 1;
+    if (!node_is(json, array, VP_JSON_ARRAY)) return;
+    for (uint32_t i = 0; i < json->nodes[array].count; i++, item = json->nodes[item].end) {
+        const uint32_t usage = vp_json_get(json, item, "usage");
+        const int64_t cached = node_int(json, usage, "cached_tokens", -1),
+                      prompt = node_int(json, usage, "prompt_tokens", -1);
+        if (cached < 0 || prompt <= 0 || cached > prompt) continue;
+        file->cached_tokens += (double)cached;
+        file->cached_of += (double)prompt;
+    }
+}
+double result_cached_share(const struct result_file *file) {
+    return file->cached_of > 0 ? file->cached_tokens / file->cached_of : (double)NAN;
+}
+int result_has_few_tokens(const struct result_file *file) {
+    double sum = 0;
+    for (size_t i = 0; i < file->count; i++) sum += fmax(0, result_at(file, COLUMN_OUTPUT_TOKENS, i));
+    return sum < TPOT_TOKENS_LEAST * (double)file->count;
+}
+int results_differ_in_caches(const struct results *results, const char **words) {
+    const struct result_file *first = &results->files[0];
+    for (size_t i = 1; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        if (!file->is_served || !first->is_served) continue;
+        *words = file->no_cache != first->no_cache ? "--no_cache" : "--same_image";
+        if (file->no_cache != first->no_cache
+            || strcmp(file->images ? file->images : "", first->images ? first->images : "")) return 1;
+    }
+    return 0;
+}
+
 /* "T_image_outside": null without twins */
 static int read_outside_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     double ms, tokens;
@@ -191,12 +226,12 @@ static int read_outside_row(struct result_file *file, const vp_json *json, uint3
 }
 
 enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_IMAGE = -6, ROW_OUTSIDE = -7,
-       ROW_OTHER = -8 };
+       ROW_USAGE = -8, ROW_OTHER = -9 };
 
 /* What a member of a row is: its column, ROW_..., or ROW_OTHER. *range becomes the row of its field. */
 static int row_member(const vp_json *json, uint32_t key, const struct field **range) {
     static const struct field positive = {.most = FIELD_MS_MAX}, any = {.least = -FIELD_MS_MAX, .most = FIELD_MS_MAX};
-    static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &SIZES, &SENT};
+    static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &FIDELITY, &SIZES, &SENT};
     static const struct {
         const char *name;
         int what;
@@ -206,7 +241,8 @@ static int row_member(const vp_json *json, uint32_t key, const struct field **ra
                   {"stage_detail", ROW_DETAIL},
                   {"runs", ROW_RUNS},
                   {"sent_image", ROW_IMAGE},
-                  {"T_image_outside", ROW_OUTSIDE}};
+                  {"T_image_outside", ROW_OUTSIDE},
+                  {"served_runs", ROW_USAGE}};
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         if (metric == METRIC_CLOSURE || !key_is(json, key, METRIC_KEYS[metric], strlen(METRIC_KEYS[metric]))) continue;
         *range = metric == METRIC_UNACCOUNTED ? &any : &positive;
@@ -275,6 +311,7 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         else if (what == ROW_DETAIL) { if (read_stage_details(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_IMAGE) { if (read_image(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_OUTSIDE) { if (read_outside_row(file, json, key + 1, rows, row)) return EXIT_INPUT; }
+        else if (what == ROW_USAGE) read_usage(file, json, key + 1);
         else if (what == ROW_RUNS) { if (read_runs(file, json, key + 1, row, capacity)) return EXIT_INPUT; }
         else if (what != ROW_OTHER) {
             if (read_number(file, json, key + 1, row, what < METRIC_STAGE ? METRIC_KEYS[what] : range->key,
@@ -434,6 +471,12 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     file->ignore_eos = vp_json_get(json, config, "ignore_eos") == VP_JSON_NONE
                            ? -1
                            : node_is(json, vp_json_get(json, config, "ignore_eos"), VP_JSON_TRUE);
+    file->no_cache = node_is(json, vp_json_get(json, config, "no_cache"), VP_JSON_TRUE);
+    if (vp_json_get(json, config, "same_image") != VP_JSON_NONE)
+        file->images = node_is(json, vp_json_get(json, config, "same_image"), VP_JSON_TRUE) ? "same" : "unique";
+    else if (vp_json_get(json, config, "unique_image") != VP_JSON_NONE) /* once it had to be asked for */
+        file->images = node_is(json, vp_json_get(json, config, "unique_image"), VP_JSON_TRUE) ? "unique" : "same";
+    if (!file->is_served) file->images = NULL;
     fields_read(json, vp_json_get(json, 0, "tool_cost"), &TOOL_COST, &file->cost);
     if (file->expert_count < 0 && file->synthetic && file->model
         && vp_model_config_preset(file->model, &preset) == VP_OK)
@@ -479,6 +522,7 @@ static int read_outside(struct result_file *file, const vp_json *json) {
         if (read_count(file, json, object, left_out[i], INT64_C(1) << 40, &count)) return EXIT_INPUT;
         outside->left_out += count > 0 ? count : 0;
     }
+    outside->basis = result_text(json, object, "basis");
     return read_count(file, json, object, "pairs", INT64_C(1) << 40, &outside->pairs)
            || read_count(file, json, object, "pairs_adjusted", INT64_C(1) << 40, &outside->adjusted);
 }
@@ -516,6 +560,10 @@ static int read_members(struct result_file *file, const vp_json *json, const str
         } else if (row->type == FIELD_TRUTH) *(int *)(void *)at = node_is(json, node, VP_JSON_TRUE);
         else if (row->type == FIELD_INT) {
             if (read_count(file, json, 0, row->key, row->most, (int64_t *)(void *)at)) return EXIT_INPUT;
+        } else if (row->type == FIELD_RANGE) {
+            struct field_range range = {node_number(json, vp_json_at(json, node, 0)),
+                                        node_number(json, vp_json_at(json, node, 1))};
+            memcpy(at, &range, sizeof range);
         } else if (node == VP_JSON_NONE) *(double *)(void *)at = (double)NAN;
         else if (read_number(file, json, node, SIZE_MAX, row->key, (double)row->least, (double)row->most,
                              (double *)(void *)at))
@@ -529,6 +577,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     if (!node_is(json, shape, VP_JSON_OBJECT)) shape = VP_JSON_NONE;
     file->is_foreign = vp_json_get(json, 0, "schema") == VP_JSON_NONE;
     if (read_members(file, json, &RESULT, &file->head) || read_members(file, json, &RESULT_ACCURACY, &file->scores)
+        || read_members(file, json, &RESULT_FIDELITY, &file->fidelity)
         || read_members(file, json, &RESULT_VISION, &file->sums)
         || read_members(file, json, &RESULT_TIME, &file->times))
         return EXIT_INPUT;
@@ -854,6 +903,32 @@ static void name_variants(struct results *results) {
     text_list_free(&varied.knobs);
 }
 
+/* Without reference answers the share of equal likeliest tokens takes the place of the accuracy, where all
+ * configurations were compared with one baseline. */
+static void judge_by_baseline(struct results *results, const struct result_group *group) {
+    const struct result_file *first = &results->files[group->first];
+    for (size_t i = 0; i < group->count; i++) {
+        const struct result_file *file = first + i;
+        if (isfinite(file->accuracy) || file->columns[COLUMN_ACCURACY] || !file->columns[COLUMN_TOP1]
+            || !file->fidelity.baseline || strcmp(file->fidelity.baseline, first->fidelity.baseline) != 0)
+            return;
+    }
+    for (struct result_file *file = &results->files[group->first]; file < first + group->count; file++) {
+        double sum = 0;
+        size_t count = 0;
+        file->columns[COLUMN_ACCURACY] = resize(NULL, file->count, sizeof(double));
+        for (size_t i = 0; i < file->count; i++) {
+            const double share = file->columns[COLUMN_ACCURACY][i] = file->columns[COLUMN_TOP1][i];
+            if (isfinite(share)) { sum += share; count++; }
+        }
+        file->accuracy = sum / (double)count;
+        file->is_agreement = 1;
+        free((char *)(size_t)file->accuracy_metric);
+        file->accuracy_metric = copy_text("top1_agreement", 14);
+    }
+    text_list_add(&results->notes, "%.60s has no reference answers: accuracy is the top1_agreement with %.200s",
+                  first->dataset_name, first->fidelity.baseline);
+}
 /* Chooses the configurations that take part in paired statistics: those with at least half of the most samples. */
 static void choose_paired(struct results *results, struct result_group *group) {
     size_t most = 0, first_out = 0, out_count = 0;
@@ -898,6 +973,7 @@ static int64_t *union_of_ids(const struct results *results, const struct result_
 /* Finds the samples that all paired configurations have. */
 static void pair_group(struct results *results, struct result_group *group) {
     size_t all_count, *seen;
+    judge_by_baseline(results, group);
     choose_paired(results, group);
     group->ids = union_of_ids(results, group, &all_count);
     seen = zeroed(all_count, sizeof *seen);

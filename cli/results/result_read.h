@@ -23,6 +23,8 @@ struct result_file {
     /* what the head says, by its keys */
     union { struct result_head head; struct { RESULT_ROWS(FIELD_MEMBER, 0) }; };
     union { struct result_accuracy scores; struct { RESULT_ACCURACY_ROWS(FIELD_MEMBER, 0) }; };
+    struct result_fidelity fidelity; /* with --baseline; baseline NULL: without */
+    int is_agreement;                /* 1 if its accuracy is the agreement with its baseline, for lack of answers */
     union { struct result_vision sums; struct { RESULT_VISION_ROWS(FIELD_MEMBER, 0) }; };
     union { struct result_time times; struct { RESULT_TIME_ROWS(FIELD_MEMBER, 0) }; };
     struct tool_cost cost;           /* of stage times: staged less bare, as a share of T_total */
@@ -36,7 +38,12 @@ struct result_file {
     struct outside {                 /* T_image_outside, by the twins of all samples; NaN and 0 without them */
         double ms, low, high, level, image_ms, text_ms, floor_ms, server_ms; /* server: by its own clock */
         int64_t pairs, adjusted, left_out;
+        char *basis;                 /* what differs: "TTFT", "first_chunk", ..; NULL: TTFT, of an older file */
     } outside;
+    const char *images;              /* "unique": each request had pixels of its own; "same"; NULL: not said, or an
+                                      * engine's */
+    int no_cache;                    /* 1 if --no_cache */
+    double cached_tokens, cached_of; /* prompt tokens from a cache, of those of the runs where that is known */
     int64_t cached_runs;             /* whose prompt the server read from a cache; -1: not said */
     char *importance, *device, *host, *version;
     int64_t seed, ignore_eos;
@@ -77,6 +84,16 @@ void results_free(struct results *results);
 
 /* A number of a sample, by column and row; NaN: the file has none. */
 double result_at(const struct result_file *file, int column, size_t row);
+
+/* Share of the prompt tokens that the server read from its caches; NaN: it does not say. */
+double result_cached_share(const struct result_file *file);
+
+/* Returns 1 if the answers have fewer than TPOT_TOKENS_LEAST tokens on average. */
+int result_has_few_tokens(const struct result_file *file);
+
+/* Returns 1 if some servers' files were measured with other rules for caches than the first: *words is what they differ
+ * in. A cached image is another measurement. */
+int results_differ_in_caches(const struct results *results, const char **words);
 
 /* The row of a sample, or file->count. */
 size_t result_row(const struct result_file *file, int64_t id);

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "measure/fidelity.h"
 #include "measure/noise.h"
 #include "measure/record.h"
 #include "results/fields.h"
@@ -233,6 +234,90 @@ static void put_accuracy(vp_json_writer *writer, const struct index_set *set, co
     fields_put(writer, &RESULT_ACCURACY, &result);
 }
 
+/* ---- against a baseline */
+struct fidelity_total {
+    const char *baseline, *reason;
+    struct divergence_summary kl;
+    struct field_range kl_interval;
+    vp_estimate top1, answers;
+    double first_difference, margin, baseline_margin;
+    int64_t ties, tokens, samples;
+};
+static struct field_range ends_of(vp_estimate estimate) {
+    const struct field_range range = {estimate.low, estimate.high};
+    return range;
+}
+static double list_sum(const struct number_list *list) {
+    double sum = 0;
+    for (size_t i = 0; i < list->count; i++) sum += list->values[i];
+    return sum;
+}
+/* The 95 % interval of a ratio of sums over rows, because the tokens of a row are not independent: Student's, of what
+ * each row changes in the ratio. */
+static struct field_range ratio_interval(const struct number_list *sums, const struct number_list *counts) {
+    const size_t rows = sums->count;
+    const double total = list_sum(counts), ratio = list_sum(sums) / total;
+    struct field_range range = {(double)NAN, (double)NAN};
+    double *values = resize(NULL, rows + 1, sizeof *values);
+    for (size_t i = 0; i < rows && counts->count == rows; i++)
+        values[i] = ratio + (sums->values[i] - ratio * counts->values[i]) * (double)rows / total;
+    if (rows < 2 || counts->count != rows
+        || vp_statistics_mean_interval(values, rows, 0.95, &range.low, &range.high) != VP_OK)
+        range.low = range.high = (double)NAN;
+    free(values);
+    return range;
+}
+static struct divergence_summary divergences_of(const struct gathered *gathered) {
+    const struct number_list *nats = &gathered->lists[LIST_DIVERGENCE], *bounds = &gathered->lists[LIST_AT_MOST];
+    struct divergence *all = resize(NULL, nats->count + 1, sizeof *all);
+    struct divergence_summary summary;
+    for (size_t i = 0; i < nats->count; i++)
+        all[i] = (struct divergence){nats->values[i], bounds->count == nats->count ? bounds->values[i] : (double)NAN};
+    summary = divergences_summary(all, nats->count);
+    free(all);
+    return summary;
+}
+static struct fidelity_total fidelity_total_of(const struct gathered *gathered) {
+    const struct number_list *lists = gathered->lists, *tokens = &lists[LIST_ROW_TOKENS];
+    struct fidelity_total all = {.baseline = gathered->baseline, .reason = gathered->fidelity_reason,
+        .kl = divergences_of(gathered), .top1 = list_accuracy(&lists[LIST_ROW_TOP1]),
+        .answers = list_accuracy(&lists[LIST_ANSWER_AGREEMENT]),
+        .first_difference = list_p50(&lists[LIST_FIRST_DIFFERENCE]), .margin = list_p50(&lists[LIST_MARGIN]),
+        .baseline_margin = list_p50(&lists[LIST_BASELINE_MARGIN]), .ties = gathered->tie_count,
+        .samples = (int64_t)lists[LIST_ANSWER_AGREEMENT].count, .kl_interval = {(double)NAN, (double)NAN}};
+    const struct field_range top1 = ratio_interval(&lists[LIST_ROW_EQUAL], tokens);
+    all.tokens = llround(list_sum(tokens));
+    if ((int64_t)lists[LIST_DIVERGENCE].count == all.tokens)
+        all.kl_interval = ratio_interval(&lists[LIST_ROW_DIVERGENCE], tokens);
+    if (all.kl_interval.low < 0) all.kl_interval.low = 0; /* no divergence is below 0 */
+    all.top1.value = list_sum(&lists[LIST_ROW_EQUAL]) / (double)all.tokens;
+    if (top1.high > top1.low) { /* without a spread the shares of the rows say more */
+        all.top1.low = fmax(0, top1.low);
+        all.top1.high = fmin(1, top1.high);
+    }
+    return all;
+}
+static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered) {
+    const struct number_list *first = &gathered->lists[LIST_FIRST_DIFFERENCE];
+    const struct fidelity_total total = fidelity_total_of(gathered), *all = &total;
+    struct result_fidelity result;
+    double *sorted = NULL;
+    vp_statistics statistics;
+    RESULT_FIDELITY_ROWS(FIELD_FILL, &result)
+    fields_put(writer, &RESULT_FIDELITY, &result);
+    vp_json_key(writer, "first_difference_distribution");
+    vp_json_begin_object(writer);
+    if (list_has_statistics(first, &statistics, &sorted))
+        for (size_t i = 0, next; i < first->count; i = next) {
+            char key[32];
+            for (next = i + 1; next < first->count && !(sorted[next] > sorted[i]);) next++;
+            snprintf(key, sizeof key, "%.0f", sorted[i]);
+            put_int(writer, key, (int64_t)(next - i));
+        }
+    vp_json_end_object(writer);
+    free(sorted);
+}
+
 /* ---- a row */
 /* Returns 1 if the point was measured. */
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
@@ -339,6 +424,7 @@ static void put_row(vp_json_writer *writer, const struct point *point, const str
     else fields_put(writer, &SIZES, &measured->sizes);
     put_point_tokens(writer, point);
     put_point_answer(writer, point, &outcome);
+    if (measured->has_fidelity) put_fidelity_row(writer, &measured->fidelity);
     vp_json_key(writer, "metadata");
     vp_json_raw(writer, point->sample->record, strlen(point->sample->record));
     put_point_times(writer, point);
@@ -384,10 +470,6 @@ static void put_sessions(vp_json_writer *writer, struct journal_index *index, co
         }
         if (all) vp_json_end_array(writer);
     }
-}
-static struct field_range ends_of(vp_estimate estimate) {
-    const struct field_range range = {estimate.low, estimate.high};
-    return range;
 }
 /* The tool's own cost: stamps times the cost of one, and pairs of runs without and with them in random order. */
 static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
@@ -499,6 +581,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     fields_put(writer, &RESULT, &head);
     put_setting(writer, index, &configuration->knobs);
     put_accuracy(writer, set, gathered);
+    if (gathered->baseline) put_fidelity(writer, gathered);
     put_vision(writer, configuration, gathered);
     if (is_server) {
         put_int(writer, "num_cached_runs", gathered->cached_count);
@@ -539,7 +622,10 @@ static vp_result out_sink(void *user, const char *text, size_t bytes) {
     return file->result;
 }
 void summaries_free(struct summaries *summaries) {
-    for (size_t i = 0; i < summaries->count; i++) free(summaries->items[i].path);
+    for (size_t i = 0; i < summaries->count; i++) {
+        free(summaries->items[i].path);
+        free(summaries->items[i].baseline);
+    }
     free(summaries->items);
 }
 /* Takes over `path`. */
@@ -558,6 +644,15 @@ static void summarize(struct summaries *all, char *path, int is_served, struct g
     summary->cached_count = gathered->cached_count;
     summary->run_count = gathered->run_count;
     summary->twins = twins_result(gathered->twins.pairs, gathered->twins.count, gathered->twins.method);
+    summary->baseline = gathered->baseline ? copy_text(gathered->baseline, strlen(gathered->baseline)) : NULL;
+    if (summary->baseline) {
+        const struct fidelity_total against = fidelity_total_of(gathered);
+        summary->divergence = (vp_estimate){against.kl.mean, against.kl_interval.low, against.kl_interval.high};
+        summary->top1 = against.top1;
+        summary->answers = against.answers;
+        summary->divergence_p99 = against.kl.p99;
+        summary->margin = isfinite(against.baseline_margin) ? against.baseline_margin : against.margin;
+    }
     summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
     summary->output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]);
     for (int k = 0; k < METRIC_STAGE; k++)
@@ -743,6 +838,24 @@ static void add_twins(struct document *document, const struct summaries *all) {
     }
     if (cells) document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
 }
+/* How near each configuration is to the baseline, where one was named. */
+static void add_fidelity(struct document *document, const struct summaries *all) {
+    struct text_list *cells = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct summary *summary = &all->items[i];
+        const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
+        if (!summary->baseline) continue;
+        if (!cells)
+            cells = document_table(document, "against the baseline|KL divergence, nats|P99|top1_agreement|"
+                                             "answer_agreement|margin, nats");
+        text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
+        const vp_estimate *kl = &summary->divergence, *top1 = &summary->top1, *answers = &summary->answers;
+        CELLS(cells, number_measured(kl->value, kl->low, kl->high).text, number_short(summary->divergence_p99).text,
+              number_measured(top1->value, top1->low, top1->high).text,
+              number_measured(answers->value, answers->low, answers->high).text, number_short(summary->margin).text);
+    }
+    if (cells) document_text(document, BLOCK_LINE, "%s", FIDELITY_TEXT);
+}
 int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
     struct document document = {NULL, 0, NULL};
@@ -758,6 +871,7 @@ int summaries_print(const struct summaries *all) {
     for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
     add_range_line(&document, all);
     add_twins(&document, all);
+    add_fidelity(&document, all);
     for (size_t i = 0; i < all->count; i++) {
         if (!isfinite(all->items[i].accuracy.low)) continue;
         document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
@@ -771,6 +885,7 @@ int summaries_print(const struct summaries *all) {
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     vp_noise_summary *items = resize(NULL, all->count, sizeof *items);
     const char **names = (const char **)resize(NULL, all->count, sizeof *names);
+    char reason[LINE_BYTES];
     int64_t runs = 0, cached = 0;
     struct twin_result twins;
     memset(&twins, 0, sizeof twins);
@@ -780,7 +895,6 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
         names[i] = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     }
     noise_warn(warnings, items, names, all->count, NOISE_ADVICE_SWEEP);
-    free((void *)names);
     free(items);
     for (size_t i = 0; i < all->count; i++) {
         runs += all->items[i].run_count;
@@ -789,7 +903,11 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
         twins.cached += all->items[i].twins.cached;
         twins.unequal += all->items[i].twins.unequal;
         twins.silent += all->items[i].twins.silent;
+        if (all->items[i].twins.basis != TWINS_TTFT) twins.basis = all->items[i].twins.basis;
+        if (twins_are_wrong(&all->items[i].twins, reason, sizeof reason))
+            text_list_add(warnings, "%s: %s", names[i], reason);
     }
+    free((void *)names);
     warn_of_cached_runs(warnings, cached, runs);
     twins_warn(warnings, &twins);
 }
@@ -819,6 +937,12 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         put_int(writer, "accuracy_count", summary->accuracy_count);
         if (summary->is_served) put_int(writer, "num_cached_runs", summary->cached_count);
         if (summary->twins.pairs) twins_put(writer, &summary->twins, -1, -1);
+        if (summary->baseline)
+            PUT(writer, KEY("baseline", summary->baseline),
+                KEY_ESTIMATE("kl_divergence_mean", "kl_divergence_mean_interval", summary->divergence),
+                KEY("kl_divergence_p99", summary->divergence_p99),
+                KEY_ESTIMATE("top1_agreement", "top1_agreement_interval", summary->top1),
+                KEY_ESTIMATE("answer_agreement", "answer_agreement_interval", summary->answers));
         put_noise(writer, &summary->noise);
         vp_json_end_object(writer);
     }

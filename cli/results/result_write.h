@@ -20,6 +20,8 @@ struct summary {
     vp_noise_summary noise;
     int is_served; int64_t run_count, cached_count; /* of a server; runs whose prompt came from its cache */
     struct twin_result twins;    /* of a server; pairs 0: none was measured */
+    char *baseline;              /* NULL: without */
+    vp_estimate divergence, top1, answers; double divergence_p99, margin; /* against it, as the file's head */
 };
 struct summaries { struct summary *items; size_t count; };
 

@@ -67,6 +67,7 @@ static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     served->headers_ns = since(exchange->headers_ns, start);
     served->end_ns = since(exchange->end_ns, start);
     served->first_ns = reply->is_streamed ? since(reply->first_ns, start) : -1;
+    served->first_chunk_ns = reply->is_streamed ? since(reply->first_chunk_ns, start) : -1;
     served->first_output_ns = reply->is_streamed ? since(reply->first_output_ns, start) : -1;
     served->piece_count = reply->piece_count;
     served->pieces = resize(NULL, reply->piece_count + 1, sizeof *served->pieces);
@@ -114,7 +115,10 @@ int ask_once(struct endpoint *endpoint, const struct question *question, struct 
     int code;
     memset(&marked, 0, sizeof marked);
     if (asked.unique) {
-        picture_marked(asked.unique, ask_mark(), &marked);
+        marked = asked.unique->picture;
+        marked.bytes = resize(NULL, marked.byte_count, 1);
+        memcpy(marked.bytes, asked.unique->picture.bytes, marked.byte_count);
+        unique_mark(asked.unique, ask_mark(), marked.bytes + asked.unique->from);
         asked.picture = &marked;
     }
     snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)ask_mark());
@@ -160,6 +164,7 @@ static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     put_usage(writer, &served->usage);
     PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* from the start */
         KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
+        KEY("first_chunk", served_ms(served->first_chunk_ns)),
         KEY("first_output", served_ms(served->first_output_ns)), KEY_ARRAY("pieces"));
     for (size_t k = 0; k < served->piece_count; k++) vp_json_double(writer, (double)served->pieces[k].at_ns / 1e6);
     PUT(writer, END_ARRAY, KEY("end", served_ms(served->end_ns)), END_OBJECT, KEY_ARRAY("piece_bytes"));

@@ -4,14 +4,14 @@
 #define VLMPROF_CLI_ASK_H
 #include "results/metrics.h"
 #include "server/endpoint.h"
-#include "server/picture.h"
+#include "server/unique.h"
 #include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_server.h"
 
 struct question {
     const struct picture *picture; /* NULL: text only */
-    const vp_image *unique; /* each request gets its own picture, of these pixels (picture_marked); NULL: `picture` */
+    const struct unique *unique; /* each request gets a picture of its own; NULL: `picture` */
     const char *text;
     int32_t max_tokens;
     int ignore_eos, no_cache, no_stream; /* truths */

@@ -98,14 +98,6 @@ int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, 
                  VP_IMAGE_PIXELS_MAX);
     return result == VP_OK ? 0 : result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
 }
-void picture_marked(const vp_image *image, uint64_t number, struct picture *picture) {
-    const size_t row = (size_t)image->width_px * 3, values = row * (size_t)image->height_px;
-    uint8_t *rgb = resize(NULL, values, 1), *last = rgb + values - row;
-    memcpy(rgb, image->rgb, values);
-    for (size_t bit = 0; bit < 64 && bit < row; bit++) last[bit] = (uint8_t)((last[bit] & ~1u) | (number >> bit & 1));
-    picture_of_pixels(rgb, image->width_px, image->height_px, picture);
-    free(rgb);
-}
 void picture_free(struct picture *picture) {
     free(picture->bytes);
     memset(picture, 0, sizeof *picture);

@@ -26,10 +26,6 @@ int picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, s
 int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized,
                     struct picture *picture, char *reason, size_t capacity);
 
-/* A PNG file of the same image in which the lowest bits of the last row say `number`: no one sees the difference, and
- * no cache knows the file. Images of fewer than 22 columns have room for fewer of its bits. */
-void picture_marked(const vp_image *image, uint64_t number, struct picture *picture);
-
 void picture_free(struct picture *picture); /* and empties it */
 
 #endif

@@ -8,6 +8,7 @@
  *   {"config", "sample_id", "bare", "prev"...} a pair of runs, without and with stage times, which the point's
  *                                              statistics leave out
  *   {"config", "sample_id", "twins", "prev"...} pairs of a server's image and a text of as many tokens
+ *   {"config", "sample_id", "fidelity", "prev"...} how near its next-token distributions are to a baseline's
  *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
  *   {"kernels": {...}}                         the one run of a shape whose kernels were timed one by one
  *   {"finished": true}                         all points of the grid above are closed
@@ -292,7 +293,7 @@ static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct po
     int32_t runs = before < 0 ? 0 : line->runs;
     if (before < 0 ? line->state == POINT_DONE : line->state != POINT_OPEN || line->at != before) return 0;
     if (kind == LINE_RUN && node_int(json, 0, "run", -1) != runs++) return 0;
-    if ((kind == LINE_BARE || kind == LINE_TWINS) && !runs) return 0;
+    if ((kind == LINE_BARE || kind == LINE_TWINS || kind == LINE_FIDELITY) && !runs) return 0;
     if (kind == LINE_DONE && (!runs || node_int(json, 0, "done", -1) != runs)) return 0;
     line->at = at;
     line->runs = runs;
@@ -302,6 +303,7 @@ static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct po
 /* Returns 1 if the line is of a server, or of the engine, as its configuration is. */
 static int is_of_kind(const vp_json *json, line_kind kind, const struct index_configuration *configuration) {
     const uint32_t sizes = vp_json_get(json, 0, "sizes");
+    if (kind == LINE_FIDELITY) return 1;
     const int is_served = kind == LINE_TWINS ? 1
                           : kind == LINE_RUN ? vp_json_get(json, 0, "served") != VP_JSON_NONE
                                              : vp_json_get(json, sizes, "sent_image") != VP_JSON_NONE;

@@ -135,6 +135,8 @@ static line_kind point_kind(const vp_json *json) {
                        && json->nodes[vp_json_get(json, vp_json_get(json, 0, "twins"), "pairs")].count <= LINE_RUNS_MAX
                    ? LINE_TWINS
                    : LINE_DAMAGED;
+    if (vp_json_get(json, 0, "fidelity") != VP_JSON_NONE)
+        return has_only(json, 0, &FIDELITY_LINE) ? LINE_FIDELITY : LINE_DAMAGED;
     if (!are_sizes(json, vp_json_get(json, 0, "sizes"))) return LINE_DAMAGED;
     if (has_only(json, 0, &DONE)) return LINE_DONE;
     return has_only(json, 0, &FAILED) ? LINE_FAILED : LINE_DAMAGED;

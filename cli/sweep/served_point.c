@@ -20,9 +20,7 @@ static const char WARM_UP_TEXT[] = "Describe what you see.";
 /* An image of the sample that is being measured, as sent to one server or several. */
 struct sent_picture {
     int32_t width_px, height_px; /* that it was made for; 0: the file unchanged */
-    struct picture picture;
-    vp_image resized;            /* with --unique_image and --twins, where it is resized */
-    const vp_image *pixels;      /* with both: what each request's own image is made of */
+    struct unique image;         /* with --same_image only its picture */
     char *reason;                /* why there is none; NULL: there is one */
     struct sent_picture *next;
 };
@@ -30,7 +28,8 @@ struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
     struct twin_memory *texts;  /* [variants] */
     struct sent_picture *pictures;
-    int no_cache, unique_image; /* truths */
+    int *most_likely;      /* [variants]: as served_answer_ask has it */
+    int no_cache, same_image; /* truths */
 };
 
 /* ---- open and close */
@@ -69,8 +68,9 @@ int served_open(struct sweep *sweep) {
     int code = 0;
     served->endpoints = zeroed(variants->count + 1, sizeof *served->endpoints);
     served->texts = zeroed(variants->count + 1, sizeof *served->texts);
+    served->most_likely = zeroed(variants->count + 1, sizeof *served->most_likely);
     served->no_cache = is_given(sweep->options, "no_cache");
-    served->unique_image = is_given(sweep->options, "unique_image");
+    served->same_image = is_given(sweep->options, "same_image");
     for (size_t i = 0; i < variants->count && !code; i++) {
         struct endpoint *endpoint = &served->endpoints[i];
         code = endpoint_open(sweep->options, variants->items[i].endpoint, variants->items[i].model, endpoint);
@@ -89,8 +89,7 @@ static void served_end(struct sweep *sweep) {
     struct served_sweep *served = sweep->served;
     while (served->pictures) {
         struct sent_picture *next = served->pictures->next;
-        picture_free(&served->pictures->picture);
-        if (served->pictures->resized.rgb) vp_image_free(&served->pictures->resized);
+        unique_free(&served->pictures->image);
         free(served->pictures->reason);
         free(served->pictures);
         served->pictures = next;
@@ -105,6 +104,7 @@ void served_close(struct sweep *sweep) {
     }
     free(sweep->served->endpoints);
     free(sweep->served->texts);
+    free(sweep->served->most_likely);
     free(sweep->served);
     sweep->served = NULL;
 }
@@ -199,35 +199,37 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
 }
 
 /* ---- the images of a sample */
-/* Makes an image of a size, of the file's pixels, which are decoded at most once for a sample. Returns 0, or
- * EXIT_DEVICE when memory is out; sent->reason says why there is none. */
-static int make_picture(struct sweep *sweep, const struct sample *sample, struct sent_picture *sent) {
-    struct served_sweep *served = sweep->served;
-    const int is_resized = sent->width_px > 0, is_file = !is_resized && !served->unique_image;
-    const int keeps_pixels = served->unique_image || is_given(sweep->options, "twins");
-    char reason[LINE_BYTES] = "";
-    int code = 0;
-    if (is_file) {
-        code = picture_of_file(sample->image_path, &sent->picture, reason, sizeof reason);
-        if (!code && (sent->picture.width_px != sample->width_px || sent->picture.height_px != sample->height_px)) {
-            snprintf(reason, sizeof reason, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was "
-                                            "planned",
-                     sample->image_path, sent->picture.width_px, sent->picture.height_px, sample->width_px,
-                     sample->height_px);
-            code = EXIT_INPUT;
-        }
+/* Makes an image of another size, of the file's pixels, which are decoded at most once for a sample. Returns 0, or an
+ * exit code with a reason. */
+static int resize_picture(struct sweep *sweep, const struct sample *sample, struct sent_picture *sent, char *reason,
+                          size_t capacity) {
+    vp_image resized = {0, 0, NULL};
+    int code = sweep->image.rgb ? 0 : sample_image(sample, &sweep->image, reason, capacity);
+    if (!code)
+        code = picture_resized(&sweep->image, sent->width_px, sent->height_px, &resized, &sent->image.picture, reason,
+                               capacity);
+    if (!code && !sweep->served->same_image) {
+        picture_free(&sent->image.picture);
+        unique_of_pixels(resized.rgb, sent->width_px, sent->height_px, &sent->image);
     }
-    if (!code && (keeps_pixels || !is_file) && !sweep->image.rgb)
-        code = sample_image(sample, &sweep->image, reason, sizeof reason);
-    if (!code && is_resized)
-        code = picture_resized(&sweep->image, sent->width_px, sent->height_px, &sent->resized, &sent->picture, reason,
-                               sizeof reason);
-    else if (!code && !is_file)
-        picture_of_pixels(sweep->image.rgb, sweep->image.width_px, sweep->image.height_px, &sent->picture);
-    sent->pixels = is_resized ? &sent->resized : &sweep->image;
-    if (sent->resized.rgb && !keeps_pixels) {
-        vp_image_free(&sent->resized);
-        sent->resized.rgb = NULL;
+    if (resized.rgb) vp_image_free(&resized);
+    return code;
+}
+/* Makes the image that is sent. Returns 0, or EXIT_DEVICE when memory is out; sent->reason says why there is none. */
+static int make_picture(struct sweep *sweep, const struct sample *sample, struct sent_picture *sent) {
+    const struct picture *picture = &sent->image.picture;
+    char reason[LINE_BYTES] = "";
+    int code;
+    if (sent->width_px > 0) code = resize_picture(sweep, sample, sent, reason, sizeof reason);
+    else if (sweep->served->same_image)
+        code = picture_of_file(sample->image_path, &sent->image.picture, reason, sizeof reason);
+    else code = unique_of_file(sample->image_path, &sent->image, reason, sizeof reason);
+    if (!code && !sent->width_px
+        && (picture->width_px != sample->width_px || picture->height_px != sample->height_px)) {
+        snprintf(reason, sizeof reason, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was "
+                                        "planned",
+                 sample->image_path, picture->width_px, picture->height_px, sample->width_px, sample->height_px);
+        code = EXIT_INPUT;
     }
     if (code == EXIT_DEVICE) return complain(EXIT_DEVICE, "%s", reason);
     if (code) sent->reason = copy_text(reason, strlen(reason));
@@ -262,8 +264,8 @@ static int served_begin(struct sweep *sweep, struct open_point *point, const str
     }
     if (point->sent->reason) snprintf(reason, capacity, "%s", point->sent->reason);
     else if (family
-             && vp_family_count(family, point->sent->picture.width_px, point->sent->picture.height_px, &count, NULL)
-                    == VP_OK)
+             && vp_family_count(family, point->sent->image.picture.width_px, point->sent->image.picture.height_px,
+                                &count, NULL) == VP_OK)
         point->tokens_by_rule = count.total_tokens;
     return 0;
 }
@@ -293,7 +295,7 @@ static const struct entry *median_image(const struct dataset *set) {
  * is sent later is not in a cache then. */
 static void make_warm_picture(const struct open_point *point, struct picture *picture) {
     const struct entry *median = median_image(point->configuration->set);
-    int32_t width_px = point->sent->picture.width_px, height_px = point->sent->picture.height_px;
+    int32_t width_px = point->sent->image.picture.width_px, height_px = point->sent->image.picture.height_px;
     uint8_t *rgb;
     if (median && entry_pixels(median) < (int64_t)width_px * height_px) {
         width_px = median->width_px;
@@ -339,6 +341,15 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
     runs_free(first, (int32_t)variants->count);
     return code;
 }
+static struct question question_of_point(const struct sweep *sweep, const struct open_point *point,
+                                         const struct sample *sample) {
+    struct question question =
+        question_of(sweep, variant_index(sweep, point->configuration), point->sent ? &point->sent->image.picture : NULL,
+                    sample->prompt, point->configuration->set->new_tokens);
+    question.ignore_eos = sweep->plan.ignore_eos;
+    if (!sweep->served->same_image && point->sent) question.unique = &point->sent->image;
+    return question;
+}
 static int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
                       size_t capacity, int *is_device) {
     const size_t variant = variant_index(sweep, point->configuration);
@@ -353,10 +364,7 @@ static int served_run(struct sweep *sweep, struct open_point *point, const struc
         snprintf(reason, capacity, "%s", point->configuration->dropped);
         return 0;
     }
-    question = question_of(sweep, variant, point->sent ? &point->sent->picture : NULL, sample->prompt,
-                           point->configuration->set->new_tokens);
-    question.ignore_eos = sweep->plan.ignore_eos;
-    if (sweep->served->unique_image && point->sent) question.unique = point->sent->pixels;
+    question = question_of_point(sweep, point, sample);
     for (;;) {
         runs_free(sweep->run, 1);
         sweep->run = runs_make(1, 1);
@@ -385,7 +393,8 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     struct twin_plan plan;
     memset(&plan, 0, sizeof plan);
     plan.endpoint = &sweep->served->endpoints[variant];
-    plan.image = point->sent->pixels;
+    plan.image = &point->sent->image;
+    plan.is_same_image = sweep->served->same_image;
     plan.text = sample->prompt;
     plan.knobs = asked->knobs;
     plan.knob_count = asked->knob_count;
@@ -398,4 +407,33 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     plan.name = point->configuration->file_name;
     plan.memory = &sweep->served->texts[variant];
     return twins_measure(&plan, twins, reason, capacity) == EXIT_INTERRUPTED ? EXIT_INTERRUPTED : 0;
+}
+
+/* ---- against a baseline */
+static int ask_likely(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
+                      struct served_answer *answer, char *reason, size_t capacity) {
+    const size_t variant = variant_index(sweep, point->configuration);
+    struct question question = question_of_point(sweep, point, sample);
+    int code;
+    question.unique = NULL;
+    code = served_answer_ask(&sweep->served->endpoints[variant], &question, &sweep->served->most_likely[variant],
+                             answer, reason, capacity);
+    return code == EXIT_INTERRUPTED ? code : 0;
+}
+int served_ask_baseline(struct sweep *sweep, const struct open_point *first, const struct sample *sample) {
+    char reason[LINE_BYTES] = "";
+    const int code = ask_likely(sweep, first, sample, &sweep->baseline.said, reason, sizeof reason);
+    if (reason[0]) baseline_lacks(&sweep->baseline, reason);
+    sweep->baseline.is_made = 1;
+    return code;
+}
+int served_follow_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
+                           struct fidelity *fidelity, char *reason, size_t capacity) {
+    struct served_answer own;
+    int code;
+    memset(&own, 0, sizeof own);
+    code = ask_likely(sweep, point, sample, &own, reason, capacity);
+    if (!code && !reason[0]) served_answers_compare(&sweep->baseline.said, &own, fidelity, reason, capacity);
+    served_answer_free(&own);
+    return code;
 }

@@ -24,4 +24,10 @@ int served_wants_twins(const struct sweep *sweep, const struct open_point *point
 int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample, struct twins *twins,
                  char *reason, size_t capacity);
 
+/* Asks the baseline's server, and the point's to compare the answers. `reason` becomes empty, or says what is not
+ * known. 0, or EXIT_INTERRUPTED. */
+int served_ask_baseline(struct sweep *sweep, const struct open_point *first, const struct sample *sample);
+int served_follow_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
+                           struct fidelity *fidelity, char *reason, size_t capacity);
+
 #endif

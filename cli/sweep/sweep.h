@@ -8,6 +8,7 @@
 #include "results/metrics.h"
 #include "base/options.h"
 #include "data/plan.h"
+#include "sweep/baseline.h"
 #include "model/model.h"
 #include "measure/engine.h"
 #include "sweep/journal.h"
@@ -32,6 +33,8 @@ struct open_point {
     int bare_is_due; /* 1 if a pair of runs without and with stage times belongs to it */
     int has_bare;    /* 1 if that pair is measured */
     int has_twins;   /* 1 if its twins are measured, or could not be */
+    int has_fidelity; /* 1 if it is compared with the baseline, or could not be */
+    int is_wanted;    /* 1 if it is the baseline of a point that is open */
     int32_t runs;    /* measured ones */
     int32_t retries; /* attempts beyond the first one of each run */
     int64_t last;    /* place of its last line in the journal; -1: none yet */
@@ -89,6 +92,8 @@ struct sweep {
     int32_t bare_every; /* 0: no pairs */
     int timing_off;     /* 1 if --timing off */
     int kernel_pass;    /* 1 if --kernel_pass */
+
+    struct baseline baseline; /* of --baseline */
 
     /* where it goes */
     struct journal journal;

@@ -170,6 +170,13 @@ static int write_twins(struct sweep *sweep, struct open_point *point, const stru
     TWINS_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     return point_write(sweep, point, &TWINS, &line);
 }
+static int write_fidelity(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                          const struct fidelity *fidelity) {
+    struct fidelity_line line;
+    line.fidelity = *fidelity;
+    FIDELITY_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    return point_write(sweep, point, &FIDELITY_LINE, &line);
+}
 /* A stage whose kernels were timed: the rest of its time on the device is idle. */
 static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device) {
     const double kernels = (double)run->times.kernel_ns[stage] / 1e6;
@@ -459,6 +466,8 @@ static int warm_up(struct sweep *sweep, const struct configuration *configuratio
     if (shape_is_warm && knobs_are_warm) return 0;
     if (once.new_tokens > 2) once.new_tokens = 2;
     once.ignore_eos = 1;
+    once.dump = NULL;
+    once.forced_tokens = NULL;
     once.timing = VP_TIMING_STAGE; /* the cold request is recorded with its TTFT */
     if ((*result = request_run(&engine->session, &once, sweep->run, error)) != VP_OK) return 0;
     engine->warm = resize(engine->warm, engine->warm_count + 1, sizeof *engine->warm);
@@ -533,7 +542,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
                      || (line.state == POINT_FAILED && is_given(sweep->options, "retry_failed"));
     point->lacks_kernels = sweep->kernel_pass && line.state == POINT_DONE;
     point->runs = point->retries = 0;
-    point->has_bare = point->has_twins = 0;
+    point->has_bare = point->has_twins = point->has_fidelity = 0;
     point->spent_ns = 0;
     point->last = line.state == POINT_OPEN ? line.at : -1;
     for (int64_t at = point->last; at >= 0;) {
@@ -543,6 +552,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
         prev = node_int(json, 0, "prev", -1);
         point->has_bare |= vp_json_get(json, 0, "bare") != VP_JSON_NONE;
         point->has_twins |= vp_json_get(json, 0, "twins") != VP_JSON_NONE;
+        point->has_fidelity |= vp_json_get(json, 0, "fidelity") != VP_JSON_NONE;
         if (run >= 0 && run < sweep->rule.max_runs) {
             if (run >= point->runs) point->runs = (int32_t)run + 1;
             point->totals[run] = (double)node_int(json, 0, "total_ns", 0);
@@ -613,6 +623,66 @@ static int measure_twins(struct sweep *sweep, struct open_point *point, const st
     twins_free(&twins);
     return code;
 }
+/* Asks the baseline of the point's data set, once for a sample. */
+static int ask_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample) {
+    struct baseline *baseline = &sweep->baseline;
+    const size_t set = (size_t)(point->configuration->set - sweep->plan.sets);
+    struct open_point *first = sweep->open;
+    char reason[LINE_BYTES] = "";
+    struct pass_input input;
+    vp_dump dump;
+    int is_device, code;
+    if (baseline->is_made) return 0;
+    if (!baseline->of[set].configuration) {
+        baseline_take_old(baseline, set, sample->id);
+        return 0;
+    }
+    while (first->configuration != baseline->of[set].configuration) first++;
+    if (sweep->served) return served_ask_baseline(sweep, first, sample);
+    input = first->input;
+    baseline_answer(baseline, &input, &dump);
+    code = try_run(sweep, first, &input, reason, sizeof reason, &is_device);
+    if (code) return code;
+    if (reason[0]) baseline_lacks(baseline, reason); else baseline_keep(baseline, sweep->run);
+    return 0;
+}
+/* Follows the baseline's answer. Where its tokens are not known, the own answer is compared as a text. */
+static int follow_baseline(struct sweep *sweep, struct open_point *point, struct fidelity *fidelity, char *reason,
+                           size_t capacity) {
+    struct baseline *baseline = &sweep->baseline;
+    const struct likely_steps none = {NULL, 0};
+    struct pass_input input = point->input;
+    struct fidelity_pass pass;
+    vp_dump dump;
+    int is_device, code;
+    if (baseline->token_count) baseline_follow(baseline, &input, &dump, &pass, fidelity);
+    code = try_run(sweep, point, &input, reason, capacity, &is_device);
+    if (code || reason[0]) return code;
+    if (!baseline->token_count) {
+        const struct answer_of first = {baseline->said.text, baseline->said.bytes, &none},
+                               own = {sweep->run->answer, sweep->run->answer_bytes, &none};
+        fidelity_of_answers(fidelity, &first, &own);
+        snprintf(reason, capacity, "the baseline's answer is known as a text: its tokens are another model's");
+    } else if (!baseline->logit_rows)
+        snprintf(reason, capacity, "the baseline's answer is known, its distributions are not: no KL divergence");
+    return 0;
+}
+static int measure_fidelity(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
+    const size_t set = (size_t)(point->configuration->set - sweep->plan.sets);
+    char reason[LINE_BYTES] = "";
+    struct fidelity fidelity;
+    int code = ask_baseline(sweep, point, sample);
+    if (code) return code;
+    fidelity_begin(&fidelity, baseline_name(&sweep->baseline, set), sweep->baseline.reason);
+    if (!fidelity.reason)
+        code = sweep->served ? served_follow_baseline(sweep, point, sample, &fidelity, reason, sizeof reason)
+                             : follow_baseline(sweep, point, &fidelity, reason, sizeof reason);
+    if (reason[0]) fidelity.reason = copy_text(reason, strlen(reason));
+    point->has_fidelity = 1;
+    if (!code) code = write_fidelity(sweep, point, sample, &fidelity);
+    fields_free(&FIDELITY_OBJECT, &fidelity);
+    return code;
+}
 /* After the last run of a point: the runs next to its statistics, then the line that closes it. */
 static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
@@ -623,6 +693,7 @@ static int close_point(struct sweep *sweep, struct open_point *point, const stru
                                                point->configuration->file_name, sample->id, point->is_first};
         code = profile_point(sweep->options, &sweep->engine->session, &point->input, sweep->run, &profiled);
     }
+    if (!code && sweep->baseline.of && !point->has_fidelity) code = measure_fidelity(sweep, point, sample);
     return code ? code : write_done(sweep, point, sample, stop);
 }
 static void sweep_progress(const struct sweep *sweep, const struct configuration *configuration,
@@ -733,9 +804,10 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
     int vanished = 0, has_vanished = 0, code = 0;
     for (size_t i = 0; i < count && !code; i++) {
         struct open_point *point = &sweep->open[i];
-        if (!point->is_open && !point->lacks_kernels) continue;
+        if (!point->is_open && !point->lacks_kernels && !point->is_wanted) continue;
         code = sweep->way->begin(sweep, point, sample, entry, reason, sizeof reason, &has_vanished);
         if (code || !reason[0]) continue;
+        if (point->is_wanted) baseline_lacks(&sweep->baseline, reason);
         if (point->is_open && has_vanished) {
             vanished = 1;
             snprintf(vanished_reason, sizeof vanished_reason, "%s", reason);
@@ -766,6 +838,9 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         open_count += sweep->open[i].is_open || sweep->open[i].lacks_kernels;
     }
     if (code || !open_count) return code;
+    baseline_forget(&sweep->baseline);
+    for (size_t i = 0; i < configuration_count; i++)
+        sweep->open[i].is_wanted = sweep->baseline.of && sweep->baseline.of[set].configuration == &configurations[i];
     if ((code = dataset_sample(dataset, sweep->served ? NULL : &sweep->model, index, &sample)) != 0) return code;
     if (!entry) code = write_sample(sweep, set, &sample);
     if (!code) code = sample_begin(sweep, configuration_count, &sample, &dataset->samples[index]);

@@ -160,6 +160,7 @@ void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
 /* what request->dump asks for: after the vision stages, after each active block, which worked on so many rows */
 void vk_dump_vision(vp_engine *engine, const vp_request *request);
 void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int rows);
+void vk_dump_logits(vp_engine *engine, const vp_dump *dump, int step);
 /* A copy for a dump is not work of the model: it is neither counted nor timed. */
 void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes);
 

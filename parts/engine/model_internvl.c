@@ -1,5 +1,5 @@
-/* model_internvl.c - InternVL3 and 3.5: InternViT, windows of patches, a norm and two matrices, Qwen2, Qwen3 or Llama;
- * in transformers' form and under the original names
+/* model_internvl.c - InternVL3 and 3.5: InternViT of 300M and 6B, windows of patches, a norm and two matrices, Qwen2,
+ * Qwen3 or Llama; in transformers' form and under the original names
  *
  * source: transformers 5.23.0, models/internvl/modeling_internvl.py; convert_internvl_weights_to_hf.py of
  * huggingface/transformers 015d3b2; OpenGVLab/InternVL, modeling_intern_vit.py and modeling_internvl_chat.py */
@@ -8,15 +8,24 @@
 #define TOWER "vision_tower."
 #define LAYER TOWER "encoder.layer.%d."
 static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model_config *config, int index) {
-    int width = config->vit_width, hidden = config->vit_mlp_dim;
+    int width = config->vit_width, hidden = config->vit_mlp_dim, norm = config->vit_rms ? 0 : VK_BIAS,
+        bias = config->vit_qkv_bias ? VK_BIAS : 0;
     vk_pass_floats(pass, &block->scale1, 1, width, LAYER "lambda_1", index);
     vk_pass_floats(pass, &block->scale2, 1, width, LAYER "lambda_2", index);
-    vk_pass_norm(pass, &block->attention_norm, width, VK_BIAS, LAYER "layernorm_before", index);
-    vk_pass_norm(pass, &block->ffn_norm, width, VK_BIAS, LAYER "layernorm_after", index);
-    vk_pass_place(pass, &block->qkv, 3 * width, width, config->vit_qkv_bias ? VK_BIAS : 0);
-    vk_pass_rows(pass, &block->qkv, 0, width, LAYER "attention.q_proj", index);
-    vk_pass_rows(pass, &block->qkv, width, width, LAYER "attention.k_proj", index);
-    vk_pass_rows(pass, &block->qkv, 2 * width, width, LAYER "attention.v_proj", index);
+    vk_pass_norm(pass, &block->attention_norm, width, norm, LAYER "layernorm_before", index);
+    vk_pass_norm(pass, &block->ffn_norm, width, norm, LAYER "layernorm_after", index);
+    if (config->vit_qk_norm) {
+        vk_pass_norm(pass, &block->q_norm, width, 0, LAYER "attention.q_norm", index);
+        vk_pass_norm(pass, &block->k_norm, width, 0, LAYER "attention.k_norm", index);
+        vk_pass_linear(pass, &block->q, width, width, bias, LAYER "attention.q_proj", index);
+        vk_pass_linear(pass, &block->k, width, width, bias, LAYER "attention.k_proj", index);
+        vk_pass_linear(pass, &block->qkv, width, width, bias, LAYER "attention.v_proj", index);
+    } else {
+        vk_pass_place(pass, &block->qkv, 3 * width, width, bias);
+        vk_pass_rows(pass, &block->qkv, 0, width, LAYER "attention.q_proj", index);
+        vk_pass_rows(pass, &block->qkv, width, width, LAYER "attention.k_proj", index);
+        vk_pass_rows(pass, &block->qkv, 2 * width, width, LAYER "attention.v_proj", index);
+    }
     vk_pass_linear(pass, &block->wo, width, width, VK_BIAS, LAYER "attention.projection_layer", index);
     vk_pass_linear(pass, &block->w1, hidden, width, VK_BIAS, LAYER "mlp.fc1", index);
     vk_pass_linear(pass, &block->w2, width, hidden, VK_BIAS, LAYER "mlp.fc2", index);
@@ -41,12 +50,23 @@ const vk_description vk_internvl = { "InternVL", NULL, internvl_weights, vk_comm
 #define TOWER "vision_model."
 #define LAYER TOWER "encoder.layers.%d."
 static void chat_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model_config *config, int index) {
-    int width = config->vit_width, hidden = config->vit_mlp_dim;
+    int width = config->vit_width, hidden = config->vit_mlp_dim, norm = config->vit_rms ? 0 : VK_BIAS;
     vk_pass_floats(pass, &block->scale1, 1, width, LAYER "ls1", index);
     vk_pass_floats(pass, &block->scale2, 1, width, LAYER "ls2", index);
-    vk_pass_norm(pass, &block->attention_norm, width, VK_BIAS, LAYER "norm1", index);
-    vk_pass_norm(pass, &block->ffn_norm, width, VK_BIAS, LAYER "norm2", index);
-    vk_pass_linear(pass, &block->qkv, 3 * width, width, config->vit_qkv_bias ? VK_BIAS : 0, LAYER "attn.qkv", index);
+    vk_pass_norm(pass, &block->attention_norm, width, norm, LAYER "norm1", index);
+    vk_pass_norm(pass, &block->ffn_norm, width, norm, LAYER "norm2", index);
+    if (config->vit_qk_norm) {
+        vk_linear *const parts[] = { &block->q, &block->k, &block->qkv };
+        vk_pass_norm(pass, &block->q_norm, width, 0, LAYER "attn.q_norm", index);
+        vk_pass_norm(pass, &block->k_norm, width, 0, LAYER "attn.k_norm", index);
+        for (int i = 0; i < 3; i++) {
+            const vk_piece piece = { i * width, 3 * width, 0, 1, 0 };
+            vk_pass_place(pass, parts[i], width, width, 0);
+            vk_pass_piece(pass, parts[i], 0, width, &piece, LAYER "attn.qkv.weight", index);
+        }
+    } else
+        vk_pass_linear(pass, &block->qkv, 3 * width, width, config->vit_qkv_bias ? VK_BIAS : 0, LAYER "attn.qkv",
+                       index);
     vk_pass_linear(pass, &block->wo, width, width, VK_BIAS, LAYER "attn.proj", index);
     vk_pass_linear(pass, &block->w1, hidden, width, VK_BIAS, LAYER "mlp.fc1", index);
     vk_pass_linear(pass, &block->w2, width, hidden, VK_BIAS, LAYER "mlp.fc2", index);

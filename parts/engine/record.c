@@ -39,6 +39,14 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
     }
 }
 
+void vk_dump_logits(vp_engine *engine, const vp_dump *dump, int step) {
+    size_t count = (size_t)engine->config.embedding_size;
+    float *to = dump->logits + (dump->on_logits || !dump->logits ? 0 : (size_t)step * count);
+    if (!dump->logits) return;
+    vk_dump_fetch(engine, to, engine->buffers.logits, count * sizeof *to);
+    if (dump->on_logits) dump->on_logits(dump->with, step, to);
+}
+
 void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int row_count) {
     size_t d = (size_t)engine->config.d_model, rows = (size_t)row_count;
     float *out = request->dump->block_mean ? request->dump->block_mean + (size_t)slot * d : NULL;

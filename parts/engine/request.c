@@ -69,6 +69,10 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         if (request->input_ids[i] < 0
             || request->input_ids[i] >= config->embedding_size + config->additional_vocab_size)
             return vp_fail(error, VP_ERR_RANGE, i, "input_ids", "a token id without an embedding");
+    for (int i = 0; request->forced_tokens && i < request->max_new_tokens; i++)
+        if (request->forced_tokens[i] < 0
+            || request->forced_tokens[i] >= config->embedding_size + config->additional_vocab_size)
+            return vp_fail(error, VP_ERR_RANGE, i, "forced_tokens", "a token id without an embedding");
     index_count = request->views ? vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols) : 0;
     for (int64_t i = 0; i < index_count; i++)
         if (request->image_input_idx[i] >= request->input_count)
@@ -132,19 +136,25 @@ static void vk_decode_step(vp_engine *engine, const vp_request *request, int ste
     engine->backend->mark(engine->queue, vk_token_mark(step), engine->buffers.token);
 }
 
+/* Puts a token in the place of the one that was sampled. Like a dump's copies this is not work of the model. */
+static void vk_force_token(vp_engine *engine, int32_t token) {
+    vk_work before = engine->queue->work;
+    vk_send(engine, engine->buffers.token, &token, sizeof token);
+    engine->queue->work = before;
+}
+
 /* Returns 1 if the token ends the answer. */
 static int vk_ends(const vp_request *request, int32_t token) {
     int ends = token == request->eos_id;
     for (int32_t i = 0; i < request->more_eos_count; i++) ends |= token == request->more_eos_ids[i];
-    return ends && !request->ignore_eos;
+    return ends && !request->ignore_eos && !request->forced_tokens;
 }
 
 /* tokens until the last. Where results are known late, the step after token i is sent before token i is known; one that
  * EOS made superfluous is neither waited for nor counted. */
 static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
     const vk_backend *to = engine->backend;
-    int ahead = to->run_ahead && !request->dump;
-    size_t logits = (size_t)engine->config.embedding_size;
+    int ahead = to->run_ahead && !request->dump && !request->forced_tokens;
     vk_work before = engine->queue->work;
     int64_t logged = 0;
     for (int i = 0;; i++) {
@@ -162,11 +172,10 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
             reply->step_ns[i - 1] = request->timing == VP_TIMING_OFF
                                         ? 0
                                         : to->between(engine->queue, vk_token_mark(i - 1), vk_token_mark(i));
-        if (request->dump && request->dump->logits)
-            vk_dump_fetch(engine, request->dump->logits + (size_t)i * logits, engine->buffers.logits,
-                          logits * sizeof(float));
+        if (request->dump) vk_dump_logits(engine, request->dump, i);
         if (reply->tokens[i] < 0) return vk_not_numbers(error);
         if (i + 1 == request->max_new_tokens || vk_ends(request, reply->tokens[i])) break;
+        if (request->forced_tokens) vk_force_token(engine, request->forced_tokens[i]);
         if (!ahead) vk_decode_step(engine, request, i + 1);
     }
     if (ahead && reply->token_count < request->max_new_tokens) {

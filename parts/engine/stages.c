@@ -70,6 +70,9 @@ static void vk_vit_norm(vp_engine *engine, void *out, const float *in, const vk_
                            config->vit_norm_eps, wide);
 }
 
+/* of the norms of q and k; transformers has it as a constant next to the configuration's */
+#define VK_VIT_QK_EPS 1e-6f
+
 /* attention of a block, from vit_qkv to vit_attended: view by view; a native picture's views together, or square by
  * square */
 static void vk_vit_attend(vp_engine *engine, int block, int count) {
@@ -127,9 +130,25 @@ static void vk_vit_mlp(vp_engine *engine, const vk_vit_block *layer, int rows) {
     vk_vit_add(engine, buffers->vit_hidden, ldh, rows, &layer->w2, layer->scale2);
 }
 
+/* q, k and v of a block side by side, from vit_normed to vit_qkv; with norms q and k go through fp32 rows */
+static void vk_vit_qkv(vp_engine *engine, const vk_vit_block *layer, int rows) {
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    const vk_linear *const linears[] = { &layer->q, &layer->k };
+    const vk_norm *const norms[] = { &layer->q_norm, &layer->k_norm };
+    int width = engine->config.vit_width, ld = vk_padded(width), ld3 = vk_padded(3 * width);
+    size_t part = (size_t)width * (engine->wide ? 4 : 2);
+    for (int i = 0; i < 2 && engine->config.vit_qk_norm; i++) {
+        to->linear(engine->queue, buffers->patch_rows, width, buffers->vit_normed, ld, rows, linears[i], VK_STORE_F32);
+        to->kernels.rmsnorm(engine->queue, (char *)buffers->vit_qkv + (size_t)i * part, buffers->patch_rows,
+                            norms[i]->weight, rows, width, ld3, VK_VIT_QK_EPS, engine->wide);
+    }
+    to->linear(engine->queue, (char *)buffers->vit_qkv + (engine->config.vit_qk_norm ? 2 * part : 0), ld3,
+               buffers->vit_normed, ld, rows, &layer->qkv, VK_STORE);
+}
+
 void vk_vit(vp_engine *engine, int first, int count) {
     const vp_model_config *config = &engine->config;
-    const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
     int ld = vk_padded(config->vit_width), rows = count * config->vit_positions, wide = engine->wide;
@@ -138,8 +157,7 @@ void vk_vit(vp_engine *engine, int first, int count) {
         const vk_vit_block *layer = &engine->model.vit[i];
         vk_at(queue, VP_PART_VIT_DENSE, i);
         vk_vit_norm(engine, buffers->vit_normed, buffers->vit_x, &layer->attention_norm, rows, ld, wide);
-        to->linear(queue, buffers->vit_qkv, vk_padded(3 * config->vit_width), buffers->vit_normed, ld, rows,
-                   &layer->qkv, VK_STORE);
+        vk_vit_qkv(engine, layer, rows);
         vk_at(queue, VP_PART_VIT_ATTENTION, i);
         vk_vit_attend(engine, i, count);
         if (vk_prunes_tower(engine, i)) {
@@ -725,7 +743,10 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
             is_last = is_active && i + 1 == request->active_block_count, region = vk_region_of(engine, b);
         vk_prune_before_block(engine, request, b);
         rows = pruning->regions[region].rows;
-        if (is_last && engine->backend->decode && !adds && !request->dump) one_row = region;
+        /* a dump of logits alone leaves the last block's other rows out as ever, and so no bit differs */
+        if (is_last && engine->backend->decode && !adds
+            && !(request->dump && (request->dump->block_last || request->dump->block_mean)))
+            one_row = region;
         if (is_last && one_row >= 0) vk_block_last(engine, b, rows, request->top_k);
         else if (is_active) vk_block_forward(engine, b, rows, 0, request->top_k);
         if (adds) vk_add_deepstack(engine, b, views);

@@ -23,6 +23,8 @@ typedef struct vk_norm {
 typedef struct vk_vit_block {
     vk_norm attention_norm, ffn_norm;
     vk_linear qkv, wo, w1, w2; /* w1 of a gated MLP: gate rows over up rows */
+    vk_norm q_norm, k_norm;    /* with vit_qk_norm; then qkv is of v alone, and q and k are theirs */
+    vk_linear q, k;
     float *scale1, *scale2; /* f32 [width]: of what attention and MLP add; NULL: there is none */
 } vk_vit_block;
 

@@ -605,6 +605,12 @@ static vp_result vp_impl_chat_keep_text(vp_chat_reply *reply, char **member, con
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is not text");
     return vp_impl_chat_keep(reply, member, json, node);
 }
+/* The server's name of the request, where it is a text. */
+static vp_result vp_impl_chat_keep_id(vp_chat_reply *reply, const vp_json *json, uint32_t object) {
+    const uint32_t id = vp_json_get(json, object, "id");
+    if (id == VP_JSON_NONE || json->nodes[id].type != VP_JSON_STRING) return VP_OK;
+    return vp_impl_chat_keep(reply, &reply->id, json, id);
+}
 /* {"error": "text"}, {"error": {"message": "text"}}: the value that says it best. */
 static uint32_t vp_impl_chat_said(const vp_json *json, uint32_t error) {
     const uint32_t message = vp_json_get(json, error, "message");
@@ -818,6 +824,7 @@ static vp_result vp_impl_chat_read_chat(vp_chat_reply *reply, const vp_json *jso
     const uint32_t choices = vp_json_get(json, 0, "choices");
     uint32_t choice, place = 0;
     vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
+    if (result == VP_OK) result = vp_impl_chat_keep_id(reply, json, 0);
     if (result == VP_OK && vp_impl_chat_is_set(json, choices)) {
         if (json->nodes[choices].type != VP_JSON_ARRAY)
             return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "the server sends something that is not a list");
@@ -867,6 +874,7 @@ static vp_result vp_impl_chat_response(vp_chat_reply *reply, const vp_json *json
         result = vp_impl_chat_outputs(reply, json, vp_json_get(json, response, "output"));
     if (result == VP_OK)
         result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, response, "model"), "model");
+    if (result == VP_OK) result = vp_impl_chat_keep_id(reply, json, response);
     if (result == VP_OK)
         result = vp_impl_chat_keep_text(reply, &reply->finish_reason, json,
                                         vp_impl_chat_is_set(json, why) ? why : status, "status");
@@ -957,6 +965,7 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     uint32_t error;
     vp_result result = vp_impl_chat_parse(text, bytes, &state->nodes, &state->node_capacity, &json, &state->error);
     if (result != VP_OK) return state->result = result;
+    if (!reply->first_chunk_ns) reply->first_chunk_ns = state->now_ns;
     if (json.nodes[0].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer", "the server sends JSON that is not an object");
     error = vp_json_get(&json, 0, "error");
@@ -1116,6 +1125,7 @@ VP_API void vp_chat_reply_free(vp_chat_reply *reply) {
     VP_FREE(reply->reasoning);
     VP_FREE(reply->finish_reason);
     VP_FREE(reply->model);
+    VP_FREE(reply->id);
     VP_FREE(reply->timings);
     VP_FREE(reply->logprobs);
     VP_FREE(reply->failure);

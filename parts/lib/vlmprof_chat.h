@@ -109,13 +109,14 @@ typedef struct vp_chat_reply {
     char *text; size_t text_bytes;           /* the answer; may contain NULs; a NUL follows that is not counted */
     char *reasoning; size_t reasoning_bytes; /* what a reasoning model says before it; "" : nothing */
     vp_chat_usage usage;
-    char *finish_reason, *model;             /* as the server says them; NULL: it does not */
+    char *finish_reason, *model, *id;        /* as the server says them; NULL: it does not */
     char *timings;                           /* the server's own times as JSON, an object; NULL: it gives none.
                                               * llama.cpp: "timings"; Ollama: its durations; vLLM: "metrics" */
     char *logprobs;                          /* chat completions: choices[0].logprobs as JSON, of the first part that
                                               * has some; NULL: none */
     vp_chat_piece *pieces; size_t piece_count;
     int64_t first_ns, first_output_ns, last_ns; /* first piece, first that is not reasoning, last; 0: none */
+    int64_t first_chunk_ns;                  /* the first part of the reply, with or without text; 0: none */
     int is_streamed;                         /* 1 if it came as a stream of events or lines */
     int is_complete;                         /* 1 if the server said that the answer is whole */
     char *failure;                           /* the server's error inside a reply, one line; NULL: none */

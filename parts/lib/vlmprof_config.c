@@ -846,16 +846,14 @@ static void vp_impl_internvl_settings(vp_impl_fields *fields, vp_impl_fields *vi
         {"quantization_config", "null", "null", "null"},
     };
     static const vp_impl_setting chat_vision_settings[] = {
-        {"norm_type", "layer_norm", "layer_norm", "rms_norm"},
-        {"qk_normalization", "false", "false", "true"},
+        {"norm_type", "layer_norm", "rms_norm", "rms_norm"},
         {"use_moe", "false", "null", "false"},
     };
     static const vp_impl_setting vision_settings[] = {
-        {"norm_type", "layer_norm", "layer_norm", "layer_norm"},
+        {"norm_type", "layer_norm", "rms_norm", "layer_norm"},
         {"use_absolute_position_embeddings", "true", "true", "true"},
         {"use_mask_token", "false", "false", "false"},
         {"use_mean_pooling", "true", "true", "true"},
-        {"use_qk_norm", "false", "false", "false"},
     };
     if (is_chat) vp_impl_fields_settings(fields, chat_settings, sizeof chat_settings / sizeof chat_settings[0]);
     else vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
@@ -879,6 +877,11 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, is_chat ? &intern_6b : &intern, pool, config);
     config->vit_qkv_bias = vp_impl_fields_flag(&vision, is_chat ? "qkv_bias" : "attention_bias", 0);
+    config->vit_qk_norm = vp_impl_fields_flag(&vision, is_chat ? "qk_normalization" : "use_qk_norm", is_chat);
+    config->vit_rms = is_chat ? !vp_impl_fields_is(&vision, "norm_type", "layer_norm")
+                              : vp_impl_fields_is(&vision, "norm_type", "rms_norm");
+    if (vision.result == VP_OK && is_chat && config->vit_qkv_bias && config->vit_qk_norm)
+        vp_impl_fields_fail(&vision, VP_ERR_UNSUPPORTED, "qkv_bias", "is not read together with qk_normalization");
     fields->result = vision.result;
     if (is_chat && fields->result == VP_OK
         && vp_impl_fields_int(fields, "force_image_size", 1, 65536, config->geometry.crop_px)
@@ -1860,8 +1863,19 @@ static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config,
     }
     VP_IMPL_PUT_BOTH(walk, width, 0, "%spost_layernorm", prefix);
 }
+/* of a block: before attention and MLP, and of q and k where they have some */
+static void vp_impl_walk_intern_norms(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
+                                      const char *layers, int32_t layer, const char *const names[4]) {
+    int32_t k;
+    for (k = 0; k < (config->vit_qk_norm ? 4 : 2); k++) {
+        vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.weight", prefix, layers, (int)layer, names[k]);
+        if (k < 2 && !config->vit_rms)
+            vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.bias", prefix, layers, (int)layer, names[k]);
+    }
+}
 static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *config, const char *prefix) {
-    static const char *const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
+    static const char *const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj"},
+                      *const norms[] = {"layernorm_before", "layernorm_after", "attention.q_norm", "attention.k_norm"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
     int32_t i, k;
     vp_impl_walk_put(walk, width, 0, "%sembeddings.cls_token", prefix);
@@ -1874,8 +1888,7 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
     for (i = 0; i < config->vit_block_count; i++) {
         vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_1", prefix, (int)i);
         vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_2", prefix, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layer.%d.layernorm_before", prefix, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layer.%d.layernorm_after", prefix, (int)i);
+        vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layer", i, norms);
         for (k = 0; k < 3; k++) {
             vp_impl_walk_put(walk, width, width, "%sencoder.layer.%d.%s.weight", prefix, (int)i, names[k]);
             if (config->vit_qkv_bias)
@@ -1889,6 +1902,7 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
 /* InternVL in its original form: q, k and v in one matrix, other names */
 static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config *config) {
     static const char prefix[] = "vision_model.";
+    static const char *const norms[] = {"norm1", "norm2", "attn.q_norm", "attn.k_norm"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim, d = config->d_model,
             in = width * config->geometry.pool * config->geometry.pool;
     int32_t i;
@@ -1902,8 +1916,7 @@ static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config
     for (i = 0; i < config->vit_block_count; i++) {
         vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls1", prefix, (int)i);
         vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls2", prefix, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.norm1", prefix, (int)i);
-        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.norm2", prefix, (int)i);
+        vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layers", i, norms);
         vp_impl_walk_put(walk, 3 * width, width, "%sencoder.layers.%d.attn.qkv.weight", prefix, (int)i);
         if (config->vit_qkv_bias)
             vp_impl_walk_put(walk, 3 * width, 0, "%sencoder.layers.%d.attn.qkv.bias", prefix, (int)i);

@@ -119,6 +119,7 @@ typedef struct vp_model_config {
     double vit_rope_theta;                                     /* heads are turned by row and column; 0: they are not */
     int32_t vit_table_side;    /* of a square of learned positions that is stretched over a native picture; 0: none */
     int32_t vit_rms, vit_gated;                               /* 1: norms by RMS, no bias; 1: an MLP of SwiGLU's kind */
+    int32_t vit_qk_norm; /* 1: q and k, each over all heads, have a norm by RMS */
     int32_t vit_window;        /* side of the squares that attention is kept to, in views; 0: none .. */
     uint64_t vit_full_blocks;                                  /* .. bit b: but block b sees everything */
     /* features of vit_layers[1..] that are added to image tokens after the first blocks of the language model */

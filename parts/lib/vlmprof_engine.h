@@ -241,7 +241,9 @@ typedef struct vp_dump {
     float *deepstack_features; /* f32 [deepstack_count, views, d_model] */
     float *block_last;     /* f32 [active blocks, d_model] */
     float *block_mean;     /* f32 [active blocks, d_model]: mean over positions */
-    float *logits;         /* f32 [max_new_tokens, embedding_size] */
+    float *logits;         /* f32 [max_new_tokens, embedding_size]; with on_logits [embedding_size] */
+    /* called with each step's logits, which the next step's overwrite; NULL: all are kept */
+    void (*on_logits)(void *with, int32_t step, const float *logits); void *with;
     /* with pruning; as many as vp_reply says. kept: the image tokens that go on, counted from 0 (not for pool; the
      * published visionzip: the dominant patches); kept_features [image tokens, d_model]: what is in the picture's
      * place at the language model's input, or where the last cut is made; kept_positions [3, input_count]: of the rows
@@ -315,6 +317,9 @@ typedef struct vp_request {
     const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
     const int32_t *more_eos_ids; int32_t more_eos_count; /* further ids that end an answer; NULL and 0: none */
+    /* [max_new_tokens]: an answer that is given (teacher forcing). reply.tokens[i] is what the model would write behind
+     * the tokens before i of this answer, and nothing ends it early. NULL: each step goes on with its own token */
+    const int32_t *forced_tokens;
     const vp_prune *prune;                           /* NULL: all image tokens go on */
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;

@@ -61,9 +61,9 @@ def post(server, path, body):
 
 
 def ours(a, prompt, image, *options):
-    command = [a.program, "run", "--quiet", "--model", a.model, "--raw_prompt", "--prompt", prompt, "--device", "cpu", "--weights", a.weights,
+    command = [a.program, "run", "--quiet", "--model", a.folder or a.model, "--raw_prompt", "--prompt", prompt, "--device", "cpu", "--weights", a.weights,
                "--max_new_tokens", str(a.tokens), "--cold", *options]
-    if a.mmproj:
+    if a.mmproj and not a.folder:
         command += ["--mmproj", a.mmproj]
     if image:
         command += [image]
@@ -119,6 +119,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("model")
     parser.add_argument("--mmproj")
+    parser.add_argument("--folder")  # what vlmprof runs instead of MODEL.gguf: the folder that it was made of
     parser.add_argument("--image", nargs="*", default=[])
     parser.add_argument("--prompt", nargs="*", default=PROMPTS)
     parser.add_argument("--placeholder", default="<image>")  # where a prompt has its image

@@ -76,6 +76,7 @@ typedef struct trial {
     const char *slo;
     double p50; /* of E2E, with most answers within 30 %; a fifth takes twice that +-10 %, and all come in one piece; 0: as the server takes */
 } trial;
+/* Trials of one seed ask the same samples at the same times. */
 static inline void write_trial(const char *name, const server *s, const trial *t, uint32_t seed) {
     const double gap_ms = 1000 / (t->rate > 0 ? t->rate : t->concurrency);
     char path[1024];
@@ -92,7 +93,7 @@ static inline void write_trial(const char *name, const server *s, const trial *t
     else fprintf(f, " \"request_rate\": %.17g, \"concurrency\": null,\n", t->rate);
     fprintf(f, t->slo ? " \"slo\": \"%s\", \"requests\": [\n" : " \"slo\": null, \"requests\": [\n", t->slo);
     for (int i = 0; i < t->requests; i++) {
-        asked a = asked_of(i % 40, TARGETS[i % s->sizes]);
+        asked a = asked_of((i + (int)seed - 1) % 40, TARGETS[i % s->sizes]);
         double image = a.image, text = a.text, tokens = a.tokens, due = i * gap_ms, wait = -t->wait_ms * log(1 - vp_random_double(&random));
         double ttft = wait + ttft_of(s, image, text, a.bytes) * (1 + s->noise * normal(&random)), step = step_of(s, image + text) * (1 + s->noise * normal(&random));
         double ended = due + ttft + (tokens - 1) * step;
@@ -103,7 +104,7 @@ static inline void write_trial(const char *name, const server *s, const trial *t
             ended = due + ttft;
         }
         fprintf(f, "%s{\"sample_id\": %d, \"due_ms\": %.6f, \"start_ms\": %.6f, \"first_ms\": %.6f, \"last_ms\": %.6f, \"end_ms\": %.6f, \"prompt_tokens\": %.0f,"
-                   " \"completion_tokens\": %.0f, \"failed\": %s}", i ? ",\n" : "", i % 40, due, due, due + ttft, ended, ended, image + text, tokens,
+                   " \"completion_tokens\": %.0f, \"failed\": %s}", i ? ",\n" : "", (i + (int)seed - 1) % 40, due, due, due + ttft, ended, ended, image + text, tokens,
                 is_failed ? "\"500\"" : "null");
     }
     fprintf(f, "],\n \"summary\": {\"window_from_s\": 0, \"window_to_s\": %.17g, \"requests_due\": %d}}\n", t->requests * gap_ms / 1000, t->requests);

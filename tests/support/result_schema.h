@@ -263,7 +263,7 @@ static void put_object_of(const struct fields *const *tables, size_t count, int 
 }
 /* The metrics of a row, whose members are those of many tables. */
 static void put_row_schema(void) {
-    static const struct fields *const tables[] = {&ROW_HEAD, &RESULT_SIZES, &ANSWER_TOKENS, &ANSWER, &ROW_TIMES,
+    static const struct fields *const tables[] = {&ROW_HEAD, &RESULT_SIZES, &ANSWER_TOKENS, &ANSWER, &FIDELITY, &ROW_TIMES,
                                                   &MEASURED, &ROW_FLAGS,    &MEASURED_COST, &SENT,   &ROW_SERVED, &ROW_END};
     enum { TABLES = sizeof tables / sizeof *tables };
     begin_list("required");
@@ -296,7 +296,7 @@ static void put_knob_schema(const struct knob *knob) {
 }
 /* The schema, malloc'ed. */
 static char *result_schema(void) {
-    static const struct fields *const tables[] = {&RESULT, &SETTING, &RESULT_ACCURACY, &COUNTS_OF_RESULT, &RESULT_VISION, &RESULT_TIME, &RESULT_END};
+    static const struct fields *const tables[] = {&RESULT, &SETTING, &RESULT_ACCURACY, &RESULT_FIDELITY, &COUNTS_OF_RESULT, &RESULT_VISION, &RESULT_TIME, &RESULT_END};
     enum { TABLES = sizeof tables / sizeof *tables };
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer_init_sink(&schema_writer, text_sink, &text, 1);

@@ -16,6 +16,7 @@ int64_t virtual_clock_ns(void);
 #undef VLMPROF_IMPLEMENTATION
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
+#include "vlmprof_image.h"
 #include "vlmprof_server.h"
 #include <signal.h>
 #include <stdio.h>
@@ -32,10 +33,15 @@ static struct {
     int metrics;                   /* what /metrics is like: 1 vLLM, 2 SGLang, 3 llama.cpp, 4 none of them; 0: there are none */
     int wrong_every;               /* each Nth answer is "b", not "a"; 0: none */
     int64_t wrong_wait_ns;         /* and so are those that waited longer; 0: none */
+    int64_t jitter, jitter_seed;   /* service_ns is up to so many percent longer or shorter, at random */
+    int has_cache;                 /* an image whose bytes came before costs nothing, and its tokens count as cached */
+    int64_t byte_ns, text_ns;      /* that each byte of an image and each token of text take */
+    int has_sizes;                 /* JPEG files are counted by their size too */
+    int break_every;               /* each Nth stream breaks after its first piece; 0: none */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server rejects with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -51,7 +57,10 @@ static void virtual_setting(const char *name, int64_t *to, int64_t unit) {
     if (at && at[strlen(name)] == '=') *to = (int64_t)(atof(at + strlen(name) + 1) * (double)unit);
 }
 static void virtual_read(void) {
-    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, metrics = virtual_server.metrics, wrong = 0;
+    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0, empty = 0, cache = 0, broken = 0, wrong = 0;
+    int64_t metrics = virtual_server.metrics;
+    virtual_setting("break_every", &broken, 1);
+    virtual_setting("cache", &cache, 1);
     virtual_setting("places", &places, 1);
     virtual_setting("pieces", &pieces, 1);
     virtual_setting("fail_from", &fail, 1);
@@ -61,6 +70,8 @@ static void virtual_read(void) {
     virtual_setting("metrics", &metrics, 1);
     virtual_server.metrics = (int)metrics;
     virtual_setting("empty_every", &empty, 1);
+    virtual_setting("jitter", &virtual_server.jitter, 1);
+    virtual_setting("jitter_seed", &virtual_server.jitter_seed, 1);
     virtual_setting("service_us", &virtual_server.service_ns, 1000);
     virtual_setting("image_us", &virtual_server.image_ns, 1000);
     virtual_setting("token_us", &virtual_server.token_ns, 1000);
@@ -72,6 +83,11 @@ static void virtual_read(void) {
     virtual_server.pieces = (int)pieces;
     virtual_server.fail_from = (int)fail;
     virtual_server.empty_every = (int)empty;
+    virtual_server.has_cache = (int)cache;
+    virtual_setting("byte_ns", &virtual_server.byte_ns, 1);
+    virtual_setting("text_us", &virtual_server.text_ns, 1000);
+    virtual_server.has_sizes = getenv("VLMPROF_VIRTUAL") && strstr(getenv("VLMPROF_VIRTUAL"), "sizes=1") != NULL;
+    virtual_server.break_every = (int)broken;
 }
 int64_t virtual_clock_ns(void) { return virtual_now_ns += virtual_server.tick_ns; }
 
@@ -114,6 +130,19 @@ static void virtual_size(const char *body, int32_t *width, int32_t *height) {
     const char *at = strstr(body, ";base64,");
     unsigned char bytes[24];
     *width = *height = 0;
+    if (at && virtual_server.has_sizes && !strncmp(at - 10, "image/jpeg", 10)) {
+        const size_t letters = strcspn(at + 8, "\"");
+        uint8_t *file = (uint8_t *)malloc(letters);
+        size_t count = 0;
+        for (size_t i = 0; file && i + 3 < letters; i += 4) {
+            unsigned four = 0;
+            for (int d = 0; d < 4; d++) four = four << 6 | (at[8 + i + (size_t)d] == '=' ? 0u : (unsigned)(strchr(digits, at[8 + i + (size_t)d]) - digits));
+            file[count++] = (uint8_t)(four >> 16), file[count++] = (uint8_t)(four >> 8 & 255), file[count++] = (uint8_t)(four & 255);
+        }
+        if (file) vp_image_size(file, count, width, height, NULL);
+        free(file);
+        return;
+    }
     if (!at || strncmp(at - 9, "image/png", 9)) return;
     for (int i = 0, k = 0; i < 32; i += 4, k += 3) {
         unsigned four = 0;
@@ -135,9 +164,41 @@ static long virtual_prompt_tokens(const char *body) {
     const char *text = said ? said + 25 : plain ? plain + 12 : "";
     return 7 + (long)virtual_image_tokens(body) + (long)(strcspn(text, "\"") + 1) / 2;
 }
-static int64_t virtual_image_ns(const char *body) {
-    const int64_t tokens = virtual_image_tokens(body);
-    return tokens ? virtual_server.image_ns + virtual_server.token_ns * tokens : 0;
+/* Images that came before, by a hash of their base64; and the cached tokens of exchanges that are in flight. */
+static uint64_t virtual_images[65536];
+static int virtual_image_count;
+static struct { const vp_exchange *exchange; int64_t tokens; } virtual_cached[VIRTUAL_FLIGHTS];
+static int64_t virtual_cached_tokens(const char *body) {
+    const char *at = strstr(body, ";base64,");
+    uint64_t hash = 14695981039346656037u;
+    if (!virtual_server.has_cache || !at) return 0;
+    for (; *at && *at != '"'; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    for (int i = 0; i < virtual_image_count; i++) if (virtual_images[i] == hash) return virtual_image_tokens(body);
+    if (virtual_image_count < 65536) virtual_images[virtual_image_count++] = hash;
+    return 0;
+}
+static void virtual_keep_cached(const vp_exchange *exchange, int64_t tokens) {
+    int place = 0;
+    while (place < VIRTUAL_FLIGHTS - 1 && virtual_cached[place].exchange && virtual_cached[place].exchange != exchange) place++;
+    virtual_cached[place].exchange = exchange;
+    virtual_cached[place].tokens = tokens;
+}
+static int64_t virtual_cached_of(const vp_exchange *exchange) {
+    for (int i = 0; i < VIRTUAL_FLIGHTS; i++) if (virtual_cached[i].exchange == exchange) return virtual_cached[i].tokens;
+    return 0;
+}
+static int64_t virtual_image_ns(const vp_exchange *exchange) {
+    const int64_t tokens = virtual_cached_of(exchange) ? 0 : virtual_image_tokens(exchange->body);
+    const int64_t bytes = virtual_server.byte_ns && tokens ? (int64_t)strcspn(strstr(exchange->body, ";base64,") + 8, "\"") * 3 / 4 : 0;
+    const int64_t text = virtual_prompt_tokens(exchange->body) - virtual_image_tokens(exchange->body);
+    return (tokens ? virtual_server.image_ns + virtual_server.token_ns * tokens : 0) + virtual_server.byte_ns * bytes + virtual_server.text_ns * text;
+}
+static int64_t virtual_service_ns(void) {
+    static vp_random random;
+    static int is_seeded;
+    if (!virtual_server.jitter) return virtual_server.service_ns;
+    if (!is_seeded++) vp_random_seed(&random, (uint32_t)virtual_server.jitter_seed);
+    return virtual_server.service_ns + (int64_t)((double)virtual_server.service_ns * (double)virtual_server.jitter / 100 * (2 * vp_random_double(&random) - 1));
 }
 /* The text of /metrics: the queue at this time, counters by the number of requests, two engines of vLLM. */
 static char *virtual_metrics(const struct vp_server *server) {
@@ -147,7 +208,7 @@ static char *virtual_metrics(const struct vp_server *server) {
     for (int i = 0; i < server->flight_count; i++) {
         const vp_exchange *exchange = server->flights[i];
         if (!exchange->body || exchange->state != VP_EXCHANGE_SENT) continue;
-        if (exchange->headers_ns - virtual_server.service_ns - virtual_image_ns(exchange->body) > virtual_now_ns) waiting++; else running++;
+        if (exchange->headers_ns - virtual_server.service_ns - virtual_image_ns(exchange) > virtual_now_ns) waiting++; else running++;
     }
     if (virtual_server.metrics == 1)
         snprintf(text, sizeof text, "# HELP vllm:num_requests_waiting Number of requests waiting.\n# TYPE vllm:num_requests_waiting gauge\n"
@@ -180,13 +241,14 @@ static void virtual_send(vp_exchange *exchange) {
     int64_t begin;
     for (int i = 1; i < virtual_server.places; i++) if (virtual_free_ns[i] < virtual_free_ns[place]) place = i;
     begin = arrived > virtual_free_ns[place] ? arrived : virtual_free_ns[place];
+    if (exchange->body) virtual_keep_cached(exchange, virtual_cached_tokens(exchange->body));
     exchange->state = VP_EXCHANGE_SENT;
     exchange->start_ns = virtual_now_ns;
     exchange->sent_ns = exchange->uploaded_ns = virtual_now_ns + VIRTUAL_NETWORK_NS / 2;
     exchange->attempts = 1;
     if (!exchange->body) { exchange->headers_ns = exchange->end_ns = arrived; return; }
     exchange->is_new_connection = virtual_server.count == 0;
-    exchange->headers_ns = virtual_free_ns[place] = begin + virtual_server.service_ns + virtual_image_ns(exchange->body);
+    exchange->headers_ns = virtual_free_ns[place] = begin + virtual_service_ns() + virtual_image_ns(exchange);
     exchange->end_ns = exchange->headers_ns + virtual_server.gap_ns * (virtual_server.pieces - 1);
     if (virtual_server.count < 65536) {
         virtual_server.sent_ns[virtual_server.count] = virtual_now_ns;
@@ -198,7 +260,8 @@ static void virtual_send(vp_exchange *exchange) {
 static void virtual_end(vp_exchange *exchange, const vp_server_options *options) {
     static int ended;
     const int is_empty = virtual_server.empty_every && (ended + 1) % virtual_server.empty_every == 0;
-    const int64_t waited_ns = exchange->headers_ns - exchange->start_ns - virtual_server.service_ns - virtual_image_ns(exchange->body) - VIRTUAL_NETWORK_NS;
+    const int is_broken = virtual_server.break_every && (ended + 1) % virtual_server.break_every == 0;
+    const int64_t waited_ns = exchange->headers_ns - exchange->start_ns - virtual_server.service_ns - virtual_image_ns(exchange) - VIRTUAL_NETWORK_NS;
     const int is_wrong = (virtual_server.wrong_every && (ended + 1) % virtual_server.wrong_every == 0)
                          || (virtual_server.wrong_wait_ns && waited_ns > virtual_server.wrong_wait_ns);
     char text[400];
@@ -211,11 +274,15 @@ static void virtual_end(vp_exchange *exchange, const vp_server_options *options)
     exchange->http_status = 200;
     vp_chat_reply_begin(&exchange->reply, options->api, "text/event-stream", 1 << 20);
     for (int i = 0; i < virtual_server.pieces && !is_empty; i++) {
-        snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":{\"content\":\"%s \"}}]}\n\n", is_wrong ? "b" : "a");
+        snprintf(text, sizeof text, "data: {\"id\":\"virtual-7\",\"choices\":[{\"delta\":{\"content\":\"%s \"}}]}\n\n", is_wrong ? "b" : "a");
         vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->headers_ns + virtual_server.gap_ns * i, NULL);
+        if (!is_broken) continue;
+        exchange->state = VP_EXCHANGE_FAILED;
+        exchange->result = vp_fail(&exchange->error, VP_ERR_DEVICE, -1, "server", "the connection was reset");
+        return;
     }
-    snprintf(text, sizeof text, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":0}}}\n\n"
-             "data: [DONE]\n\n", virtual_prompt_tokens(exchange->body), virtual_server.pieces);
+    snprintf(text, sizeof text, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%ld}}}\n\n"
+             "data: [DONE]\n\n", virtual_prompt_tokens(exchange->body), virtual_server.pieces, (long)virtual_cached_of(exchange));
     vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->end_ns, NULL);
     exchange->result = vp_chat_reply_end(&exchange->reply, &exchange->error);
     exchange->state = exchange->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED;

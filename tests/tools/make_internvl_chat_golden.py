@@ -2,9 +2,10 @@
 """A small random InternVL under its original names, and what transformers computes for the same weights: tests/golden/othermodels/own_internvl_chat.
 
 Run in the repository's root with transformers 5.23.0 and torch 2.15.0 (CPU): python tests/tools/make_internvl_chat_golden.py
+With the word 6b: own_internvl_chat_6b, whose tower is of the 6B kind (RMS norms, q and k normed, no bias) and whose language model is a Llama.
 Names are the inverse of huggingface/transformers' convert_internvl_weights_to_hf.py (015d3b2), config.json has the words of OpenGVLab/InternVL3-1B's,
 prompts are those of OpenGVLab/InternVL's conversation.py (internvl2_5) and modeling_internvl_chat.py; tokenizer, pictures and their views are the golden internvl's."""
-import copy, json, os, re, shutil
+import copy, json, os, re, shutil, sys
 import numpy as np
 import torch
 import transformers as T
@@ -13,7 +14,8 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
 ROOT = "tests/golden/othermodels"
-FROM, TO, STEPS, TILE, TOKENS = f"{ROOT}/internvl", f"{ROOT}/own_internvl_chat", 6, 56, 4
+IS_6B = sys.argv[1:] == ["6b"]
+FROM, TO, STEPS, TILE, TOKENS = f"{ROOT}/internvl", f"{ROOT}/own_internvl_chat" + "_6b" * IS_6B, 6, 56, 4
 SYSTEM = "你是书生·万象，英文名是InternVL，是由上海人工智能实验室、清华大学及多家合作单位联合开发的多模态大语言模型。"
 ORIGINAL = ((r"^model\.vision_tower\.", "vision_model."), (r"^model\.language_model\.", "language_model.model."), (r"^lm_head", "language_model.lm_head"),
             (r"encoder\.layer\.", "encoder.layers."), ("cls_token", "class_embedding"), ("position_embeddings", "position_embedding"),
@@ -49,6 +51,7 @@ def original(state):
             name = name.replace("attention.q_proj", "attn.qkv")
         for pattern, new in ORIGINAL:
             name = re.sub(pattern, new, name)
+        name = re.sub(r"attention\.([qk])_norm", r"attn.\1_norm", name)
         out[name] = tensor.to(torch.bfloat16).contiguous()
     return out
 
@@ -72,8 +75,9 @@ def run(model, ids, pixels):
 text = dict(hidden_size=48, intermediate_size=40, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=2, vocab_size=448,
             max_position_embeddings=1024, rms_norm_eps=1e-6, tie_word_embeddings=False)
 vision = dict(hidden_size=36, intermediate_size=44, num_hidden_layers=2, num_attention_heads=3, layer_norm_eps=1e-6, hidden_act="gelu")
-config = T.InternVLConfig(text_config=T.Qwen2Config(rope_parameters={"rope_type": "default", "rope_theta": 1e6}, **text), image_token_id=404,
-                          vision_config=dict(image_size=[TILE, TILE], patch_size=[14, 14], attention_bias=True, **vision))
+config = T.InternVLConfig(text_config=(T.LlamaConfig if IS_6B else T.Qwen2Config)(rope_parameters={"rope_type": "default", "rope_theta": 1e6}, **text), image_token_id=404,
+                          vision_config=dict(image_size=[TILE, TILE], patch_size=[14, 14], attention_bias=not IS_6B, use_qk_norm=IS_6B,
+                                             norm_type="rms_norm" if IS_6B else "layer_norm", **vision))
 model = T.InternVLForConditionalGeneration._from_config(config, attn_implementation="eager").eval()
 fill(model)
 low = copy.deepcopy(model).to(torch.bfloat16)
@@ -84,12 +88,12 @@ os.makedirs(f"{TO}/checkpoint", exist_ok=True)
 save_file(original(model.state_dict()), f"{TO}/checkpoint/model.safetensors", metadata={"format": "pt"})
 shutil.copy(f"{FROM}/checkpoint/tokenizer.json", f"{TO}/checkpoint/tokenizer.json")
 json.dump({"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "downsample_ratio": 0.5, "dynamic_image_size": True, "force_image_size": TILE,
-           "llm_config": {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "rope_theta": 1e6, "hidden_act": "silu", "use_sliding_window": False,
+           "llm_config": {"architectures": ["LlamaForCausalLM" if IS_6B else "Qwen2ForCausalLM"], "model_type": "llama" if IS_6B else "qwen2", "rope_theta": 1e6, "hidden_act": "silu", "use_sliding_window": False,
                           "rope_scaling": {"factor": 2.0, "rope_type": "dynamic", "type": "dynamic"}, **text},
            "max_dynamic_patch": 12, "min_dynamic_patch": 1, "pad2square": False, "ps_version": "v2", "select_layer": -1, "template": "internvl2_5",
            "tie_word_embeddings": False, "use_backbone_lora": 0, "use_llm_lora": 0, "use_thumbnail": True,
            "vision_config": {"architectures": ["InternVisionModel"], "model_type": "intern_vit_6b", "image_size": TILE, "patch_size": 14, "num_channels": 3,
-                             "norm_type": "layer_norm", "qk_normalization": False, "qkv_bias": True, "use_moe": False, **vision}},
+                             "norm_type": "rms_norm" if IS_6B else "layer_norm", "qk_normalization": IS_6B, "qkv_bias": not IS_6B, "use_moe": False, **vision}},
           open(f"{TO}/checkpoint/config.json", "w"), indent=1)
 mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 json.dump({"crop_size": TILE, "do_center_crop": True, "do_normalize": True, "do_resize": True, "feature_extractor_type": "CLIPFeatureExtractor",

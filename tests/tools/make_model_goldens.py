@@ -353,6 +353,11 @@ internvl_b = T.InternVLConfig(
     text_config=T.Qwen2Config(hidden_size=84, intermediate_size=100, num_attention_heads=6, num_key_value_heads=1, tie_word_embeddings=True, **TEXT),
     vision_config=dict(hidden_size=32, intermediate_size=70, num_hidden_layers=2, num_attention_heads=2, image_size=[42, 42], patch_size=[14, 14],
                        attention_bias=False), image_token_id=90, downsample_ratio=1.0, tie_word_embeddings=True)
+internvl_c = T.InternVLConfig(  # a tower of the 6B kind, and Llama
+    text_config=T.LlamaConfig(hidden_size=60, intermediate_size=44, num_attention_heads=6, num_key_value_heads=3, head_dim=12, rms_norm_eps=1e-5,
+                              rope_parameters={"rope_type": "default", "rope_theta": 500000.0}, **TEXT),
+    vision_config=dict(hidden_size=40, intermediate_size=52, num_hidden_layers=3, num_attention_heads=5, image_size=[56, 56], patch_size=[14, 14],
+                       attention_bias=False, norm_type="rms_norm", use_qk_norm=True), image_token_id=90)
 def qwen_text(sections, interleaved, **rest):
     rope = {"rope_type": "default", "rope_theta": 500000.0, "mrope_section": sections}
     if interleaved:
@@ -480,6 +485,10 @@ molmo_b = molmo_config(
     [-2, 0, -1], 5, [2, 2], dict(image_emb_dim=40, image_num_heads=2, image_head_dim=20, image_mlp_dim=34, image_num_layers=4, image_num_pos=37,
                                  image_patch_size=14), hidden_size=48, intermediate_size=140, num_attention_heads=3, num_key_value_heads=1, qkv_bias=False,
     attention_layer_norm=True, norm_after=True, layer_norm_eps=1e-5, rope_theta=1e4)
+molmo_c = molmo_config(  # the 72B's kind: eight heads share a key, the tower's layers -2 and -9
+    [-2, -9], 6, [4, 4], dict(image_emb_dim=24, image_num_heads=2, image_head_dim=12, image_mlp_dim=32, image_num_layers=10, image_num_pos=145,
+                              image_patch_size=10), hidden_size=64, intermediate_size=72, num_attention_heads=8, num_key_value_heads=1, qkv_bias=True,
+    attention_layer_norm=False, norm_after=False, layer_norm_eps=1e-5, rope_theta=1e6)
 # shapes that GGUF files can say, as small as they come
 SMALL = dict(hidden_size=32, intermediate_size=24, num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-6)
 SMALL_TOWER = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=3, patch_size=6)
@@ -514,8 +523,9 @@ clip = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.2613025
 MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("llava_a", "llava", llava, clip),
                                  ("llava_b", "llava", llava_b, clip), ("smolvlm_a", "smolvlm", smolvlm, {}), ("smolvlm_b", "smolvlm", smolvlm_b, {}),
                                  ("idefics3_a", "idefics3", idefics3, {}), ("idefics3_b", "idefics3", idefics3_b, {}),
-                                 ("molmo_a", "molmo", molmo, {}), ("molmo_b", "molmo", molmo_b, {}),
+                                 ("molmo_a", "molmo", molmo, {}), ("molmo_b", "molmo", molmo_b, {}), ("molmo_c", "molmo", molmo_c, {}),
                                  ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {}),
+                                 ("internvl_c", "internvl", internvl_c, {}),
                                  ("qwen2_5_vl_a", "qwen2_5_vl", qwen2_5, clip), ("qwen2_5_vl_b", "qwen2_5_vl", qwen2_5_b, clip),
                                  ("qwen3_vl_a", "qwen3_vl", qwen3, {}), ("qwen3_vl_b", "qwen3_vl", qwen3_b, {}),
                                  ("qwen3_vl_moe_a", "qwen3_vl_moe", qwen3_moe, {}), ("qwen3_vl_moe_b", "qwen3_vl_moe", qwen3_moe_b, {}),
@@ -530,7 +540,7 @@ MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("
 for name, kind, config, rest in MODELS:
     if sys.argv[1:] and name not in sys.argv[1:] or kind == "molmo" and "MOLMO_FILES" not in os.environ:
         continue
-    if kind.startswith(("qwen", "gemma", "molmo", "idefics3")) or name.startswith("gguf"):
+    if kind.startswith(("qwen", "gemma", "molmo", "idefics3")) or name.startswith("gguf") or name == "internvl_c":
         torch.manual_seed(20261123 + sum(name.encode()))
     cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration, "idefics3": T.Idefics3ForConditionalGeneration,
            "internvl": T.InternVLForConditionalGeneration, "molmo": MolmoForCausalLM, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,

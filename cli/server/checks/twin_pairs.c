@@ -20,11 +20,13 @@ enum twin_method twin_method_of(const struct options *options) {
     return strcmp(text_of(options, "twins_method"), "adjusted") ? TWINS_EXACT : TWINS_ADJUSTED;
 }
 /* What a request gave. */
-struct reply { double ttft_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
-static struct reply reply_of(const struct pass_result *run) {
+struct reply { double ttft_ms, chunk_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
+static struct reply reply_of(const struct twin_plan *plan, const struct pass_result *run) {
     const struct served *served = run->served;
     struct reply reply;
     reply.ttft_ms = metric_of(run, METRIC_TTFT);
+    /* the events of responses begin before the model does */
+    reply.chunk_ms = plan->endpoint->api == VP_CHAT_RESPONSES ? (double)NAN : served_ms(served->first_chunk_ns);
     reply.upload_ms = served->sent_ns < 0 || served->uploaded_ns < served->sent_ns
                          ? (double)NAN : (double)(served->uploaded_ns - served->sent_ns) / 1e6;
     reply.prompt_ms = twin_prompt_ms(served->timings);
@@ -40,14 +42,15 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
     struct sent_request sent;
     int code;
     memset(&question, 0, sizeof question);
-    if (!text) question.unique = plan->image;
+    if (!text) question.picture = &plan->image->picture;
+    if (!text && !plan->is_same_image) question.unique = plan->image;
     question.text = text ? text : plan->text;
     question.max_tokens = plan->endpoint->api == VP_CHAT_RESPONSES ? TOKENS_OF_RESPONSES : TOKENS;
     question.no_cache = plan->no_cache;
     question.knobs = plan->knobs;
     question.knob_count = text ? plan->text_knob_count : plan->knob_count;
     code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
-    if (!code) *reply = reply_of(run);
+    if (!code) *reply = reply_of(plan, run);
     runs_free(run, 1);
     if (!code && reply->tokens < 0) {
         snprintf(reason, capacity, "the server does not say how many tokens a prompt has: twins need that");
@@ -128,6 +131,8 @@ static int measure_pair(const struct twin_plan *plan, const struct twin_text *te
     pair->upload_ms = reply[0].upload_ms;
     pair->image_prompt_ms = reply[0].prompt_ms;
     pair->text_prompt_ms = reply[1].prompt_ms;
+    pair->image_chunk_ms = reply[0].chunk_ms;
+    pair->text_chunk_ms = reply[1].chunk_ms;
     pair->image_tokens = reply[0].tokens;
     pair->text_tokens = reply[1].tokens;
     pair->floor_tokens = reply[2].tokens;

@@ -5,7 +5,7 @@
 #define VLMPROF_CLI_TWIN_PAIRS_H
 #include "server/checks/twins.h"
 #include "server/endpoint.h"
-#include "vlmprof_image.h"
+#include "server/unique.h"
 
 #define OPTIONS_OF_TWINS \
     {"twins", COUNT, "N", NULL, 1, 10000, NULL, \
@@ -18,7 +18,8 @@
 
 struct twin_plan {
     struct endpoint *endpoint;
-    const vp_image *image; /* its pixels: each request gets others in some lowest bits */
+    const struct unique *image; /* each request gets pixels of its own, */
+    int is_same_image;          /* unless 1 */
     const char *text;      /* the question that goes with it */
     const vp_chat_knob *knobs; size_t knob_count, text_knob_count; /* text: those before the image's own */
     int no_cache;          /* 1 if --no_cache */

@@ -117,13 +117,19 @@ static void put_count(vp_json_writer *writer, const char *key, int64_t count) {
     if (count < 0) put_null(writer, key); else put_int(writer, key, count);
 }
 /* ---- what pairs say */
+const char *const TWIN_BASES[TWINS_BASES] = {"TTFT", "first_chunk", "server_prompt_ms"};
 static int is_cached(int64_t cached, int64_t tokens) { return cached > 0 && cached * 2 >= tokens; }
+static double difference_of(const struct twin_pair *pair, enum twin_basis basis) {
+    return basis == TWINS_TTFT    ? pair->image_ms - pair->text_ms
+           : basis == TWINS_CHUNK ? pair->image_chunk_ms - pair->text_chunk_ms
+                                  : pair->image_prompt_ms - pair->text_prompt_ms;
+}
 /* Counts why a pair is left out; returns truth when it stays. */
 static int is_counted(const struct twin_pair *pair, double ms_per_token, struct twin_result *result) {
     const int is_equal = pair->image_tokens == pair->text_tokens;
     if (is_cached(pair->image_cached, pair->image_tokens) || is_cached(pair->text_cached, pair->text_tokens))
         result->cached++;
-    else if (!isfinite(pair->image_ms) || !isfinite(pair->text_ms)) result->silent++;
+    else if (!isfinite(difference_of(pair, result->basis))) result->silent++;
     else if (!is_equal && !isfinite(ms_per_token)) result->unequal++;
     else {
         result->adjusted += !is_equal;
@@ -131,14 +137,24 @@ static int is_counted(const struct twin_pair *pair, double ms_per_token, struct 
     }
     return 0;
 }
-/* The median of a number at an offset over some pairs, without NaN. */
+/* TTFT, unless half of the pairs or more lack it and something else is known of more of them. */
+static enum twin_basis basis_of(const struct twin_pair *pairs, int32_t count) {
+    int32_t known[TWINS_BASES] = {0, 0, 0};
+    for (int32_t i = 0; i < count; i++)
+        for (int basis = 0; basis < TWINS_BASES; basis++)
+            known[basis] += isfinite(difference_of(&pairs[i], (enum twin_basis)basis));
+    if (2 * known[TWINS_TTFT] > count) return TWINS_TTFT;
+    return known[TWINS_CHUNK] > known[TWINS_TTFT]    ? TWINS_CHUNK
+           : known[TWINS_SERVER] > known[TWINS_TTFT] ? TWINS_SERVER : TWINS_TTFT;
+}
+/* The median of a number at an offset over some pairs, without NaN; NaN of fewer than TWIN_PAIRS_LEAST. */
 static double median_at(const struct twin_pair *pairs, int32_t count, size_t offset, double *scratch) {
     size_t used = 0;
     for (int32_t i = 0; i < count; i++) {
         const double value = *(const double *)(const void *)((const char *)&pairs[i] + offset);
         if (isfinite(value)) scratch[used++] = value;
     }
-    return median_range_of(scratch, used).median;
+    return used < TWIN_PAIRS_LEAST ? (double)NAN : median_range_of(scratch, used).median;
 }
 #define MEDIAN(pairs, count, member, scratch) median_at(pairs, count, offsetof(struct twin_pair, member), scratch)
 /* What a token of text costs: from the floor to the twins, over all pairs. NaN: they have as many tokens. */
@@ -149,48 +165,79 @@ static double token_cost(const struct twin_pair *pairs, int32_t count, double *s
     more = median_range_of(scratch, (size_t)count).median;
     return more > 0 ? (text_ms - floor_ms) / more : (double)NAN;
 }
+/* The median of the differences of a basis; the values are scratch. */
+static double difference_at(const struct twin_pair *pairs, int32_t count, enum twin_basis basis, double *values) {
+    size_t used = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const double value = difference_of(&pairs[i], basis);
+        if (isfinite(value)) values[used++] = value;
+    }
+    return used < TWIN_PAIRS_LEAST ? (double)NAN : median_range_of(values, used).median;
+}
+static double mean_cached(const struct twin_pair *pairs, int32_t count, int of_text) {
+    double sum = 0;
+    int32_t known = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const int64_t cached = of_text ? pairs[i].text_cached : pairs[i].image_cached;
+        if (cached < 0) continue;
+        sum += (double)cached;
+        known++;
+    }
+    return known ? sum / known : (double)NAN;
+}
 struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, enum twin_method method) {
-    double *values = resize(NULL, (size_t)count * 3 + 1, sizeof *values), *scratch = values + 2 * (size_t)count;
+    const struct median_range none = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    double *values = resize(NULL, (size_t)count * 2 + 1, sizeof *values), *scratch = values + (size_t)count;
     struct twin_pair *kept = resize(NULL, (size_t)count + 1, sizeof *kept);
     struct twin_result result;
-    size_t server_count = 0;
     double ms_per_token;
     memset(&result, 0, sizeof result);
-    ms_per_token = method == TWINS_ADJUSTED ? token_cost(pairs, count, scratch) : (double)NAN;
+    result.basis = basis_of(pairs, count);
+    ms_per_token = method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch)
+                                                                          : (double)NAN;
     for (int32_t i = 0; i < count; i++) {
         const struct twin_pair *pair = &pairs[i];
         const int64_t more = pair->image_tokens - pair->text_tokens;
         if (!is_counted(pair, ms_per_token, &result)) continue;
-        values[result.pairs] = pair->image_ms - pair->text_ms - (more ? ms_per_token * (double)more : 0);
-        if (isfinite(pair->image_prompt_ms - pair->text_prompt_ms))
-            values[(size_t)count + server_count++] = pair->image_prompt_ms - pair->text_prompt_ms;
+        values[result.pairs] = difference_of(pair, result.basis) - (more ? ms_per_token * (double)more : 0);
         kept[result.pairs++] = *pair;
     }
     result.ms_per_token = result.adjusted ? ms_per_token : (double)NAN;
-    result.difference = median_range_of(values, (size_t)result.pairs);
-    result.prompt_difference_ms = median_range_of(values + count, server_count).median;
+    result.difference = result.pairs < TWIN_PAIRS_LEAST ? none : median_range_of(values, (size_t)result.pairs);
+    result.prompt_difference_ms = difference_at(kept, result.pairs, TWINS_SERVER, scratch);
+    result.chunk_difference_ms = difference_at(kept, result.pairs, TWINS_CHUNK, scratch);
     result.image_ms = MEDIAN(kept, result.pairs, image_ms, scratch);
     result.text_ms = MEDIAN(kept, result.pairs, text_ms, scratch);
     result.floor_ms = MEDIAN(kept, result.pairs, floor_ms, scratch);
     result.upload_ms = MEDIAN(kept, result.pairs, upload_ms, scratch);
     result.image_prompt_ms = MEDIAN(kept, result.pairs, image_prompt_ms, scratch);
     result.text_prompt_ms = MEDIAN(kept, result.pairs, text_prompt_ms, scratch);
+    result.image_chunk_ms = MEDIAN(kept, result.pairs, image_chunk_ms, scratch);
+    result.text_chunk_ms = MEDIAN(kept, result.pairs, text_chunk_ms, scratch);
+    result.image_cached = mean_cached(kept, result.pairs, 0);
+    result.text_cached = mean_cached(kept, result.pairs, 1);
     free(kept);
     free(values);
     return result;
 }
+static void put_medians(vp_json_writer *writer, const char *key, double image, double text, double difference) {
+    if (isfinite(difference))
+        PUT(writer, KEY_OBJECT(key), KEY("image", image), KEY("text", text), KEY("difference", difference),
+            END_OBJECT);
+    else put_null(writer, key);
+}
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens) {
     PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", result->difference.median), KEY("low", result->difference.low),
         KEY("high", result->difference.high), KEY("level", result->difference.level),
+        KEY("basis", TWIN_BASES[result->basis]),
         KEY("method", result->adjusted ? "adjusted" : "exact"), KEY("pairs", result->pairs),
         KEY("pairs_adjusted", result->adjusted), KEY("pairs_cached", result->cached),
         KEY("pairs_unequal", result->unequal), KEY("pairs_silent", result->silent), KEY("TTFT_image", result->image_ms),
         KEY("TTFT_text", result->text_ms), KEY("floor_ms", result->floor_ms), KEY("upload_ms", result->upload_ms),
         KEY("ms_per_token", result->ms_per_token));
-    if (isfinite(result->prompt_difference_ms)) /* by the server's own clock */
-        PUT(writer, KEY_OBJECT("server_prompt_ms"), KEY("image", result->image_prompt_ms),
-            KEY("text", result->text_prompt_ms), KEY("difference", result->prompt_difference_ms), END_OBJECT);
-    else put_null(writer, "server_prompt_ms");
+    put_medians(writer, "first_chunk_ms", result->image_chunk_ms, result->text_chunk_ms, result->chunk_difference_ms);
+    put_medians(writer, "server_prompt_ms", result->image_prompt_ms, result->text_prompt_ms,
+                result->prompt_difference_ms); /* by the server's own clock */
     put_count(writer, "prompt_tokens", prompt_tokens);
     put_count(writer, "image_tokens", image_tokens);
     vp_json_end_object(writer);
@@ -210,13 +257,31 @@ void twins_warn(struct text_list *warnings, const struct twin_result *result) {
     if (result->adjusted)
         text_list_add(warnings, "T_image_outside is adjusted: %d of %d pairs have other numbers of tokens, corrected "
                                 "by %.4g ms per token of text", result->adjusted, result->pairs, result->ms_per_token);
-    if (result->difference.median < 0) {
-        const struct median_range *range = &result->difference;
+    if (all && result->pairs < TWIN_PAIRS_LEAST)
+        text_list_add(warnings, "%d pair%s of twins count: there is no number from fewer than %d", result->pairs,
+                      result->pairs == 1 ? "" : "s", TWIN_PAIRS_LEAST);
+    if (result->basis != TWINS_TTFT && result->pairs)
+        text_list_add(warnings, "no text came in most answers: T_image_outside is by %s, not by TTFT",
+                      result->basis == TWINS_CHUNK ? "the first part of each stream"
+                                                   : "the server's own time of the prompt");
+    if (result->difference.median < 0 && result->difference.high >= 0)
         text_list_add(warnings,
-                      "T_image_outside of %s ms is not credible, because an image cannot take less than none: the "
-                      "server's load or cache changed between the requests of a pair; ask more pairs of a quiet server",
-                      number_measured(range->median, range->low, range->high).text);
-    }
+                      "T_image_outside of %s ms is below 0, and its range is not: the image costs less than the times "
+                      "scatter; ask more pairs of a quiet server",
+                      number_measured(result->difference.median, result->difference.low, result->difference.high).text);
+}
+int twins_are_wrong(const struct twin_result *result, char *out, size_t capacity) {
+    const struct median_range *range = &result->difference;
+    const char *cause = "the server did not look at the image, pruned its tokens before the language model, or was "
+                        "slower at texts alone; vlmprof audit shows whether it counts the image";
+    if (!(range->high < 0)) return 0;
+    if (result->image_cached > result->text_cached + 1)
+        cause = "more of the image's prompt came from the server's cache; use --no_cache, and not --same_image";
+    else if (result->basis == TWINS_SERVER)
+        cause = "the server's own time of the prompt leaves the image's encoder out";
+    snprintf(out, capacity, "T_image_outside of %s ms is wrong, because an image cannot take less than none. The "
+                            "likely cause: %s", number_measured(range->median, range->low, range->high).text, cause);
+    return 1;
 }
 
 double twin_prompt_ms(const char *timings) {

@@ -41,14 +41,20 @@ void twin_forget(struct twin_memory *memory);
 
 /* ---- pairs (struct twin_pair) */
 enum twin_method { TWINS_EXACT, TWINS_ADJUSTED };
+/* What is compared: TTFT; where no text came, the first part of the stream; else the server's time of the prompt. */
+enum twin_basis { TWINS_TTFT, TWINS_CHUNK, TWINS_SERVER, TWINS_BASES };
+enum { TWIN_PAIRS_LEAST = 5 }; /* fewer give no number */
 #define TWIN_METHODS "exact adjusted"
 struct twin_result {
-    struct median_range difference;          /* of the paired TTFT, ms */
+    enum twin_basis basis;
+    struct median_range difference;          /* of the pairs, ms */
+    double image_chunk_ms, text_chunk_ms, chunk_difference_ms; /* medians to the first part of the stream */
     double image_ms, text_ms, floor_ms, upload_ms; /* medians */
     double image_prompt_ms, text_prompt_ms, prompt_difference_ms; /* medians by the server's clock; NaN: it has none */
     double ms_per_token;                     /* of text, by which pairs were adjusted; NaN: none was */
     int32_t pairs, adjusted;                 /* that count; those of them that were adjusted */
     int32_t cached, unequal, silent;         /* left out: answered by a cache; other numbers of tokens; no text came */
+    double image_cached, text_cached;        /* tokens from caches, means over the pairs that say it; NaN: none does */
 };
 /* A pair is left out where a cache had half of a prompt or more. A pair whose numbers of tokens differ is left
  * out with TWINS_EXACT; with TWINS_ADJUSTED its difference is corrected by what a token of text costs: the median
@@ -57,6 +63,12 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
 
 /* "T_image_outside": the result as an object. prompt_tokens, image_tokens: below 0: null. */
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens);
+
+/* The words of a basis: "TTFT", "first_chunk", "server_prompt_ms". */
+extern const char *const TWIN_BASES[TWINS_BASES];
+
+/* Returns 1 if the whole range is below 0, which no image can cost; `out` gets a line with the likely cause. */
+int twins_are_wrong(const struct twin_result *result, char *out, size_t capacity);
 
 /* Why pairs do not count, and what is doubtful about those that do. */
 void twins_warn(struct text_list *warnings, const struct twin_result *result);

@@ -1,0 +1,198 @@
+/* fidelity.c: how near the next-token distributions of one request are to those of a baseline. */
+#include "measure/fidelity.h"
+
+#include "base/memory.h"
+#include "vlmprof.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double FLOOR_NATS = 16; /* of a token that a list does not show: no less likely than e^-16 */
+
+/* ---- logits */
+static double log_total(const float *logits, size_t count) {
+    double most = (double)logits[0], sum = 0;
+    for (size_t i = 1; i < count; i++) most = fmax(most, (double)logits[i]);
+    for (size_t i = 0; i < count; i++) sum += exp((double)logits[i] - most);
+    return most + log(sum);
+}
+/* Terms p log(p / q) - p + q are never negative, and their sum is the divergence, since p and q sum to 1: what nearly
+ * equal distributions differ by is not lost among terms of both signs. */
+double kl_divergence(const float *baseline, const float *other, size_t count) {
+    const double total = log_total(baseline, count), other_total = log_total(other, count);
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double log_p = (double)baseline[i] - total, log_q = (double)other[i] - other_total, d = log_p - log_q,
+                     p = exp(log_p);
+        if (p <= 0) sum += exp(log_q);
+        else sum += fabs(d) < 1 ? p * (d + expm1(-d)) : p * d - p + exp(log_q);
+    }
+    return sum;
+}
+static size_t likeliest(const float *logits, size_t count) {
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++) if (logits[i] > logits[best]) best = i;
+    return best;
+}
+void fidelity_begin(struct fidelity *fidelity, const char *baseline, const char *reason) {
+    memset(fidelity, 0, sizeof *fidelity);
+    fidelity->baseline = copy_text(baseline, strlen(baseline));
+    fidelity->reason = reason ? copy_text(reason, strlen(reason)) : NULL;
+    fidelity->answers_equal = fidelity->first_difference = -1;
+    fidelity->margin = fidelity->baseline_margin = (double)NAN;
+}
+static void add_divergence(struct fidelity *fidelity, struct divergence divergence) {
+    fidelity->divergences = resize(fidelity->divergences, (size_t)fidelity->divergence_count + 1,
+                                   sizeof *fidelity->divergences);
+    fidelity->divergences[fidelity->divergence_count++] = divergence;
+}
+void fidelity_step(void *with, int32_t step, const float *logits) {
+    const struct fidelity_pass *pass = (const struct fidelity_pass *)with;
+    struct fidelity *to = pass->to;
+    const float *baseline = pass->baseline ? pass->baseline + (size_t)step * pass->width : NULL;
+    const size_t wanted = (size_t)pass->answer[step], best = likeliest(logits, pass->width);
+    if (!step) { /* of a pass that is tried again, too */
+        to->top1_count = to->divergence_count = 0;
+        to->first_difference = -1;
+        to->margin = to->baseline_margin = (double)NAN;
+    }
+    to->positions = step + 1;
+    to->top1_count += best == wanted;
+    to->answers_equal = to->top1_count == pass->answer_count;
+    if (best != wanted && to->first_difference < 0) {
+        to->first_difference = step;
+        to->margin = (double)logits[best] - (double)logits[wanted];
+        if (baseline) to->baseline_margin = (double)baseline[wanted] - (double)baseline[best];
+    }
+    if (baseline)
+        add_divergence(to, (struct divergence){kl_divergence(baseline, logits, pass->width), (double)NAN});
+}
+
+/* ---- a server's lists */
+/* {"token": "..", "logprob": -0.1}. Returns 0 where it is none. */
+static int has_read_likely(const vp_json *json, uint32_t node, struct likely *likely) {
+    const uint32_t token = vp_json_get(json, node, "token");
+    likely->logprob = node_number(json, vp_json_get(json, node, "logprob"));
+    if (!node_is(json, token, VP_JSON_STRING) || !(likely->logprob <= 0)) return 0;
+    vp_json_text(json, token, NULL, 0, &likely->bytes);
+    likely->text = resize(NULL, likely->bytes + 1, 1);
+    vp_json_text(json, token, likely->text, likely->bytes + 1, NULL);
+    return 1;
+}
+static void read_top(const vp_json *json, uint32_t top, struct likely_step *step) {
+    if (!node_is(json, top, VP_JSON_ARRAY)) return;
+    step->top = zeroed((size_t)json->nodes[top].count + 1, sizeof *step->top);
+    for (uint32_t i = top + 1; i < json->nodes[top].end && step->top_count < LIKELY_STEP_MOST;
+         i = json->nodes[i].end)
+        step->top_count += (size_t)has_read_likely(json, i, &step->top[step->top_count]);
+}
+void likely_read(const char *logprobs, struct likely_steps *steps) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    uint32_t content;
+    memset(steps, 0, sizeof *steps);
+    if (logprobs && parse_json(&parsed, logprobs, strlen(logprobs), &error) == VP_OK
+        && node_is(&parsed.json, content = vp_json_get(&parsed.json, 0, "content"), VP_JSON_ARRAY)) {
+        const vp_json *json = &parsed.json;
+        steps->steps = zeroed((size_t)json->nodes[content].count + 1, sizeof *steps->steps);
+        for (uint32_t i = content + 1; i < json->nodes[content].end; i = json->nodes[i].end) {
+            struct likely_step *step = &steps->steps[steps->count];
+            if (!has_read_likely(json, i, &step->own)) break; /* what follows has no place */
+            steps->count++;
+            read_top(json, vp_json_get(json, i, "top_logprobs"), step);
+        }
+    }
+    free(parsed.nodes);
+}
+void likely_free(struct likely_steps *steps) {
+    for (size_t i = 0; i < steps->count; i++) {
+        for (size_t k = 0; k < steps->steps[i].top_count; k++) free(steps->steps[i].top[k].text);
+        free(steps->steps[i].top);
+        free(steps->steps[i].own.text);
+    }
+    free(steps->steps);
+    memset(steps, 0, sizeof *steps);
+}
+static int is_same_token(const struct likely *left, const struct likely *right) {
+    return left->bytes == right->bytes && !memcmp(left->text, right->text, left->bytes);
+}
+/* The entry of a list; NULL: it has none. */
+static const struct likely *find_likely(const struct likely_step *step, const struct likely *token) {
+    for (size_t i = 0; i < step->top_count; i++) if (is_same_token(&step->top[i], token)) return &step->top[i];
+    return is_same_token(&step->own, token) ? &step->own : NULL;
+}
+/* What a list leaves of the probability 1. */
+static double rest_of(double known) { return known < 1 ? 1 - known : 0; }
+struct divergence likely_divergence(const struct likely_step *baseline, const struct likely_step *other) {
+    double both = 0, shown = 0, known = 0, other_known = 0, single = 0, least = 0;
+    double rest, other_rest;
+    for (size_t i = 0; i < baseline->top_count; i++) {
+        const struct likely *token = &baseline->top[i], *same = find_likely(other, token);
+        const double p = exp(token->logprob);
+        shown += p;
+        least = fmin(least, token->logprob);
+        if (same) {
+            both += p * (token->logprob - same->logprob);
+            known += p;
+            other_known += exp(same->logprob);
+        } else single += p * (token->logprob + FLOOR_NATS);
+    }
+    rest = rest_of(known);
+    other_rest = rest_of(other_known);
+    return (struct divergence){
+        fmax(0, both + (rest <= 0 ? 0 : rest * (log(rest) - (other_rest > 0 ? log(other_rest) : -FLOOR_NATS)))),
+        fmax(0, both + single + rest_of(shown) * fmax(0, least + FLOOR_NATS))};
+}
+/* Tokens in front of the first that differs; both counts: none does. */
+static size_t equal_steps(const struct likely_steps *left, const struct likely_steps *right) {
+    size_t i = 0;
+    while (i < left->count && i < right->count && is_same_token(&left->steps[i].own, &right->steps[i].own)) i++;
+    return i;
+}
+/* By how much a list prefers its own token to another, which is as unlikely as the list's last at most. */
+static double margin_of(const struct likely_step *step, const struct likely *token) {
+    const struct likely *entry = find_likely(step, token);
+    return entry ? step->own.logprob - entry->logprob : (double)NAN;
+}
+void fidelity_of_answers(struct fidelity *fidelity, const struct answer_of *baseline, const struct answer_of *other) {
+    const struct likely_steps *first = baseline->steps, *second = other->steps;
+    const size_t equal = equal_steps(first, second), both = first->count < second->count ? first->count
+                                                                                         : second->count;
+    fidelity->answers_equal = baseline->bytes == other->bytes
+                              && !memcmp(baseline->text, other->text, baseline->bytes);
+    for (size_t i = 0; i < both && i <= equal; i++) {
+        const struct likely_step *ours = &first->steps[i], *theirs = &second->steps[i];
+        fidelity->positions++;
+        fidelity->top1_count += is_same_token(&ours->own, &theirs->own);
+        if (ours->top_count && theirs->top_count) add_divergence(fidelity, likely_divergence(ours, theirs));
+    }
+    if (!both || (equal == both && fidelity->answers_equal)) return;
+    fidelity->first_difference = (int32_t)equal;
+    if (equal == both) return; /* one answer ends */
+    fidelity->margin = margin_of(&second->steps[equal], &first->steps[equal].own);
+    fidelity->baseline_margin = margin_of(&first->steps[equal], &second->steps[equal].own);
+}
+
+/* ---- all positions */
+struct divergence_summary divergences_summary(const struct divergence *divergences, size_t count) {
+    struct divergence_summary summary = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    double *values = resize(NULL, count + 1, 2 * sizeof *values);
+    vp_statistics statistics;
+    for (size_t i = 0; i < count; i++) values[i] = divergences[i].nats;
+    if (vp_statistics_compute(values, count, values + count, &statistics) == VP_OK) {
+        summary = (struct divergence_summary){statistics.mean, statistics.p50, statistics.p99, statistics.max,
+                                              (double)NAN};
+        for (size_t i = 0; i < count; i++) values[i] = divergences[i].at_most;
+        if (isfinite(values[0])) summary.mean_at_most = vp_statistics_mean(values, count);
+    }
+    free(values);
+    return summary;
+}
+void put_fidelity_row(vp_json_writer *writer, const struct fidelity *fidelity) {
+    const struct divergence_summary kl = divergences_summary(fidelity->divergences,
+                                                             (size_t)fidelity->divergence_count);
+    struct fidelity_row row;
+    FIDELITY_ROWS(FIELD_FILL, &row)
+    fields_put(writer, &FIDELITY, &row);
+}

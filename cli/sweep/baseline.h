@@ -1,0 +1,62 @@
+/* baseline.h: sweep --baseline: what each configuration of a data set is compared with.
+ * A configuration of the grid, or the answers of earlier results, comes in; a struct fidelity for each point goes out.
+ * Of a configuration the logits of one sample are in memory, and nowhere else.
+ * Functions return 0 or an exit code after a message on stderr. */
+#ifndef VLMPROF_CLI_BASELINE_H
+#define VLMPROF_CLI_BASELINE_H
+#include "base/memory.h"
+#include "base/options.h"
+#include "data/plan.h"
+#include "measure/fidelity.h"
+#include "measure/served_answer.h"
+#include "model/model.h"
+#include "results/fields.h"
+
+#define OPTION_BASELINE \
+    {"baseline", TEXT, "WHICH", NULL, 0, 0, NULL, \
+     "compare the answers and next-token distributions of each configuration with one: first, the file name of a " \
+     "configuration of the grid, or a folder (file) of earlier results, whose answers alone are known"}
+
+/* An answer of earlier results. */
+struct old_answer { int64_t id; int32_t *tokens; int32_t count; char *text; size_t bytes; };
+
+/* What the points of a data set are compared with. */
+struct baseline_of {
+    const struct configuration *configuration; /* NULL: earlier results */
+    char *path;                                /* of these */
+    struct old_answer *answers; size_t count;  /* ascending by id */
+};
+struct baseline {
+    struct baseline_of *of; /* [sets of the plan]; NULL: without --baseline */
+    size_t set_count;
+    /* the baseline's answer to the sample that is measured now */
+    int is_made;
+    char *reason;    /* why there is none; NULL: there is */
+    struct buffer tokens, logits, row; int32_t token_count, logit_rows; /* of a server: none */
+    struct served_answer said; /* its text, and of a server its lists */
+    size_t width;    /* of a row of logits */
+};
+
+/* Finds the baseline of each data set, and makes the choice a part of the plan's fingerprint. model NULL: servers. */
+int baseline_open(struct baseline *baseline, const struct options *options, const struct model *model,
+                  struct plan *plan);
+void baseline_close(struct baseline *baseline);
+
+/* Its name in results. */
+const char *baseline_name(const struct baseline *baseline, size_t set);
+
+/* Before the first point of a sample: forgets the sample before. */
+void baseline_forget(struct baseline *baseline);
+/* Takes an answer of earlier results. */
+void baseline_take_old(struct baseline *baseline, size_t set, int64_t sample_id);
+/* There is no answer, because of `reason`, which is copied. */
+void baseline_lacks(struct baseline *baseline, const char *reason);
+
+/* Makes the pass that gives the baseline's answer and logits, or, of another point, that follows its answer. *dump is
+ * what the input refers to; a pass of baseline_answer ends with baseline_keep. */
+void baseline_answer(struct baseline *baseline, struct pass_input *input, vp_dump *dump);
+void baseline_keep(struct baseline *baseline, const struct pass_result *run);
+void baseline_follow(struct baseline *baseline, struct pass_input *input, vp_dump *dump,
+                     struct fidelity_pass *pass, struct fidelity *fidelity);
+
+#endif
