@@ -403,6 +403,8 @@ typedef struct vp_layout {
     int32_t col_tokens, marker_tokens;
     int32_t image_tokens;       /* feature + col + marker: image part of the sequence, without BOS */
 } vp_layout;
+/* One of several images of a request: its views, and their rows and columns where the tower takes images of any size */
+typedef struct vp_image_views { int32_t views, rows, cols; } vp_image_views;
 /* Image size and options -> tiling, sizes and token counts.
  * in:      options              only the member that its rule names is read
  *          width_px, height_px  of the upright image, 1..INT32_MAX

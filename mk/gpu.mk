@@ -39,9 +39,10 @@ $(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h tests/em
 $(E)/test_%.o: tests/test_%.c | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -O1 -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
+$(E)/test_several: $(ROOMS) # it makes its prompts and pixels as the program does
 $(E)/test_%: $(E)/test_%.o $(E)/vlmprof_emulated.o $(LIBRARY)
-	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
-EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othermodels $(E)/test_prune $(E)/test_faults $(E)/test_trace
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) -Wl,--start-group $^ -Wl,--end-group -o $@ $(SYSTEM)
+EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othermodels $(E)/test_several $(E)/test_prune $(E)/test_faults $(E)/test_trace
 .PRECIOUS: $(E)/test_%.o
 
 # ---- GPU: the kernels compile for every architecture of these without a warning and without spilling a register

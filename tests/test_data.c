@@ -603,6 +603,65 @@ static const char *only_result(void) {
     if (folder_of) closedir(folder_of);
     return path;
 }
+/* a row of the result file of several_command by its sample */
+static uint32_t several_row(const document *d, int64_t sample) {
+    const uint32_t rows = member(d, 0, "per_sample_results");
+    for (uint32_t i = rows + 1; i < d->nodes[rows].end; i = d->nodes[i].end) {
+        int64_t id = -1;
+        vp_json_to_int(&d->json, member(d, i, "sample_id"), &id);
+        if (id == sample) return i;
+    }
+    return VP_JSON_NONE;
+}
+static const char SEVERAL_COMMAND[] = "sweep --model tests/golden/othermodels/smolvlm/checkpoint --max_new_tokens 2 --num_samples 9 --num_runs_per_sample 1 "
+                                      "--threads 1 --quiet --image_dir tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl";
+static void test_several_images(void) {
+    static const struct { const char *record, *words; } bad[] = {
+        {"{\"image\": \"a.png\", \"images\": [\"b.png\"], \"question\": \"q\"}", "it has \"image\" and \"images\": put all into \"images\""},
+        {"{\"images\": \"b.png\", \"question\": \"q\"}", "\"images\" must be an array of strings"},
+        {"{\"images\": [\"b.png\", 3], \"question\": \"q\"}", "\"images\" must be an array of strings"},
+        {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" next to it"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"text\": \"q\"}, {\"image\": 0}]}", "each image once"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "in their order"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"question\": \"q\", \"image_places\": [1, 0]}", "ascending bytes of the question"},
+    };
+    document d;
+    uint32_t row;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        check_case("a record's images that are wrong: %s", bad[i].words);
+        put_file("/several.jsonl", bad[i].record);
+        CHECK_INT(cli(SEVERAL_COMMAND), 3);
+        CHECK(last.err && strstr(last.err, bad[i].words));
+    }
+    check_case("sweep: several images a record, in front and between texts, next to records of one and of none");
+    put_file("/several.jsonl",
+             "{\"images\": [\"mix-200x150.png\", \"waves-90x60.png\"], \"question\": \"What differs?\", \"answers\": [\"x\"]}\n"
+             "{\"image\": \"mix-200x150.png\", \"question\": \"What?\", \"answers\": [\"x\"]}\n"
+             "{\"images\": [\"waves-90x60.png\", \"rings-61x130.png\", \"mix-200x150.png\"], \"content\": [{\"text\": \"First \"}, {\"image\": 0}, "
+             "{\"text\": \"then \"}, {\"image\": 1}, {\"text\": \"and \"}, {\"image\": 2}, {\"text\": \"what comes next?\"}], \"answers\": [\"x\"]}\n"
+             "{\"question\": \"What?\", \"answers\": [\"x\"]}\n{\"images\": [\"mix-200x150.png\", \"gone.png\"], \"question\": \"What?\"}\n");
+    cli(SEVERAL_COMMAND);
+    if (!CHECK(load(&d, in_folder("several/several_imgsizeasis_topk0_blocks4.json")))) return;
+    row = several_row(&d, 0);
+    CHECK(is(&d, member(&d, row, "prompt"), "<|im_start|>User:<image><image>What differs?<end_of_utterance>\nAssistant:"));
+    CHECK_INT(d.nodes[member(&d, row, "vision_tokens_of_images")].count, 2);
+    row = several_row(&d, 1);
+    CHECK(member(&d, row, "vision_tokens_of_images") == VP_JSON_NONE && member(&d, row, "num_images") == VP_JSON_NONE);
+    row = several_row(&d, 2);
+    CHECK(is(&d, member(&d, row, "prompt"), "<|im_start|>User: First <image>then <image>and <image>what comes next?<end_of_utterance>\nAssistant:"));
+    CHECK_INT(d.nodes[member(&d, row, "vision_tokens_of_images")].count, 3);
+    CHECK(is(&d, member(&d, several_row(&d, 4), "status"), "failed"));
+    unload(&d);
+    CHECK_INT(cli("report %F/several"), 0);
+    CHECK(last.out && strstr(last.out, "2 of 4 measured samples have several images, up to 3"));
+    check_case("data: tokens of each image by a family's rule, and where images are in the text");
+    CHECK_INT(cli("data %F/several.jsonl --image_dir tests/golden/othermodels/images --family qwen2-vl --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"image_tokens_by_rule\": [35, 6]") && strstr(last.out, "{\"text\": \"then \"}, {\"image\": 1}"));
+    check_case("a model of one image fails the samples of several, with the reason");
+    cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
+        "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
+    CHECK(last.err && strstr(last.err, "2 images, and one is the most: Molmo's published preprocessing takes one image a prompt"));
+}
 static void test_sweep(void) {
     static const char command[] = "sweep --synthetic tiny --tier_list low --max_new_tokens 2 --num_samples 9 --num_runs_per_sample 1 --threads 1 "
                                   "--num_active_blocks_list 2 --top_k_list 2 --quiet --output_dir %F/swept --data ";
@@ -624,6 +683,8 @@ static void test_sweep(void) {
     }
     CHECK_INT(ok, 1);
     CHECK_INT(failed, 2);
+    unload(&d);
+    test_several_images();
     check_case("sweep: parts of a set in one folder are taken together, and that is said");
     CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 1 --num_runs_per_sample 1 --threads 1 --num_active_blocks_list 2 "
                   "--top_k_list 2 --output_dir %F/parts --data tests/golden/datasets/hf_parquet"), 0);
@@ -636,7 +697,6 @@ static void test_sweep(void) {
     CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 1: it is not JSON: "));
     CHECK_INT(cli("report --html %F/swept"), 0);
     CHECK(last.out && strstr(last.out, "row 1: it is not JSON: "));
-    unload(&d);
 }
 /* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,
  * image_caption.py) */

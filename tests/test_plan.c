@@ -141,7 +141,7 @@ static void test_rows(void) {
 }
 static void test_requests(void) {
     const struct dataset *set;
-    vp_layout layout;
+    struct cuts cuts = {0};
     char reason[LINE_BYTES];
     int32_t most = 0, most_views = 0;
     struct sample sample;
@@ -153,13 +153,13 @@ static void test_requests(void) {
         const struct configuration *one = &plan.configurations[i];
         int32_t need = 0, views = 0;
         for (size_t k = 0; k < set->count; k++) {
-            const vp_layout *found = configuration_layout(&tiny, one, &set->samples[k], &layout, reason, sizeof reason);
-            int32_t sequence = 1 + (found ? found->image_tokens : 0) + set->samples[k].text_count;
+            const struct cuts *found = configuration_cuts(&tiny, one, &set->samples[k], &cuts, reason, sizeof reason);
+            int32_t sequence = 1 + (found ? found->whole.image_tokens : 0) + set->samples[k].text_count;
             CHECK_TEXT(reason, "");
             CHECK((found != NULL) == (k < 2));
             CHECK_INT(entry_sequence(&set->samples[k], found), sequence);
             if (sequence + 8 > need) need = sequence + 8;
-            if (found && found->views > views) views = found->views;
+            if (found && found->whole.views > views) views = found->whole.views;
         }
         CHECK(one->need_sequence == need && one->need_views == views);
         if (need > most) most = need;
@@ -171,16 +171,17 @@ static void test_requests(void) {
         struct entry entry = set->samples[1];
         struct dataset other = *set;
         struct configuration one = plan.configurations[0];
+        struct image_px none = {0, 0};
         entry.no_bos = 1;
         CHECK_INT(entry_sequence(&entry, NULL), entry.text_count);
         other.reasons[0] = (char *)(size_t)"broken";
         one.set = &other;
         entry.reason = 1;
-        CHECK(!configuration_layout(&tiny, &one, &entry, &layout, reason, sizeof reason));
+        CHECK(!configuration_cuts(&tiny, &one, &entry, &cuts, reason, sizeof reason));
         CHECK_TEXT(reason, "broken");
         entry.reason = 0;
-        entry.width_px = 0;
-        CHECK(!configuration_layout(&tiny, &one, &entry, &layout, reason, sizeof reason) && reason[0]);
+        entry.sizes = &none;
+        CHECK(!configuration_cuts(&tiny, &one, &entry, &cuts, reason, sizeof reason) && reason[0]);
     }
     check_case("tiles of a configuration, and what a pass gets");
     {
@@ -192,8 +193,8 @@ static void test_requests(void) {
     sample.no_bos = 1;
     sample.text_ids = &most;
     plan.ignore_eos = 1;
-    configuration_input(&plan, &plan.configurations[1], &sample, &layout, NULL, &input);
-    CHECK(input.layout == &layout && !input.image && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
+    configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
+    CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
     CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
     check_case("what does not fit in the model uses no memory; here nothing fits");
     CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);

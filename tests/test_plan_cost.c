@@ -6,6 +6,7 @@
 #include "cli/sweep/plan_cost.c"
 #include "commands/commands.h"
 #include "model/image.h"
+#include "measure/input.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -104,7 +105,8 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     struct pass_result *run;
     struct sample sample;
     vp_image image;
-    vp_layout layout;
+    struct image_px px;
+    struct cuts cuts = {0};
     vp_stage_times work;
     vp_error error = {VP_OK, -1, "", ""};
     char reason[300];
@@ -113,16 +115,17 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     memset(&input, 0, sizeof input);
     memset(&sample, 0, sizeof sample);
     if (!CHECK_INT(load_image("samples/cat.jpg", &image, reason, sizeof reason), 0)) return;
-    CHECK_INT(m->rules->cut(m, size, image.width_px, image.height_px, &layout, &error), VP_OK);
-    sample.prompt = m->rules->prompt(m, NULL, "What animal is this?", 1);
-    CHECK_INT(tokenize_sample(m, &layout, &sample), 0);
+    px = (struct image_px){image.width_px, image.height_px};
+    CHECK_INT(model_cut(m, size, &px, 1, &cuts, &error), VP_OK);
+    sample.prompt = m->rules->prompt(m, NULL, "What animal is this?", NULL, 1);
+    CHECK_INT(tokenize_sample(m, &cuts, &sample), 0);
     for (int32_t i = 0; i < m->config.block_count; i++) blocks[i] = i;
-    input.image = &image; input.layout = &layout;
+    input.images = &image; input.cuts = &cuts;
     input.text_ids = sample.text_ids; input.text_count = sample.text_count; input.no_bos = sample.no_bos;
     input.top_k = m->config.expert_count ? m->config.expert_count : 0; /* all experts have tokens */
     input.blocks = blocks; input.block_count = m->config.block_count; input.new_tokens = new_tokens; input.ignore_eos = 1;
     e.config = &m->config; e.device = "cpu"; e.gemm = "plain"; e.weights = weights_of(weights);
-    e.max_sequence = (int32_t)positions_of(&input); e.max_views = layout.views;
+    e.max_sequence = (int32_t)positions_of(&input); e.max_views = cuts.whole.views;
     s.model = m;
     counter = s;
     run = runs_make(1, NEW_MOST);
@@ -130,7 +133,7 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     e.counts_only = 1;
     CHECK_INT(vp_engine_open(&e, &counter.engine, &error), VP_OK);
     CHECK_INT(request_run(&s, &input, run, &error), VP_OK);
-    input.image = NULL; input.text_ids = NULL;
+    input.images = NULL; input.text_ids = NULL;
     CHECK_INT(request_count(&counter, &input, &work, &error), VP_OK);
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         CHECK_INT(work.launches[stage], run->times.launches[stage]);

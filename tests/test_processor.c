@@ -157,17 +157,17 @@ static void check_model_case(size_t model, const char *name) {
     has_image = json_text(file, "image", image) != NULL;
     if (!CHECK(json_text(file, "prompt", question)) || !CHECK(json_text(file, "text", text)) || !CHECK(json_text(file, "expanded_text", expanded))) return;
     if (strcmp(question, text) != 0) { /* the case went through the chat template */
-        CHECK_INT(vp_processor_prompt(models[model].kind, question, has_image, NULL, 0, &needed), VP_ERR_CAPACITY);
-        CHECK_INT(vp_processor_prompt(models[model].kind, question, has_image, got, needed, &again), VP_ERR_CAPACITY);
-        CHECK_INT(vp_processor_prompt(models[model].kind, question, has_image, got, needed + 1, &again), VP_OK);
+        CHECK_INT(vp_processor_prompt(models[model].kind, question, NULL, has_image, NULL, 0, &needed), VP_ERR_CAPACITY);
+        CHECK_INT(vp_processor_prompt(models[model].kind, question, NULL, has_image, got, needed, &again), VP_ERR_CAPACITY);
+        CHECK_INT(vp_processor_prompt(models[model].kind, question, NULL, has_image, got, needed + 1, &again), VP_OK);
         CHECK_INT(again, needed);
         CHECK_TEXT(got, text);
     }
     if (has_image) check_picture(model, name, &processor, image + strlen("../"), &picture);
-    CHECK_INT(vp_processor_expand(&processor, has_image ? &picture : NULL, text, NULL, 0, &needed), VP_ERR_CAPACITY);
-    CHECK_INT(vp_processor_expand(&processor, has_image ? &picture : NULL, text, got, needed + 1, &again), VP_OK);
+    CHECK_INT(vp_processor_expand(&processor, &picture, has_image, text, NULL, 0, &needed), VP_ERR_CAPACITY);
+    CHECK_INT(vp_processor_expand(&processor, &picture, has_image, text, got, needed + 1, &again), VP_OK);
     CHECK_TEXT(got, expanded);
-    if (has_image) CHECK_INT(vp_processor_expand(&processor, NULL, text, got, sizeof got, &needed), VP_ERR_MISMATCH);
+    if (has_image) CHECK_INT(vp_processor_expand(&processor, NULL, 0, text, got, sizeof got, &needed), VP_ERR_MISMATCH);
 }
 static void test_templates(void) {
     for (size_t model = 0; model < MODELS; model++) {
@@ -204,9 +204,9 @@ static void test_text_kinds(void) {
     CHECK_INT(vp_processor_text_kind("", 0), VP_PROCESSOR_PLAIN);
     free(gemma);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        CHECK_INT(vp_processor_prompt(rows[i].kind, " Q ", 0, got, sizeof got, &bytes), VP_OK);
+        CHECK_INT(vp_processor_prompt(rows[i].kind, " Q ", NULL, 0, got, sizeof got, &bytes), VP_OK);
         CHECK_TEXT(got, rows[i].text);
-        CHECK_INT(vp_processor_prompt(rows[i].kind, " Q ", 1, got, sizeof got, &bytes), VP_ERR_RANGE);
+        CHECK_INT(vp_processor_prompt(rows[i].kind, " Q ", NULL, 1, got, sizeof got, &bytes), VP_ERR_RANGE);
     }
 }
 /* the file of a model with `from` replaced by `to` is rejected by the name of the setting */
@@ -302,7 +302,7 @@ static void test_crops(void) {
         CHECK_INT(vp_processor_views(&processor, &picture, image.rgb, views), VP_OK);
         for (size_t at = 0; at < count; at++) differing += views[at] != want.rgb[at];
         CHECK_INT(differing, 0);
-        CHECK_INT(vp_processor_expand(&processor, &picture, text, got, sizeof got, &needed), VP_OK);
+        CHECK_INT(vp_processor_expand(&processor, &picture, 1, text, got, sizeof got, &needed), VP_OK);
         CHECK_TEXT(got, expanded);
         free(views);
         vp_image_free(&image);
@@ -379,8 +379,8 @@ static void test_pixel_counts(void) {
             CHECK_INT(picture.tiling.rows * processor.geometry.pool, rows);
             CHECK_INT(picture.tiling.cols * processor.geometry.pool, cols);
             CHECK_INT(picture.feature_tokens, tokens);
-            vp_processor_expand(&processor, &picture, "<|image_pad|>", NULL, 0, &needed);
-            vp_processor_expand(&processor, NULL, "", NULL, 0, &around);
+            vp_processor_expand(&processor, &picture, 1, "<|image_pad|>", NULL, 0, &needed);
+            vp_processor_expand(&processor, NULL, 0, "", NULL, 0, &around);
             CHECK_INT(needed, (size_t)tokens * strlen("<|image_pad|>") + around);
             counted++;
         }

@@ -17,7 +17,7 @@ static const char *end(void) {
     return out.data;
 }
 static struct sample sample;
-static vp_layout layout;
+static struct cuts cuts;
 static struct point point;
 static struct knob_values knobs;
 static struct pass_result *runs;
@@ -25,16 +25,18 @@ static struct pass_result *runs;
 static void make(void) {
     static const int32_t blocks[] = {0, 3};
     memset(&sample, 0, sizeof sample);
-    memset(&layout, 0, sizeof layout);
+    memset(&cuts, 0, sizeof cuts);
     memset(&point, 0, sizeof point);
     runs_free(runs, 2);
     runs = runs_make(2, 4);
-    layout.crops = 2; layout.tiling.rows = 1; layout.tiling.cols = 2; layout.canvas_height_px = 336; layout.canvas_width_px = 560;
-    layout.feature_tokens = 384; layout.theoretical_tokens = 432; layout.image_tokens = 400;
+    vp_layout *layout = &cuts.whole;
+    layout->crops = 2; layout->tiling.rows = 1; layout->tiling.cols = 2; layout->canvas_height_px = 336; layout->canvas_width_px = 560;
+    layout->feature_tokens = 384; layout->theoretical_tokens = 432; layout->image_tokens = 400;
+    cuts.count = 1;
     sample.text_count = 7;
     sample.prompt = (char *)(size_t)"the prompt";
     sample.record = (char *)(size_t)"{\"question\": \"q\", \"answers\": [\"cat\", \"cat\", \"cat\"]}";
-    point.sample = &sample; point.layout = &layout; point.knobs = &knobs; point.target_tokens = 440; point.target_crops = 3;
+    point.sample = &sample; point.cuts = &cuts; point.knobs = &knobs; point.target_tokens = 440; point.target_crops = 3;
     knob_set_text(&knobs, KNOB_TIER, "low");
     knob_set_number(&knobs, KNOB_TOP_K, 4);
     knob_set_list(&knobs, KNOB_BLOCKS, blocks, 2);
@@ -62,7 +64,7 @@ static void test_layout(void) {
         "\"actual_num_crops\": 2, \"actual_tiling\": [1, 2], \"actual_image_size\": [336, 560], \"actual_vision_tokens\": 384, "
         "\"input_text_tokens\": 7, \"actual_text_tokens\": 7, \"total_sequence_length\": 408}");
     check_case("... of text alone, and where the image cannot be used");
-    point.layout = NULL;
+    point.cuts = NULL;
     knob_set_text(&knobs, KNOB_TIER, NULL);
     sample.no_bos = 1;
     begin();
@@ -71,7 +73,8 @@ static void test_layout(void) {
         "\"theoretical_num_crops\": null, \"theoretical_tiling\": null, \"theoretical_image_size\": null, \"theoretical_vision_tokens\": null, "
         "\"actual_num_crops\": null, \"actual_tiling\": null, \"actual_image_size\": null, \"actual_vision_tokens\": null, "
         "\"input_text_tokens\": 7, \"actual_text_tokens\": 7, \"total_sequence_length\": 7}");
-    sample.image_path = (char *)(size_t)"a.png";
+    char *path = (char *)(size_t)"a.png";
+    sample.images.items = &path; sample.images.count = 1;
     begin();
     put_point_layout(&writer, &point);
     CHECK(strstr(end(), "\"total_sequence_length\": null") != NULL);
@@ -188,7 +191,8 @@ static void test_answer(void) {
 static void metadata_is(const char *record, const char *path, const char *want) {
     struct parsed scratch = {{NULL, NULL, 0}, NULL, 0};
     sample.record = (char *)(size_t)record;
-    sample.image_path = (char *)(size_t)path;
+    char *image = (char *)(size_t)path;
+    sample.images.items = &image; sample.images.count = path != NULL;
     put_metadata(begin(), &scratch, &sample);
     CHECK_TEXT(end(), want);
     free(scratch.nodes);

@@ -20,6 +20,8 @@ static const vp_range_hooks HOOKS = {hook_push, hook_pop, NULL};
 /* ---- a question about a grey picture */
 static struct sample sample;
 static vp_layout layout;
+static struct cuts cuts;
+static vp_image_views views;
 static uint8_t rgb[IMAGE_PX * IMAGE_PX * 3];
 static const vp_image image = {IMAGE_PX, IMAGE_PX, rgb};
 static int32_t blocks[64];
@@ -28,8 +30,8 @@ static struct pass_result *run;
 static struct pass_input good_input(void) {
     struct pass_input input;
     memset(&input, 0, sizeof input);
-    input.image = &image;
-    input.layout = &layout;
+    input.images = &image;
+    input.cuts = &cuts;
     input.text_ids = sample.text_ids;
     input.text_count = sample.text_count;
     input.top_k = 1;
@@ -52,9 +54,11 @@ static int set_up(void) {
     if (!CHECK_INT(model_load_folder(&model), 0) || !CHECK_INT(checkpoint_open(&model), 0)) return 0;
     memset(rgb, 128, sizeof rgb);
     tiles.max_crops = 1;
-    if (!CHECK_INT(tokenize_sample(&model, &layout, &sample), 0)
+    if (!CHECK_INT(tokenize_sample(&model, NULL, &sample), 0)
         || !CHECK_INT(vp_layout_compute(&model.config.geometry, &tiles, IMAGE_PX, IMAGE_PX, &layout, &error), VP_OK))
         return 0;
+    cuts = (struct cuts){layout, &layout, &views, 1};
+    views = (vp_image_views){layout.views, layout.tiling.rows, layout.tiling.cols};
     for (int32_t i = 0; i < model.config.block_count; i++) blocks[i] = i;
     run = runs_make(1, NEW_TOKENS);
     settings.config = &model.config;
@@ -116,7 +120,7 @@ static void test_preprocess_fails(void) {
     const vp_image no_pixels = {IMAGE_PX, IMAGE_PX, NULL};
     struct pass_input input = good_input();
     check_case("preprocessing fails: the ranges are closed");
-    input.image = &no_pixels;
+    input.images = &no_pixels;
     check_failure(&input, VP_ERR_RANGE, names, 2);
 }
 static void test_engine_fails(void) {

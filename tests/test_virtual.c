@@ -380,6 +380,13 @@ static void test_twins(void) {
     server("gap_us=1000");
     run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 9 --quiet");
     kept("twins-none", 0);
+    check_case("ask: three images, each with its tokens by the rule; --twins of all and of the first");
+    server("image_us=40000 gap_us=1000");
+    run("ask samples/cat.jpg samples/astronaut.jpg samples/cat.jpg -p what " SERVER "--resize 280x280 --family qwen2_vl --twins 9");
+    kept("twins-several", 0);
+    run("ask samples/cat.jpg samples/astronaut.jpg -p what " SERVER "--resize 280x280 --family qwen2_vl --twins 9 --json --quiet");
+    CHECK(strstr(last.out, "\"T_first_image_outside\": 40") && strstr(last.out, "\"T_further_image_outside\": 40"));
+    CHECK(strstr(last.out, "\"image\": null") && strstr(last.out, "\"images\": [") && strstr(last.out, "\"image_tokens_by_rule\": 200"));
     check_case("ask --twins --json: the pairs one by one, and the time to the first part of the stream");
     server("image_us=40000 gap_us=1000");
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6 --json"), 0);
@@ -413,6 +420,14 @@ static void test_twins(void) {
     kept("audit", 0);
     run("audit " SERVER "--family gemma3 --images 12 --image_pixels 100000");
     kept("audit-other", 1);
+    check_case("audit --images_per_request: each image counts as alone; a server that drops the third");
+    run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000 --images_per_request 4");
+    kept("audit-together", 0);
+    server("images_most=2");
+    run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000 --images_per_request 4");
+    kept("audit-dropped", 1);
+    run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000 --images_per_request 3 --json");
+    CHECK(last.code == 1 && strstr(last.out, "\"together_words\": [") && strstr(last.out, "\"added\": 0"));
     server("image_us=300000 interrupt_ms=2000");
     run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");
     kept("audit-interrupt", 130);

@@ -18,6 +18,7 @@
 #include "server/picture.h"
 #include "server/checks/twin_pairs.h"
 #include "tile/family.h"
+#include "model/cuts.h"
 #include "model/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
@@ -50,60 +51,80 @@ struct served_run {
     char *words; /* what the server says that it is; NULL: nothing */
     struct request_knobs knobs;
     vp_chat_knob *setting; size_t text_knobs; /* [knobs.count]; those before the image's own */
-    const char *image_path;
-    struct unique image;    /* what is sent, changed for each request unless --same_image is given */
-    int32_t file_width_px, file_height_px;
-    int64_t tokens_by_rule; const char *family; /* NULL: no --family */
+    const char *const *paths; size_t image_count;
+    struct unique *images;    /* [image_count] what is sent, changed for each request unless --same_image is given */
+    struct picture *pictures; /* [image_count] those of `images` */
+    struct image_px *file_sizes;
+    int64_t *tokens_by_rule; const char *family; /* NULL: no --family */
     struct question question;
     struct timed_runs timed;
     struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: no one asked */
+    struct twins first; struct twin_result first_result; /* of several images: the same of the first alone */
     struct fidelity fidelity; /* of --baseline; baseline NULL: no one asked */
 };
 
+/* The sum of all images' tokens by the rule. */
+static int64_t rule_sum(const struct served_run *state) {
+    int64_t sum = 0;
+    for (size_t i = 0; state->tokens_by_rule && i < state->image_count; i++) sum += state->tokens_by_rule[i];
+    return sum;
+}
 /* ---- the request */
-/* Makes the image of another size that is sent. Returns 0 or an exit code with a reason. */
-static int served_resize(struct served_run *state, int is_same, int32_t width_px, int32_t height_px, char *reason,
+/* Makes an image of another size that is sent. Returns 0 or an exit code with a reason. */
+static int served_resize(struct served_run *state, size_t index, int is_same, const struct image_px *size, char *reason,
                          size_t capacity) {
+    struct unique *unique = &state->images[index];
     vp_image image = {0, 0, NULL}, resized = {0, 0, NULL};
-    int code = load_image(state->image_path, &image, reason, capacity);
-    state->file_width_px = image.width_px;
-    state->file_height_px = image.height_px;
+    int code = load_image(state->paths[index], &image, reason, capacity);
+    state->file_sizes[index] = (struct image_px){image.width_px, image.height_px};
     if (!code)
-        code = picture_resized(&image, width_px, height_px, &resized, &state->image.picture, reason, capacity);
+        code = picture_resized(&image, size->width_px, size->height_px, &resized, &unique->picture, reason, capacity);
     if (!code && !is_same) {
-        picture_free(&state->image.picture);
-        unique_of_pixels(resized.rgb, width_px, height_px, &state->image);
+        picture_free(&unique->picture);
+        unique_of_pixels(resized.rgb, size->width_px, size->height_px, unique);
     }
     if (image.rgb) vp_image_free(&image);
     if (resized.rgb) vp_image_free(&resized);
     return code;
 }
-/* Reads the image and makes from it what is sent. Returns 0 or an exit code. */
-static int served_load_image(const struct options *options, struct served_run *state) {
+/* Reads an image, and makes from it what is sent. size: NULL: its own. Returns 0 or an exit code with a reason. */
+static int served_load_image(struct served_run *state, size_t index, int is_same, const struct image_px *size,
+                             char *reason, size_t capacity) {
+    struct unique *unique = &state->images[index];
+    const char *path = state->paths[index];
+    int code;
+    if (size) code = served_resize(state, index, is_same, size, reason, capacity);
+    else {
+        code = is_same ? picture_of_file(path, &unique->picture, reason, capacity)
+                       : unique_of_file(path, unique, reason, capacity);
+        state->file_sizes[index] = (struct image_px){unique->picture.width_px, unique->picture.height_px};
+    }
+    state->pictures[index] = unique->picture;
+    return code;
+}
+/* Reads the images, and makes from them what is sent. Returns 0 or an exit code. */
+static int served_load_images(const struct options *options, struct served_run *state) {
     const char *size = text_of(options, "resize");
     const int is_same = is_given(options, "same_image");
+    struct image_px wanted = {0, 0};
     char reason[LINE_BYTES];
-    int32_t width = 0, height = 0;
-    int code;
-    if (!state->image_path)
+    int code = 0;
+    if (!state->image_count)
         return size || is_given(options, "unique_image") || is_same || is_given(options, "family")
                        || is_given(options, "twins")
                    ? complain(EXIT_USAGE, "--resize, --unique_image, --same_image, --twins and --family need an image")
                    : 0;
-    if (size && read_size("--resize ", size, &width, &height)) return EXIT_USAGE;
-    if (size) code = served_resize(state, is_same, width, height, reason, sizeof reason);
-    else {
-        code = is_same ? picture_of_file(state->image_path, &state->image.picture, reason, sizeof reason)
-                       : unique_of_file(state->image_path, &state->image, reason, sizeof reason);
-        state->file_width_px = state->image.picture.width_px;
-        state->file_height_px = state->image.picture.height_px;
-    }
+    if (size && read_size("--resize ", size, &wanted.width_px, &wanted.height_px)) return EXIT_USAGE;
+    state->images = zeroed(state->image_count, sizeof *state->images);
+    state->pictures = zeroed(state->image_count, sizeof *state->pictures);
+    state->file_sizes = zeroed(state->image_count, sizeof *state->file_sizes);
+    for (size_t i = 0; i < state->image_count && !code; i++)
+        code = served_load_image(state, i, is_same, size ? &wanted : NULL, reason, sizeof reason);
     return code ? complain(code, "%s", reason) : 0;
 }
-/* --family: what the image that is sent costs by its rule. Returns 0 or an exit code. */
+/* --family: what the images that are sent cost by its rule. Returns 0 or an exit code. */
 static int served_count(const struct options *options, struct served_run *state) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_vision_count count;
     vp_family *family;
     vp_result result;
     int code;
@@ -111,11 +132,13 @@ static int served_count(const struct options *options, struct served_run *state)
     family = resize(NULL, 1, sizeof *family);
     code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
-    if (!code) {
-        result = vp_family_count(family, state->image.picture.width_px, state->image.picture.height_px, &count, &error);
+    state->tokens_by_rule = zeroed(state->image_count, sizeof *state->tokens_by_rule);
+    for (size_t i = 0; i < state->image_count && !code; i++) {
+        vp_vision_count count;
+        result = vp_family_count(family, state->pictures[i].width_px, state->pictures[i].height_px, &count, &error);
         if (result != VP_OK) code = complain_result(EXIT_INPUT, family->preset->name, result, &error);
         state->family = family->preset->name;
-        state->tokens_by_rule = result == VP_OK ? count.total_tokens : -1;
+        state->tokens_by_rule[i] = result == VP_OK ? count.total_tokens : -1;
     }
     free(family);
     return code;
@@ -126,7 +149,8 @@ static int served_prepare(const struct options *options, struct served_run *stat
     int code;
     if (!text_of(options, "prompt"))
         return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
-    if (options->operand_count) state->image_path = options->operands[0];
+    state->paths = options->operands;
+    state->image_count = options->operand_count;
     if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
         return complain(EXIT_USAGE, "--twins %lld: fewer than %d pairs give no number",
                         (long long)number_of(options, "twins"), TWIN_PAIRS_LEAST);
@@ -136,13 +160,14 @@ static int served_prepare(const struct options *options, struct served_run *stat
     state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
     knobs_combination(&state->knobs, 0, state->setting);
     state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
-    if ((code = served_load_image(options, state)) != 0 || (code = served_count(options, state)) != 0
+    if ((code = served_load_images(options, state)) != 0 || (code = served_count(options, state)) != 0
         || (code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
                                  &state->endpoint)) != 0
         || (code = endpoint_choose_model(&state->endpoint)) != 0)
         return code;
-    if (state->image_path) question->picture = &state->image.picture;
-    if (state->image_path && !is_given(options, "same_image")) question->unique = &state->image;
+    question->pictures = state->pictures;
+    question->picture_count = (int32_t)state->image_count;
+    if (!is_given(options, "same_image")) question->unique = state->images;
     question->text = text_of(options, "prompt");
     question->max_tokens = (int32_t)number_of(options, "max_new_tokens");
     question->ignore_eos = is_given(options, "ignore_eos");
@@ -170,7 +195,8 @@ static int served_twins(const struct options *options, struct served_run *state)
     int code;
     memset(&plan, 0, sizeof plan);
     plan.endpoint = &state->endpoint;
-    plan.image = &state->image;
+    plan.images = state->images;
+    plan.image_count = (int32_t)state->image_count;
     plan.is_same_image = is_given(options, "same_image");
     plan.text = text_of(options, "prompt");
     plan.knobs = state->setting;
@@ -183,8 +209,14 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.name = "twins";
     plan.memory = &memory;
     code = twins_measure(&plan, &state->twins, reason, sizeof reason);
-    twin_forget(&memory);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
+    if (!code && state->image_count > 1) {
+        plan.image_count = 1;
+        plan.name = "twins of the first image";
+        code = twins_measure(&plan, &state->first, reason, sizeof reason);
+        state->first_result = twins_result(state->first.pairs, state->first.count, plan.method);
+    }
+    twin_forget(&memory);
     return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
 }
 
@@ -240,8 +272,8 @@ static void print_fidelity(const struct fidelity *fidelity) {
 /* ---- what is doubtful */
 static void warn_of_cache(const struct options *options, struct served_run *state) {
     const char *advice = is_given(options, "no_cache")                              ? "--no_cache has no effect here"
-                         : state->image_path && is_given(options, "same_image") ? "without --same_image it would not"
-                                                                              : "--no_cache may avoid that";
+                         : state->image_count && is_given(options, "same_image") ? "without --same_image it would not"
+                                                                                : "--no_cache may avoid that";
     int32_t count = 0, first = 0;
     for (int32_t i = 0; i < state->timed.count; i++)
         if (is_prompt_cached(&state->timed.runs[i]) && !count++) first = i;
@@ -296,10 +328,10 @@ static void served_warn(const struct options *options, struct served_run *state)
                       new_count, state->timed.count, new_count > 1 ? ", "
                                                                      "because the server had closed the last one" : "");
     if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0
-        && state->timed.runs[0].served->usage.image_tokens != state->tokens_by_rule)
+        && state->timed.runs[0].served->usage.image_tokens != rule_sum(state))
         text_list_add(&state->timed.warnings, "the server counts %lld image tokens, the rule of %s %lld",
                       (long long)state->timed.runs[0].served->usage.image_tokens, state->family,
-                      (long long)state->tokens_by_rule);
+                      (long long)rule_sum(state));
     /* a server on this machine is one of the other processes */
     if (endpoint_is_local(&state->endpoint)) noise.busy_samples = 0;
     runs_warn(&state->timed, &noise);
@@ -329,12 +361,17 @@ static void print_head(const struct served_run *state) {
     free(knobs.data);
     print_plain("server   %s%s%s, %s\n", state->endpoint.url, state->words ? ", " : "",
                 state->words ? state->words : "", vp_chat_api_path(state->endpoint.api));
-    if (!state->image_path) return;
-    print_plain("image    %dx%d", state->image.picture.width_px, state->image.picture.height_px);
-    if (state->file_width_px != state->image.picture.width_px
-        || state->file_height_px != state->image.picture.height_px)
-        print_plain(", resized from %dx%d", state->file_width_px, state->file_height_px);
-    print_plain("; sent as %s, %zu bytes\n", state->image.picture.media_type, state->image.picture.byte_count);
+    for (size_t i = 0; i < state->image_count; i++) {
+        const struct picture *picture = &state->pictures[i];
+        const struct image_px *file = &state->file_sizes[i];
+        print_plain("image    %dx%d", picture->width_px, picture->height_px);
+        if (file->width_px != picture->width_px || file->height_px != picture->height_px)
+            print_plain(", resized from %dx%d", file->width_px, file->height_px);
+        print_plain("; sent as %s, %zu bytes", picture->media_type, picture->byte_count);
+        if (state->family && state->image_count > 1)
+            print_plain("; %lld tokens by the rule of %s", (long long)state->tokens_by_rule[i], state->family);
+        print_plain("\n");
+    }
 }
 static void print_tokens(const struct served_run *state) {
     const struct served *served = state->timed.runs[0].served;
@@ -344,9 +381,12 @@ static void print_tokens(const struct served_run *state) {
     if (usage->image_tokens >= 0)
         print_plain(" = %s image + %s text", count_text(usage->image_tokens, text[1]),
                     count_text(text_tokens_of(usage), text[2]));
-    else if (state->image_path) print_plain(", text and image; the server does not say how many are the image's");
+    else if (state->image_count)
+        print_plain(state->image_count == 1 ? ", text and image; the server does not say how many are the image's"
+                                            : ", text and images; the server does not say how many are the images'");
     if (state->family)
-        print_plain("; by the rule of %s the image has %lld", state->family, (long long)state->tokens_by_rule);
+        print_plain("; by the rule of %s the image%s %lld", state->family, state->image_count == 1 ? " has" : "s have",
+                    (long long)rule_sum(state));
     if (usage->cached_tokens >= 0)
         print_plain("\ncache    %s of the prompt's tokens came from the server's cache\n",
                     count_text(usage->cached_tokens, text[1]));
@@ -385,6 +425,20 @@ static const char *ms_text(double ms, char out[80]) {
     snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
     return out;
 }
+/* What each image behind the first one costs: what all cost less what the first one does. The interval is that of the
+ * two furthest ends. NaN: not measured. */
+static struct median_range further_image(const struct served_run *state) {
+    const struct median_range *all = &state->twin_result.difference, *first = &state->first_result.difference;
+    const double further = (double)state->image_count - 1;
+    struct median_range range = *all;
+    if (!state->first.count) range.median = range.low = range.high = (double)NAN;
+    else {
+        range.median = (all->median - first->median) / further;
+        range.low = (all->low - first->high) / further;
+        range.high = (all->high - first->low) / further;
+    }
+    return range;
+}
 /* What the image costs, by its twins. */
 static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first part of the stream",
                                                "the server's own time of the prompt"};
@@ -411,6 +465,14 @@ static void print_twins(const struct served_run *state) {
         print_plain("%-19s %s with the image, %s with the text, difference %s\n", "server's prompt",
                     ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
                     ms_text(result->prompt_difference_ms, text[2]));
+    if (state->first.count) {
+        const struct median_range *first = &state->first_result.difference, further = further_image(state);
+        print_plain("%-19s %s ms   the first image alone, of %lld tokens\n", "first image",
+                    number_measured(first->median, first->low, first->high).text,
+                    (long long)state->first.image_tokens);
+        print_plain("%-19s %s ms   of each of the %zu others\n", "further image",
+                    number_measured(further.median, further.low, further.high).text, state->image_count - 1);
+    }
     range_words((size_t)result->pairs, "pairs", result->difference.level, words);
     print_plain("%d pair%s in turns after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);
@@ -426,19 +488,32 @@ static void print_served(const struct options *options, const struct served_run 
 }
 
 /* ---- as JSON */
+/* Its size in the file, and what was sent; picture NULL: nulls. */
+static void put_sent_image(vp_json_writer *writer, const struct served_run *state, size_t index,
+                           const struct picture *picture) {
+    if (picture) {
+        put_pair(writer, "image_size", state->file_sizes[index].height_px, state->file_sizes[index].width_px);
+        put_pair(writer, "sent_size", picture->height_px, picture->width_px);
+    } else PUT(writer, KEY_NULL("image_size"), KEY_NULL("sent_size"));
+    PUT(writer, KEY_KNOWN("sent_bytes", picture, (int64_t)(picture ? picture->byte_count : 0)),
+        KEY("media_type", picture ? picture->media_type : NULL));
+}
 static void put_served_request(vp_json_writer *writer, const struct served_run *state) {
-    const struct picture *picture = &state->image.picture;
+    const struct picture *picture = state->image_count == 1 ? state->pictures : NULL;
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-served-run-1"), KEY("endpoint", state->endpoint.url),
         KEY("endpoint_model", state->endpoint.model), KEY("api", vp_chat_api_name(state->endpoint.api)),
         KEY("server", state->words), KEY("model", state->timed.runs[0].served->model));
     put_knobs(writer, state->setting, state->knobs.count);
-    PUT(writer, KEY("image", state->image_path));
-    if (state->image_path) {
-        put_pair(writer, "image_size", state->file_height_px, state->file_width_px);
-        put_pair(writer, "sent_size", picture->height_px, picture->width_px);
-    } else PUT(writer, KEY_NULL("image_size"), KEY_NULL("sent_size"));
-    PUT(writer, KEY_KNOWN("sent_bytes", state->image_path, (int64_t)picture->byte_count),
-        KEY("media_type", picture->media_type));
+    PUT(writer, KEY("image", picture ? state->paths[0] : NULL));
+    put_sent_image(writer, state, 0, picture);
+    if (state->image_count < 2) return;
+    PUT(writer, KEY_ARRAY("images"));
+    for (size_t i = 0; i < state->image_count; i++) {
+        PUT(writer, KEY_OBJECT(NULL), KEY("image", state->paths[i]));
+        put_sent_image(writer, state, i, &state->pictures[i]);
+        PUT(writer, KEY_KNOWN("image_tokens_by_rule", state->family, state->tokens_by_rule[i]), END_OBJECT);
+    }
+    PUT(writer, END_ARRAY);
 }
 static void put_served_answer(vp_json_writer *writer, const struct served_run *state) {
     const struct pass_result *run = &state->timed.runs[0];
@@ -448,7 +523,7 @@ static void put_served_answer(vp_json_writer *writer, const struct served_run *s
         KEY_BOOL("answers_equal_over_runs", answers_are_equal(state->timed.runs, state->timed.count)));
     put_usage(writer, &run->served->usage);
     PUT(writer, KEY("family", state->family),
-        KEY_KNOWN("image_tokens_by_rule", state->family, state->tokens_by_rule),
+        KEY_KNOWN("image_tokens_by_rule", state->family, rule_sum(state)),
         KEY("pieces", (int64_t)run->served->piece_count), KEY("attempts", run->served->attempts));
 }
 static void print_served_json(const struct options *options, const struct served_run *state) {
@@ -469,6 +544,12 @@ static void print_served_json(const struct options *options, const struct served
     if (state->twins.count)
         twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);
     else PUT(&writer, KEY_NULL("T_image_outside"));
+    if (state->first.count) {
+        const struct median_range further = further_image(state);
+        PUT(&writer, KEY("T_first_image_outside", state->first_result.difference.median),
+            KEY("T_further_image_outside", further.median));
+        put_range(&writer, "T_further_image_interval", further.low, further.high);
+    }
     if (state->twins.count) {
         PUT(&writer, KEY_OBJECT("twins"), KEY_ARRAY("pairs"));
         for (int32_t i = 0; i < state->twins.count; i++) {
@@ -508,8 +589,13 @@ int ask_command(const struct options *options) {
     }
     runs_close(&state.timed);
     twins_free(&state.twins);
+    twins_free(&state.first);
+    for (size_t i = 0; state.images && i < state.image_count; i++) unique_free(&state.images[i]);
+    free(state.images);
+    free(state.pictures);
+    free(state.file_sizes);
+    free(state.tokens_by_rule);
     fields_free(&FIDELITY_OBJECT, &state.fidelity);
-    unique_free(&state.image);
     knobs_free(&state.knobs);
     free(state.setting);
     free(state.words);
@@ -517,7 +603,7 @@ int ask_command(const struct options *options) {
     return code;
 }
 const struct command command_ask = {
-    "ask", "[IMAGE] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",
+    "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",
     "vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5\n"
     "  vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --twins 20",
-    1, ASK_OPTIONS, sizeof ASK_OPTIONS / sizeof *ASK_OPTIONS, "family", ask_command};
+    IMAGES_MOST, ASK_OPTIONS, sizeof ASK_OPTIONS / sizeof *ASK_OPTIONS, "family", ask_command};

@@ -49,6 +49,8 @@ static const struct option_spec AUDIT_OPTIONS[] = {
     {"pruning_rounds", COUNT, "N", NULL, 2, 1000, NULL,
      "time the smallest and the largest image and texts of as many tokens, N times in turns: an image token that adds "
      "less time than a text token hints that the server prunes"},
+    {"images_per_request", COUNT, "N", NULL, 2, 16, NULL,
+     "then send 2 to N of the images in one request: each must count as it does alone"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -69,6 +71,8 @@ static const char *const MEASURE_WORDS[MEASURES] = {
     "prompt_tokens with the image less prompt_tokens of the text alone", "image_tokens of usage",
     "image_tokens of usage; the rule's feature tokens, without those that separate and frame them"};
 
+/* The last image of a request with several: its size, and what it adds to the counts of those before it. */
+struct added { int32_t image, width_px, height_px; int64_t alone, added; };
 struct audit {
     struct endpoint endpoint;
     struct request_knobs knobs;
@@ -83,6 +87,8 @@ struct audit {
     struct audit_verdict verdict;
     struct text_list words, notes, refusals;
     struct token_cost cost; /* rounds 0: not measured */
+    struct added *added; size_t added_count; /* --images_per_request, from the second image of a request on */
+    struct text_list together;               /* which of them do not count as they do alone, or are refused */
 };
 
 /* ---- sizes and rules */
@@ -179,7 +185,7 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
 }
 
 /* ---- requests */
-struct request { const struct picture *picture; const char *text; int with_knobs; }; /* picture NULL: text only */
+struct request { const struct picture *pictures; int32_t picture_count; const char *text; int with_knobs; };
 /* ms: from the last byte sent to the end of the answer, which is one token */
 struct answer { vp_chat_usage usage; int status; double ms; };
 /* Asks for one token. Returns 0, or an exit code with a reason; answer->status is HTTP's. */
@@ -190,7 +196,8 @@ static int ask_usage(struct audit *audit, const struct request *request, struct 
     vp_exchange exchange;
     int code = 0;
     memset(&question, 0, sizeof question);
-    question.picture = request->picture;
+    question.pictures = request->pictures;
+    question.picture_count = request->picture_count;
     question.text = request->text;
     question.max_tokens = 1;
     question.no_stream = 1;
@@ -223,7 +230,7 @@ static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     int code;
     memset(&picture, 0, sizeof picture);
     scene_draw(asked->corner.width_px, asked->corner.height_px, number, &picture);
-    code = ask_usage(audit, &(struct request){&picture, QUESTION, with_knobs}, &answer, reason, sizeof reason);
+    code = ask_usage(audit, &(struct request){&picture, 1, QUESTION, with_knobs}, &answer, reason, sizeof reason);
     if (with_knobs) asked->usage = answer.usage; else asked->usage_without = answer.usage;
     picture_free(&picture);
     if (!code) {
@@ -263,7 +270,7 @@ static int audit_measure(struct audit *audit) {
     int code;
     end_in_order();
     show_progress("text alone");
-    code = ask_usage(audit, &(struct request){NULL, QUESTION, 0}, &answer, reason, sizeof reason);
+    code = ask_usage(audit, &(struct request){NULL, 0, QUESTION, 0}, &answer, reason, sizeof reason);
     if (code) {
         close_progress();
         return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
@@ -361,7 +368,7 @@ static int time_round(struct audit *audit, const struct asked *const sizes[2], s
         int code;
         memset(&picture, 0, sizeof picture);
         if (is_image) scene_draw(size->corner.width_px, size->corner.height_px, number, &picture);
-        code = ask_usage(audit, &(struct request){is_image ? &picture : NULL, text, 1}, &answer, reason, sizeof reason);
+        code = ask_usage(audit, &(struct request){&picture, is_image, text, 1}, &answer, reason, sizeof reason);
         picture_free(&picture);
         free(text);
         if (code) return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
@@ -389,6 +396,65 @@ static int audit_time(const struct options *options, struct audit *audit) {
     free(rounds);
     return code;
 }
+
+/* ---- several images a request */
+/* Judges what an image of a request with several adds. */
+static void judge_added(struct audit *audit, const struct added *added) {
+    const int64_t difference = added->added - added->alone;
+    const int is_dropped = added->added <= 0 && added->alone > 0;
+    if (!is_dropped && difference >= AUDIT_OFFSET_LEAST && difference <= AUDIT_OFFSET_MOST) return;
+    text_list_add(&audit->together, "image %d of a request adds %lld tokens (%dx%d), alone it counts %lld%s",
+                  added->image, (long long)added->added, added->width_px, added->height_px, (long long)added->alone,
+                  is_dropped ? ": the server drops it" : "");
+}
+/* Sends the first 2 to N counted sizes together. Returns 0 or an exit code after a complaint. */
+static int audit_together(const struct options *options, struct audit *audit) {
+    const int32_t most = (int32_t)number_of(options, "images_per_request");
+    struct picture *pictures = zeroed((size_t)most, sizeof *pictures);
+    int64_t before = 0;
+    size_t at = 0;
+    int code = 0;
+    audit->added = zeroed((size_t)most, sizeof *audit->added);
+    for (int32_t image = 1; image <= most && !code && !interrupted; image++, at = (at + 1) % audit->done) {
+        struct answer answer;
+        struct added *added = &audit->added[audit->added_count];
+        char reason[LINE_BYTES];
+        int64_t alone;
+        while (!audit->asked[at].is_counted) at = (at + 1) % audit->done;
+        alone = audit->sizes[audit->size_of[at]].measured;
+        scene_draw(audit->asked[at].corner.width_px, audit->asked[at].corner.height_px, ask_mark(),
+                   &pictures[image - 1]);
+        if (image == 1) {
+            before = alone;
+            continue;
+        }
+        show_progress("images together: %d of %d", image, most);
+        code = ask_usage(audit, &(struct request){pictures, image, QUESTION, 1}, &answer, reason, sizeof reason);
+        if (code && is_refusal(code, answer.status)) {
+            text_list_add(&audit->together, "the server refuses requests of %d images: %s", image, reason);
+            code = 0;
+            break;
+        }
+        if (code) {
+            if (code != EXIT_INTERRUPTED) complain(code, "%s", reason);
+            break;
+        }
+        *added = (struct added){image, audit->asked[at].corner.width_px, audit->asked[at].corner.height_px, alone,
+                                measured_by(audit, audit->by, &answer.usage) - before};
+        before += added->added;
+        audit->added_count++;
+        judge_added(audit, added);
+    }
+    close_progress();
+    for (int32_t i = 0; i < most; i++) picture_free(&pictures[i]);
+    free(pictures);
+    return interrupted ? EXIT_INTERRUPTED : code;
+}
+#define ADDED(member) CELL(struct added, member)
+static const struct table_column ADDED_COLUMNS[] = {
+    {ADDED(image), "image", "image"}, {ADDED(width_px), "width"}, {ADDED(height_px), "height"},
+    {CELL_PAIR(struct added, width_px, height_px), NULL, "size", .format = "x"}, {ADDED(alone), "alone", "alone"},
+    {ADDED(added), "added", "added"}};
 
 /* ---- as text */
 enum { WITH_IMAGE = 1, WITH_CACHED = 2, WITH_KNOBS = 4 };
@@ -450,8 +516,11 @@ static int print_audit(const struct audit *audit) {
             && asked->usage.image_tokens != audit->sizes[audit->size_of[i]].measured) table.has |= WITH_IMAGE;
         if (asked->usage.cached_tokens > 0) table.has |= WITH_CACHED;
     }
+    for (size_t i = 0; i < audit->together.count; i++)
+        document_text(&document, BLOCK_LINE, "%s%s", i ? "" : "verdict: different: ", audit->together.items[i]);
     for (size_t i = 0; i < audit->words.count; i++)
-        document_text(&document, BLOCK_LINE, "%s%s", i ? "" : "verdict: ", audit->words.items[i]);
+        document_text(&document, BLOCK_LINE, "%s%s", i || audit->together.count ? "" : "verdict: ",
+                      audit->words.items[i]);
     if (audit->done < audit->count)
         document_text(&document, BLOCK_LINE, "stopped early: %zu of %zu sizes were sent", audit->done, audit->count);
     add_keys(audit->rule, &line);
@@ -464,6 +533,11 @@ static int print_audit(const struct audit *audit) {
     document_text(&document, BLOCK_LINE, "counted: %s (%lld)", MEASURE_WORDS[audit->by],
                   (long long)audit->text_tokens);
     document_add_table(&document, &table);
+    if (audit->added_count) {
+        const struct table together = TABLE(ADDED_COLUMNS, audit->added, audit->added_count, audit, 0);
+        document_text(&document, BLOCK_LINE, "tokens that each further image of a request adds:");
+        document_add_table(&document, &together);
+    }
     document_list(&document, "Refused by the server", &audit->refusals);
     document_list(&document, "Notes", &audit->notes);
     code = print_document(&document);
@@ -544,6 +618,16 @@ static void print_audit_json(const struct options *options, const struct audit *
         KEY("sizes_refused", audit->refused), KEY_ARRAY("sizes"));
     for (size_t i = 0; i < audit->done; i++) put_asked(&writer, audit, &audit->asked[i]);
     PUT(&writer, END_ARRAY);
+    if (is_given(options, "images_per_request")) {
+        const struct table together = TABLE(ADDED_COLUMNS, audit->added, audit->added_count, audit, 0);
+        PUT(&writer, KEY_ARRAY("images_together"));
+        for (size_t i = 0; i < audit->added_count; i++) {
+            vp_json_begin_object(&writer);
+            table_put_row(&writer, &together, i);
+            vp_json_end_object(&writer);
+        }
+        PUT(&writer, END_ARRAY, KEY_TEXTS("together_words", &audit->together));
+    }
     if (is_given(options, "pruning_rounds")) put_cost(&writer, &audit->cost);
     PUT(&writer, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
         KEY_OBJECT("provenance"));
@@ -562,11 +646,16 @@ static void audit_free(struct audit *audit) {
     free(audit->setting);
     free(audit->sizes);
     free(audit->size_of);
+    free(audit->added);
     knobs_free(&audit->knobs);
     text_list_free(&audit->words);
+    text_list_free(&audit->together);
     text_list_free(&audit->notes);
     text_list_free(&audit->refusals);
     endpoint_close(&audit->endpoint);
+}
+static int is_as_by_rule(const struct audit *audit) {
+    return audit->verdict.is_equal && !audit->refused && !audit->together.count;
 }
 static int run_command(const struct options *options) {
     struct audit audit;
@@ -577,11 +666,12 @@ static int run_command(const struct options *options) {
         stopped = audit_measure(&audit);
         /* a stop hides no count; without one its own code and words are enough */
         code = stopped && audit.done == audit.refused ? stopped : audit_decide(&audit);
+        if (!code && !stopped && is_given(options, "images_per_request")) stopped = audit_together(options, &audit);
         if (!code && !stopped && is_given(options, "pruning_rounds"))
             stopped = audit_time(options, &audit); /* the verdict is printed all the same */
         if (!code) {
             if (is_given(options, "json")) print_audit_json(options, &audit); else code = print_audit(&audit);
-            if (!code) code = stopped ? stopped : audit.verdict.is_equal && !audit.refused ? 0 : EXIT_WORK;
+            if (!code) code = stopped ? stopped : is_as_by_rule(&audit) ? 0 : EXIT_WORK;
         }
         if (interrupted)
             print_note("vlmprof: interrupted: %zu of %zu sizes were counted, and nothing is kept; run the same command "

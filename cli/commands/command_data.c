@@ -9,6 +9,7 @@
 #include "commands/commands.h"
 #include "formats/table.h"
 #include "score/scoring.h"
+#include "tile/family.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
@@ -25,6 +26,8 @@ static const struct option_spec DATA_OPTIONS[] = {
     OPTION_PROMPT_ORIGIN,
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder of pictures that are named by relative paths"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, "the annotations of a VQA v2 question file"},
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL,
+     "count the tokens of each image by the rule of a model family (vlmprof tile --list_families)"},
     OPTION_GROUP("output"),
     {"samples", COUNT, "N", "3", 0, INT32_MAX, NULL, "how many samples the summary shows"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "write the samples as vlmprof JSONL"},
@@ -39,6 +42,7 @@ struct data_job {
     const struct options *options;
     vp_output output;
     int has_output; /* 1: --output is open */
+    vp_family *family; /* of --family; NULL: none */
     size_t usable, bad;
 };
 /* What one file had. */
@@ -49,6 +53,7 @@ struct file_tally {
     char first_bad[REASON_BYTES + 40];
     struct text_list keys;     /* of the first row */
     char set_name[64];         /* its "dataset" */
+    int64_t tokens, most_tokens; /* by --family's rule: of all images, and of one sample at most */
 };
 static const char *const PICTURE_FORMATS[6] = {"PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"};
 
@@ -59,8 +64,16 @@ static int put_line(struct text_buffer *line, vp_json_writer *writer, const char
     text_add(line, "\n", 1);
     return 0;
 }
-static int print_sample(const struct table *table, const struct row *row, size_t index, const struct example *example,
-                        struct text_buffer *line) {
+/* Tokens of a picture by --family's rule; -1: not known. */
+static int64_t picture_tokens(const struct data_job *job, const struct picture *picture) {
+    vp_vision_count count;
+    return job->family
+                   && vp_family_count(job->family, picture->width_px, picture->height_px, &count, NULL) == VP_OK
+               ? count.total_tokens
+               : -1;
+}
+static int print_sample(const struct data_job *job, const struct table *table, const struct row *row, size_t index,
+                        const struct example *example, struct text_buffer *line) {
     vp_json_writer writer;
     int code;
     line->bytes = 0;
@@ -72,6 +85,13 @@ static int print_sample(const struct table *table, const struct row *row, size_t
         put_columns(&writer, row);
         put_text(&writer, "metric", example->metric);
     } else example_put(&writer, example);
+    if (job->family && !example->reason[0]) {
+        PUT(&writer, KEY_ARRAY("image_tokens_by_rule"));
+        for (size_t i = 0; i < example->picture_count; i++)
+            PUT(&writer, KEY_KNOWN(NULL, picture_tokens(job, &example->pictures[i]) >= 0,
+                                   picture_tokens(job, &example->pictures[i])));
+        PUT(&writer, END_ARRAY);
+    }
     vp_json_end_object(&writer);
     if ((code = put_line(line, &writer, table->name)) != 0) return code;
     return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : output_failed();
@@ -147,11 +167,12 @@ static int save_sample(struct data_job *job, const struct table *table, const st
     if (paths.count == 1) put_text(&writer, "image", paths.items[0]);
     else if (paths.count) put_list(&writer, "images", &paths);
     put_text(&writer, "question", joined.data);
+    example_put_places(&writer, example);
     example_put_options(&writer, example, "options");
     example_put_answer(&writer, example);
     if (example->metric) put_text(&writer, "metric", example->metric);
     /* such as a category by which report can group */
-    example_put_members(&writer, example, "id image images question options answer answers metric");
+    example_put_members(&writer, example, "id image images image_places question options answer answers metric");
     vp_json_end_object(&writer);
     if (!code) code = put_line(line, &writer, table->name);
     if (!code && (result = vp_output_write(&job->output, line->data, line->bytes, &error)) != VP_OK)
@@ -162,7 +183,9 @@ static int save_sample(struct data_job *job, const struct table *table, const st
 }
 
 /* ---- the summary */
-static void count_sample(struct file_tally *tally, const struct example *example, size_t index) {
+static void count_sample(const struct data_job *job, struct file_tally *tally, const struct example *example,
+                         size_t index) {
+    int64_t tokens = 0;
     if (example->reason[0]) {
         if (!tally->bad++) snprintf(tally->first_bad, sizeof tally->first_bad, "row %zu: %s", index, example->reason);
         return;
@@ -182,7 +205,10 @@ static void count_sample(struct file_tally *tally, const struct example *example
             tally->by_format[k] += picture->format && !strcmp(picture->format, PICTURE_FORMATS[k]);
         if (!tally->least_px || least < tally->least_px) tally->least_px = least;
         if (most > tally->most_px) tally->most_px = most;
+        if (picture_tokens(job, picture) > 0) tokens += picture_tokens(job, picture);
     }
+    tally->tokens += tokens;
+    if (tokens > tally->most_tokens) tally->most_tokens = tokens;
 }
 /* Prints a text on one line, cut. */
 static void print_short(const char *label, const char *text) {
@@ -196,17 +222,22 @@ static void print_short(const char *label, const char *text) {
     }
     print_plain("    %-9s %.*s%s\n", label, (int)vp_utf8_valid_bytes(line, used), line, *text ? " .." : "");
 }
-static void show_sample(const struct example *example, size_t index) {
+static void show_sample(const struct data_job *job, const struct example *example, size_t index) {
     print_plain("  row %zu, id %.*s\n", index, (int)(example->id.bytes ? example->id.bytes : 1),
                 example->id.bytes ? example->id.data : "-");
     if (example->reason[0]) {
         print_plain("    cannot be used: %s\n", example->reason);
         return;
     }
-    for (size_t i = 0; i < example->picture_count; i++)
-        print_plain("    image     %s %d x %d px, %zu bytes%s%s\n", example->pictures[i].format,
-                    example->pictures[i].width_px, example->pictures[i].height_px, example->pictures[i].bytes,
-                    example->pictures[i].file ? ", " : "", example->pictures[i].file ? example->pictures[i].file : "");
+    for (size_t i = 0; i < example->picture_count; i++) {
+        const struct picture *picture = &example->pictures[i];
+        const int64_t tokens = picture_tokens(job, picture);
+        print_plain("    image     %s %d x %d px, %zu bytes%s%s", picture->format, picture->width_px,
+                    picture->height_px, picture->bytes, picture->file ? ", " : "",
+                    picture->file ? picture->file : "");
+        if (tokens >= 0) print_plain(", %lld tokens", (long long)tokens);
+        print_plain("\n");
+    }
     if (example->prompt) print_short("prompt", example->prompt);
     for (size_t i = 0; !example->prompt && i < example->part_count; i++)
         if (example->parts[i].text) print_short("prompt", example->parts[i].text);
@@ -255,7 +286,7 @@ static void print_notes(const struct table *table, const struct file_tally *tall
         print_plain("  note      no annotations, so nothing is scored: %.300s is missing; --annotations names another "
                     "file\n", annotations ? annotations : "a file like v2_mscoco_val2014_annotations.json");
     if (tally->several)
-        print_plain("  note      %zu sample%s several pictures; the engine and run --endpoint take one\n",
+        print_plain("  note      %zu sample%s several pictures; MolmoE, Molmo, Molmo2 and LLaVA take one\n",
                     tally->several, tally->several == 1 ? " has" : "s have");
     if (tally->by_format[5]) print_plain("  note      TIFF pictures are not decoded: convert them to PNG\n");
     free(annotations);
@@ -269,7 +300,7 @@ static const char *rule_of(const struct table *table, const struct file_tally *t
     if (metric == unknown) vp_score_metric_for_dataset(tally->set_name, &metric);
     return vp_score_metric_of(metric)->name;
 }
-static void print_tally(const struct table *table, const struct file_tally *tally) {
+static void print_tally(const struct data_job *job, const struct table *table, const struct file_tally *tally) {
     static const char *const origins[] = {"none: the raw question", "lmms_eval", "vlmevalkit"};
     print_plain("%s: %s%s%s\n", table->path, format_title(table->format), table->notes_path ? " with " : "",
                 table->notes_path ? table->notes_path : "");
@@ -286,6 +317,9 @@ static void print_tally(const struct table *table, const struct file_tally *tall
         if (tally->by_format[i]) print_plain(", %zu %s", tally->by_format[i], PICTURE_FORMATS[i]);
     if (tally->pictures) print_plain(", sides of %d to %d px", tally->least_px, tally->most_px);
     print_plain("\n");
+    if (job->family)
+        print_plain("  tokens    %lld of all images by the rule of %s, of one sample at most %lld\n",
+                    (long long)tally->tokens, job->family->preset->name, (long long)tally->most_tokens);
     print_columns(table);
     print_notes(table, tally);
     if (tally->bad) print_plain("  trouble   %s\n", tally->first_bad);
@@ -315,7 +349,7 @@ static int read_file(struct data_job *job, const char *path) {
     memset(&row, 0, sizeof row);
     memset(&example, 0, sizeof example);
     for (int shows = 0; shows <= (show > 0) && !code; shows++) { /* the summary first, then the samples shown */
-        if (shows) print_tally(&table, &tally);
+        if (shows) print_tally(job, &table, &tally);
         for (size_t i = 0, seen = 0; i < table.row_count && !code && !interrupted && (!shows || seen < show); i++) {
             if (!table_example(&table, i, &row, &example)) {
                 tally.dropped++;
@@ -324,18 +358,18 @@ static int read_file(struct data_job *job, const char *path) {
             seen++;
             example_see_pictures(&example, &row, table.folder, table.image_dir, is_given(options, "json") && !shows);
             if (shows) {
-                show_sample(&example, i);
+                show_sample(job, &example, i);
                 continue;
             }
             if (table.format == DATA_VLMPROF) read_own_metric(&row.parsed.json, &example);
             keep_keys(&tally, &row.parsed.json);
-            count_sample(&tally, &example, i);
-            if (is_given(options, "json")) code = print_sample(&table, &row, i, &example, &line);
+            count_sample(job, &tally, &example, i);
+            if (is_given(options, "json")) code = print_sample(job, &table, &row, i, &example, &line);
             if (!code && job->has_output && !example.reason[0])
                 code = save_sample(job, &table, &row, i, &example, &line);
         }
     }
-    if (!show && !is_given(options, "json") && !code) print_tally(&table, &tally);
+    if (!show && !is_given(options, "json") && !code) print_tally(job, &table, &tally);
     if (!code && is_given(options, "json") && tally.bad)
         complain(0, "%s: %zu of %zu rows cannot be used; %s", path, tally.bad, table.row_count, tally.first_bad);
     job->usable += tally.usable;
@@ -387,6 +421,14 @@ static int run_command(const struct options *options) {
     if (!options->operand_count) return complain(EXIT_USAGE, "data needs a file: vlmprof data FILE..");
     if (text_of(options, "dataset_name") && !task_find(text_of(options, "dataset_name")))
         return unknown_task(text_of(options, "dataset_name"));
+    if (is_given(options, "family")) {
+        job.family = resize(NULL, 1, sizeof *job.family);
+        if ((code = family_by_name("family", text_of(options, "family"), job.family)) != 0
+            || (code = family_set_keys(options, job.family, 1)) != 0) {
+            free(job.family);
+            return code;
+        }
+    }
     if ((code = find_files(options, &paths)) == 0 && is_given(options, "images"))
         code = make_folder(text_of(options, "images"));
     if (!code && is_given(options, "output")) {
@@ -403,6 +445,7 @@ static int run_command(const struct options *options) {
     else if (job.has_output && (result = vp_output_commit(&job.output, &error)) != VP_OK)
         code = complain_result(EXIT_OUTPUT, text_of(options, "output"), result, &error);
     text_list_free(&paths);
+    free(job.family);
     if (!code && !worst && !job.usable && job.bad) return complain(EXIT_INPUT, "no row can be used");
     return code ? code : worst;
 }
@@ -415,5 +458,5 @@ const struct command command_data = {
     SIZE_MAX,
     DATA_OPTIONS,
     sizeof DATA_OPTIONS / sizeof *DATA_OPTIONS,
-    NULL,
+    "family",
     run_command};

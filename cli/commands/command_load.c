@@ -42,8 +42,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
     OPTION_ENDPOINT_MODEL,
     OPTIONS_OF_CLIENT,
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
-     "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
-     "with -p",
+     "JSONL (id, image or images, question, answers, options, dataset a line), VQA v2's question file, or a folder of "
+     "images with -p",
      .is_required = 1, .unless = "random_image random_prompt", .because = "images and questions"},
     {"random_image", TEXT, "WxH", NULL, 0, 0, NULL,
      "instead of --data: made-up pictures of this size, all different", .excludes = "data"},
@@ -110,6 +110,9 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"max_retries", COUNT, "N", "0", 0, 100, NULL,
      "retries of a rejected request; 0: a rejected request has failed"},
     OPTIONS_OF_UNIQUE,
+    {"repeat_image", REAL, "SHARE", NULL, 0, 1, NULL,
+     "of the images, this share comes again as the sample's last request had it: what an encoder cache saves",
+     .excludes = "same_image"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
     OPTION_GROUP("output"),
@@ -148,6 +151,18 @@ struct load {
 
 /* ---- options */
 static int is_trace(const struct options *options) { return !strncmp(text_of(options, "arrivals"), "trace=", 6); }
+/* --repeat_image; 0: not given. */
+static double repeat_share(const struct options *options) {
+    return is_given(options, "repeat_image") ? opt(options, "repeat_image")->real : 0;
+}
+/* What the requests' images are, for the trial's file; malloc'ed. */
+static char *images_words(const struct options *options) {
+    struct text_buffer words = {NULL, 0, 0};
+    if (is_given(options, "same_image")) text_add_string(&words, "same");
+    else if (repeat_share(options) > 0) text_add_format(&words, "repeat %g", repeat_share(options));
+    else text_add_string(&words, "unique");
+    return words.data;
+}
 /* A rate as typed; 0: it is none. */
 static double rate_of(const char *text) {
     char *end = NULL;
@@ -260,6 +275,7 @@ static void plan_fingerprint(struct load *load) {
     hash = hash_number(hash, (int64_t)(load->cool_down_s * 1e6));
     hash = hash_number(hash, (int64_t)load->bodies.hash);
     hash = hash_number(hash, !is_given(load->options, "same_image"));
+    if (is_given(load->options, "repeat_image")) hash = hash_number(hash, (int64_t)(1e9 * repeat_share(load->options)));
     hash = hash_bytes(hash, load->trace_s, load->trace_count * sizeof *load->trace_s);
     snprintf(load->plan, sizeof load->plan, "%016llx", (unsigned long long)hash);
 }
@@ -566,6 +582,8 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.concurrency = level->concurrency ? level->concurrency : level->places;
     plan.duration_s = level->duration_s;
     plan.ramp_s = load->ramp_s;
+    plan.repeat_share = repeat_share(load->options);
+    plan.seed = (uint32_t)number_of(load->options, "seed");
     plan.metrics = &load->metrics;
     print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
     noise_begin(&noise, &reading);
@@ -577,7 +595,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     level->client_busy = client_was_busy(level);
     level->begin_unix_s = records.begin_unix_s;
     if (load->bodies.imaged)
-        level->images = is_given(load->options, "same_image") ? copy_text("same", 4) : copy_text("unique", 6);
+        level->images = images_words(load->options);
     free((void *)plan.due_s);
     if (load->metrics.url) keep_metrics(load, level);
     if (!code || code == EXIT_INTERRUPTED) {

@@ -166,25 +166,12 @@ static int run_choose_knobs(const struct options *options, struct request *reque
     return is_given(options, "prune") ? prune_check("prune", &opt(options, "prune")->text, 1) : 0;
 }
 
-/* Loads the image of the request and computes its layout. Returns 0 or an exit code. */
-static int run_load_image(const char *path, struct request *request) {
-    const struct model *model = &request->model;
+/* Loads the images of the request and cuts them. Returns 0 or an exit code. */
+static int run_load_images(const struct options *options, struct request *request) {
     const struct image_size size = {NULL, request->tiles.rule == VP_TILE_TOKENS ? request->tiles.vision_tokens : 0,
                                     knob_text(&request->knobs, KNOB_IMAGE),
                                     (int32_t)knob_number(&request->knobs, KNOB_IMAGE), &request->tiles};
-    vp_error error = {VP_OK, -1, "", ""};
-    char reason[LINE_BYTES];
-    vp_result result;
-    int code = load_image(path, &request->image, reason, sizeof reason);
-    request->sample.image_path = copy_text(path, strlen(path));
-    if (code) return complain(code, "%s", reason);
-    request->sample.width_px = request->image.width_px;
-    request->sample.height_px = request->image.height_px;
-    request->input.image = &request->image;
-    request->input.layout = &request->layout;
-    result = model->rules->cut(model, &size, request->image.width_px, request->image.height_px, &request->layout,
-                               &error);
-    return result == VP_OK ? 0 : complain_result(EXIT_INPUT, path, result, &error);
+    return request_load_images(request, options->operands, options->operand_count, &size);
 }
 
 /* Knobs that have no meaning for a model, and the one of its images. Returns 0 or EXIT_USAGE. */
@@ -222,22 +209,23 @@ static int run_check_knobs(const struct options *options, struct request *reques
 /* Makes the prompt, cuts the image and tokenizes. Returns 0 or an exit code. */
 static int run_prompt(const struct options *options, struct request *request) {
     const char *text = text_of(options, "prompt");
-    const int raw = is_given(options, "raw_prompt"), has_image = options->operand_count > 0;
+    const int raw = is_given(options, "raw_prompt"), image_count = (int)options->operand_count;
     int code = 0;
     if (model_is_blind(&request->model) && is_given(options, "prune"))
         return complain(EXIT_USAGE, "--prune: %s reads text only, and has no image tokens",
                         vp_architecture_name(request->model.config.architecture));
-    if (has_image && model_is_blind(&request->model))
+    if (image_count && model_is_blind(&request->model))
         return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", request->model.name,
                         vp_architecture_name(request->model.config.architecture));
+    if ((code = check_image_count(&request->model, image_count)) != 0) return code;
     if (raw) request->sample.prompt = copy_text(text, strlen(text));
     else {
         request->sample.prompt = request->model.rules->prompt(&request->model, text_of(options, "style"), text,
-                                                               has_image);
+                                                               NULL, image_count);
         warn_of_template(&request->model);
     }
     request->sample.question = copy_text(text, strlen(text));
-    if (!code && has_image) code = run_load_image(options->operands[0], request);
+    if (image_count) code = run_load_images(options, request);
     return code ? code : tokenize_input(request);
 }
 
@@ -351,9 +339,8 @@ static void print_stages(const struct run_state *state) {
     print_sum(state, "unaccounted", METRIC_UNACCOUNTED, total);
     print_sum(state, "total", METRIC_TOTAL, total);
 }
-/* The lines on image and tokens where the model's processor cuts the image. */
-static void print_picture(const struct request *request) {
-    const vp_layout *layout = &request->layout;
+/* The line on an image that the model's processor cuts. */
+static void print_picture(const struct request *request, const vp_layout *layout) {
     const int has_whole = layout->views > layout->crops;
     if (request->model.config.vit_native)
         print_plain("image    %dx%d -> %dx%d, %d rows x %d cols of tokens of %dx%d\n", layout->width_px,
@@ -366,9 +353,17 @@ static void print_picture(const struct request *request) {
                     plural_s((int64_t)layout->views), request->model.processor.view_px,
                     request->model.processor.view_px, layout->tiling.rows, layout->tiling.cols,
                     has_whole ? " + the whole image" : "");
+}
+/* Those of all images, and the line on tokens. */
+static void print_pictures(const struct request *request) {
+    const vp_layout *whole = &request->cuts.whole;
+    for (int32_t i = 0; i < request->cuts.count; i++) {
+        print_picture(request, &request->cuts.each[i]);
+        if (request->cuts.count > 1) print_plain("         %d image tokens\n", request->cuts.each[i].image_tokens);
+    }
     print_plain("tokens   %d = %d image (%d features, %d separators, %d marker) + %d text\n",
-                sequence_of(&request->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
-                layout->marker_tokens, request->input.text_count);
+                sequence_of(&request->input), whole->image_tokens, whole->feature_tokens, whole->col_tokens,
+                whole->marker_tokens, request->input.text_count);
 }
 
 /* What opening the engine took, apart from any request. */
@@ -391,7 +386,7 @@ static void put_opening(vp_json_writer *writer, const struct request *request) {
 
 static void print_run(const struct options *options, const struct run_state *state) {
     const struct request *request = &state->request;
-    const vp_layout *layout = request->input.layout;
+    const vp_layout *layout = layout_of(&request->input);
     const struct pass_result *run = &state->timed.runs[0];
     const char *note = vp_engine_device_note(request->session.engine),
                *cpu = gpu_of(request->session.engine) < 0 ? "no CUDA: " : "";
@@ -408,7 +403,7 @@ static void print_run(const struct options *options, const struct run_state *sta
                 vp_engine_gemm(request->session.engine, 1),
                 vp_engine_gemm(request->session.engine, 1024));
     print_opening(request);
-    if (request->input.layout && !request->model.rules->is_tiled) print_picture(request);
+    if (layout && !request->model.rules->is_tiled) print_pictures(request);
     else if (layout) {
         print_plain("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n",
                     layout->width_px, layout->height_px, layout->tiling.rows, layout->tiling.cols, layout->crops,
@@ -438,13 +433,12 @@ static void print_run_json(const struct options *options, const struct run_state
     const struct request *request = &state->request;
     vp_score_outcome scored;
     struct scoring scoring;
+    const vp_layout *layout = layout_of(&request->input);
     const struct point point = {.sample = &request->sample,
-                                .layout = request->input.layout,
+                                .cuts = request->input.cuts,
                                 .knobs = &request->knobs,
-                                .target_tokens = request->input.layout
-                                                     ? target_tokens_of(&request->tiles, request->input.layout)
-                                                     : 0,
-                                .target_crops = request->input.layout ? request->input.layout->crops : 0,
+                                .target_tokens = layout ? target_tokens_of(&request->tiles, layout) : 0,
+                                .target_crops = layout ? layout->crops : 0,
                                 .runs = state->timed.runs,
                                 .run_count = state->timed.count,
                                 .metric = VP_SCORE_VQA_SEED,
@@ -455,9 +449,7 @@ static void print_run_json(const struct options *options, const struct run_state
         KEY("architecture", vp_architecture_name(request->model.config.architecture)),
         KEY_BOOL("synthetic", request->model.synthetic));
     put_answer(&writer, "answer", &state->timed.runs[0]);
-    PUT(&writer, KEY("image", request->sample.image_path));
-    if (point.layout) put_pair(&writer, "image_size", request->sample.height_px, request->sample.width_px);
-    else PUT(&writer, KEY_NULL("image_size"));
+    put_images(&writer, &request->sample);
     PUT(&writer, KEY("preprocess", !request->model.rules->is_tiled ? NULL
                                    : request->tiles.tier           ? "tier"
                                                                    : text_of(options, "preprocess")));
@@ -492,7 +484,7 @@ static void print_prompt(const struct request *request) {
     put_ints(&writer, "ids", request->input.text_ids,
              request->input.no_bos ? sequence_of(&request->input) : request->input.text_count);
     PUT(&writer, KEY("text_tokens", request->input.text_count),
-        KEY("image_tokens", request->input.layout ? request->input.layout->image_tokens : 0),
+        KEY("image_tokens", layout_of(&request->input) ? layout_of(&request->input)->image_tokens : 0),
         KEY("total_sequence_length", sequence_of(&request->input)), END_OBJECT);
     json_end(&writer); /* main checks stdout */
 }
@@ -519,10 +511,10 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_run = {
-    "run", "[IMAGE] -p TEXT (--model DIR | --synthetic NAME | --endpoint URL)",
+    "run", "[IMAGE...] -p TEXT (--model DIR | --synthetic NAME | --endpoint URL)",
     "answer one question and show where the milliseconds go",
     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5",
-    1, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, "family", run_command};
+    IMAGES_MOST, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, "family", run_command};

@@ -64,7 +64,7 @@ struct trial {
     const char *name;
     struct sample sample;
     vp_image image;
-    vp_layout layout;
+    struct cuts cuts;
     int32_t *blocks;
     struct pass_input input;
 };
@@ -120,14 +120,15 @@ static void paint_trial(vp_image *image, int32_t width_px, int32_t height_px) {
 static int trial_image(struct selftest *selftest, struct trial *trial, int32_t width_px, int32_t height_px) {
     const struct model *model = &selftest->model;
     const struct image_size size = {NULL, 0, NULL, 0, NULL};
+    const struct image_px px = {width_px, height_px};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     paint_trial(&trial->image, width_px, height_px);
-    result = model->rules->cut(model, &size, width_px, height_px, &trial->layout, &error);
+    result = model_cut(model, &size, &px, 1, &trial->cuts, &error);
     if (result != VP_OK) return complain_result(EXIT_INPUT, model->name, result, &error);
-    trial->input.image = &trial->image;
-    trial->input.layout = &trial->layout;
-    if (trial->layout.views > selftest->max_views) selftest->max_views = trial->layout.views;
+    trial->input.images = &trial->image;
+    trial->input.cuts = &trial->cuts;
+    if (trial->cuts.whole.views > selftest->max_views) selftest->max_views = trial->cuts.whole.views;
     return 0;
 }
 /* Makes a request: a question, an image unless its width is 0 or the model reads text alone, and all blocks but
@@ -141,8 +142,8 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
     const int has_image = width_px && !model_is_blind(model);
     int code = has_image ? trial_image(selftest, trial, width_px, height_px) : 0;
     trial->name = name;
-    trial->sample.prompt = model->rules->prompt(model, NULL, question, has_image);
-    if (!code) code = tokenize_sample(model, trial->input.layout, &trial->sample);
+    trial->sample.prompt = model->rules->prompt(model, NULL, question, NULL, has_image);
+    if (!code) code = tokenize_sample(model, trial->input.cuts, &trial->sample);
     if (code) return code;
     trial->blocks = resize(NULL, (size_t)config->block_count, sizeof *trial->blocks);
     for (int32_t block = 0; block < config->block_count; block++)
@@ -174,7 +175,8 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
         vp_dump *dump = &out->dumps[i];
         if (!dump->logits) dump_reserve(dump, &selftest->model, &input);
         memset(dump->logits, 0xff, TRIAL_TOKENS * (size_t)selftest->model.config.embedding_size * sizeof(float));
-        if (input.layout) memset(dump->image_features, 0xff, feature_count(selftest, input.layout) * sizeof(float));
+        if (input.cuts)
+            memset(dump->image_features, 0xff, feature_count(selftest, &input.cuts->whole) * sizeof(float));
         input.dump = dump;
         show_progress("%s, %s: request %d of %d", verdict->backend, verdict->gemm, i + 1, TRIALS);
         result = request_run(&session, &input, &out->runs[i], error);
@@ -196,7 +198,7 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
     size_t row = (size_t)selftest->model.config.embedding_size;
     for (int i = 0; i < TRIALS; i++) {
         const vp_dump *tested = &selftest->tested.dumps[i], *reference = &selftest->reference.dumps[i];
-        const vp_layout *layout = selftest->trials[i].input.layout;
+        const vp_layout *layout = layout_of(&selftest->trials[i].input);
         const int32_t *ours = selftest->tested.runs[i].tokens, *theirs = selftest->reference.runs[i].tokens;
         const int has_all_experts = selftest->trials[i].input.top_k == selftest->model.config.expert_count;
         int same = 1;
@@ -341,7 +343,8 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
     for (int i = 0; i < TRIALS; i++) {
         const struct pass_input *input = &selftest->trials[i].input;
         PUT(&writer, KEY_OBJECT(NULL), KEY("name", selftest->trials[i].name),
-            KEY("views", input->layout ? input->layout->views : 0), KEY("total_sequence_length", sequence_of(input)),
+            KEY("views", layout_of(input) ? layout_of(input)->views : 0),
+            KEY("total_sequence_length", sequence_of(input)),
             KEY("output_tokens", input->new_tokens), KEY("top_k", input->top_k));
         put_ints(&writer, "active_block_indices", input->blocks, input->block_count);
         vp_json_end_object(&writer);

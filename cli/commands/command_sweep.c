@@ -43,8 +43,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_MMPROJ,
     OPTION_SYNTHETIC,
     {"data", WHOLES, "FILE...", NULL, 0, 0, NULL,
-     "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of "
-     "images with -p",
+     "JSONL (id, image or images, question, answers, options, style, dataset a line), VQA v2's question file, or a "
+     "folder of images with -p",
      .is_required = 1},
     OPTION_DATA_FORMAT,
     OPTION_PROMPT_ORIGIN,

@@ -29,23 +29,9 @@ void stack_free(struct stack *stack) {
 }
 
 /* ---- the request */
-static int probe_image(const struct probe *probe, struct request *request) {
-    const struct model *model = &request->model;
-    const struct image_size size = {NULL, 0, NULL, 0, NULL};
-    vp_error error = {VP_OK, -1, "", ""};
-    char reason[LINE_BYTES];
-    vp_result result;
-    const int code = load_image(probe->image_path, &request->image, reason, sizeof reason);
-    if (code) return complain(code, "%s", reason);
-    result = model->rules->cut(model, &size, request->image.width_px, request->image.height_px, &request->layout,
-                               &error);
-    if (result != VP_OK) return complain_result(EXIT_INPUT, probe->image_path, result, &error);
-    request->input.image = &request->image;
-    request->input.layout = &request->layout;
-    return 0;
-}
 int probe_open(const char *name, const char *projector, const struct probe *probe, struct request *request) {
     struct model *model = &request->model;
+    const struct image_size size = {NULL, 0, NULL, 0, NULL};
     int code, has_image = probe->image_path != NULL;
     int32_t *blocks;
     model->name = name;
@@ -58,8 +44,8 @@ int probe_open(const char *name, const char *projector, const struct probe *prob
         return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", name,
                         vp_architecture_name(model->config.architecture));
     request->sample.prompt = probe->is_raw ? copy_text(probe->prompt, strlen(probe->prompt))
-                                           : model->rules->prompt(model, NULL, probe->prompt, has_image);
-    if (has_image && (code = probe_image(probe, request)) != 0) return code;
+                                           : model->rules->prompt(model, NULL, probe->prompt, NULL, has_image);
+    if (has_image && (code = request_load_images(request, &probe->image_path, 1, &size)) != 0) return code;
     if ((code = tokenize_input(request)) != 0) return code;
     blocks = resize(NULL, (size_t)model->config.block_count, sizeof *blocks);
     for (int32_t i = 0; i < model->config.block_count; i++) blocks[i] = i;
@@ -86,7 +72,7 @@ size_t strip_image_ids(const struct model *model, int has_image, const int32_t *
 }
 size_t used_features(const struct request *request, const float *features, float *out) {
     const vp_model_config *config = &request->model.config;
-    const vp_layout *layout = &request->layout;
+    const vp_layout *layout = &request->cuts.whole;
     const size_t width = (size_t)config->d_model;
     const int32_t *index = (const int32_t *)request->session.inputs.index.data;
     const size_t all = config->connector == VP_CONNECTOR_STITCHED
@@ -112,7 +98,7 @@ static float *copied(const float *values, size_t count) {
 }
 /* What the request has of its image before anything runs: counts and pixels. */
 static void take_image(const struct request *request, size_t image_tokens, struct stack *stack) {
-    const vp_layout *layout = &request->layout;
+    const vp_layout *layout = &request->cuts.whole;
     struct stage_values *image = &stack->stages[CONFORM_IMAGE];
     int64_t shape[4];
     int dimensions;
@@ -132,14 +118,14 @@ static void take_values(const struct request *request, const struct pass_result 
     const vp_model_config *config = &request->model.config;
     struct stage_values *ids = &stack->stages[CONFORM_PROMPT_IDS], *tokens = &stack->stages[CONFORM_TOKENS];
     const size_t sequence = (size_t)sequence_of(&request->input);
-    const int has_image = request->input.layout != NULL;
+    const int has_image = layout_of(&request->input) != NULL;
     ids->is_known = 1;
     ids->whole = resize(NULL, sequence + 1, sizeof *ids->whole);
     ids->count = strip_image_ids(&request->model, has_image, (const int32_t *)request->session.inputs.ids.data,
                                  sequence, ids->whole);
     if (has_image) {
         const size_t patches =
-            (size_t)request->layout.views * (size_t)(config->vit_positions - config->vit_class_token);
+            (size_t)request->cuts.whole.views * (size_t)(config->vit_positions - config->vit_class_token);
         const size_t width = (size_t)config->vit_width, of = (size_t)config->vit_layer_count * width,
                      row = config->deepstack_count ? width : of;
         float *tower = resize(NULL, patches * row + 1, sizeof *tower);
@@ -172,7 +158,7 @@ int stack_run(const struct options *options, struct request *request, const char
     request->input.dump = &stack->dump;
     result = engine_try(options, &request->model, text_of(options, "device"), weights,
                         sequence_of(&request->input) + request->input.new_tokens,
-                        request->input.layout ? request->layout.views : 1, &session->engine, &error);
+                        layout_of(&request->input) ? request->cuts.whole.views : 1, &session->engine, &error);
     if (result == VP_OK) result = request_run(session, &request->input, run, &error);
     if (result == VP_OK) take_values(request, run, stack);
     session_end_engine(session);

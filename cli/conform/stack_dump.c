@@ -49,7 +49,7 @@ static int take_stage(const struct request *request, const struct stack *ours, i
     const struct stage_values *own = &ours->stages[stage];
     struct stage_values *values = &stack->stages[stage];
     const size_t all = ours->dump.image_features && stage == CONFORM_CONNECTOR
-                           ? (size_t)request->layout.views
+                           ? (size_t)request->cuts.whole.views
                                  * (size_t)vp_geometry_tokens_per_crop(&request->model.config.geometry)
                                  * (size_t)request->model.config.d_model
                            : own->count;
@@ -72,7 +72,7 @@ static int take_stage(const struct request *request, const struct stack *ours, i
                                     "them", path, values->count, own->count);
     if (stage == CONFORM_PROMPT_IDS) {
         const size_t sequence = values->count;
-        values->count = strip_image_ids(&request->model, request->input.layout != NULL, values->whole, sequence,
+        values->count = strip_image_ids(&request->model, layout_of(&request->input) != NULL, values->whole, sequence,
                                         values->whole);
         if (stack->image_tokens < 0) stack->image_tokens = (int64_t)(sequence - values->count);
     }

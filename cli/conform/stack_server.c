@@ -26,7 +26,8 @@ int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct
     if (probe->image_path) {
         code = picture_of_file(probe->image_path, &picture, reason, sizeof reason);
         if (code) return complain(code, "%s", reason);
-        question.picture = &picture;
+        question.pictures = &picture;
+        question.picture_count = 1;
     }
     question.text = probe->prompt;
     question.max_tokens = probe->new_tokens;

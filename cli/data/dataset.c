@@ -32,6 +32,7 @@ void dataset_free(struct dataset *dataset) {
     for (int32_t i = 0; i < dataset->reason_count; i++) free(dataset->reasons[i]);
     free(dataset->notes_path);
     free(dataset->subtype);
+    for (size_t i = 0; dataset->samples && i < dataset->count; i++) free(dataset->samples[i].sizes);
     free(dataset->samples);
     free(dataset->task);
     table_rows_close(dataset->table);
@@ -325,19 +326,22 @@ static int check_references(const char *path, const vp_json *json, const struct 
     return good ? 0 : bad_record(path, sample->id, "\"answers\" must be an array of strings");
 }
 
-/* Returns 1 if the record of a data set that may have images has one. */
-static int names_image(const struct dataset *dataset, const vp_json *json) {
-    return dataset->kind == KIND_VQA || has_value(json, 0, dataset->kind == KIND_TABLE ? "images_sha256" : "image");
+/* How many images a record names, in a data set that may have images. */
+static int32_t named_images(const struct dataset *dataset, const vp_json *json) {
+    const uint32_t list = vp_json_get(json, 0, dataset->kind == KIND_TABLE ? "images_sha256" : "images");
+    if (dataset->kind == KIND_VQA) return 1;
+    if (node_is(json, list, VP_JSON_ARRAY)) return (int32_t)json->nodes[list].count;
+    return dataset->kind != KIND_TABLE && has_value(json, 0, "image");
 }
 /* Puts a question into the model's conversation and counts the tokens. Returns 0 or an exit code. */
-static int make_conversation(const struct dataset *dataset, const struct model *model, int has_image,
+static int make_conversation(const struct dataset *dataset, const struct model *model, int32_t image_count,
                              struct sample *sample) {
     char *question = sample->prompt;
-    if (has_image && model_is_blind(model))
+    if (image_count && model_is_blind(model))
         return bad_record(dataset->path, sample->id, "has an image, but the model reads text only");
-    sample->prompt = model->rules->prompt(model, NULL, question, has_image);
+    sample->prompt = model->rules->prompt(model, NULL, question, sample->places, image_count);
     free(question);
-    return count_sample(model, has_image, sample)
+    return count_sample(model, image_count, sample)
                ? bad_record(dataset->path, sample->id, "cannot be asked of this model")
                : 0;
 }
@@ -345,8 +349,10 @@ static int make_conversation(const struct dataset *dataset, const struct model *
 /* A tool's prompt stays unchanged, its last line end too. */
 static void keep_prompt(const struct prompt_fields *fields, const char *hint, struct sample *sample) {
     struct text_buffer text = {NULL, 0, 0};
-    if (hint || !fields->questions.count) return;
+    if (!fields->questions.count || (hint && !fields->places)) return;
     text_add_string(&text, fields->questions.items[0]);
+    if (hint) text_add_string(&text, "\n");
+    if (hint) text_add_string(&text, hint);
     free(sample->prompt);
     sample->prompt = text.data;
 }
@@ -359,6 +365,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     const char *last_question;
     char reason[LINE_BYTES];
     const int is_message = !model || !model->rules->has_styles;
+    int32_t image_count;
     int code = 0;
     vp_result result;
     memset(&fields, 0, sizeof fields);
@@ -368,7 +375,8 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     if (result == VP_OK && is_message)
         result = build_message(&fields, dataset->defaults, number_of(dataset->options, "seed"), sample->id,
                                text_of(dataset->options, "answer_hint"), &sample->prompt, &info, &error);
-    if (result == VP_OK && is_message && dataset->kind == KIND_TABLE && table_rows_are_asked(dataset->table))
+    if (result == VP_OK && is_message
+        && (fields.places || (dataset->kind == KIND_TABLE && table_rows_are_asked(dataset->table))))
         keep_prompt(&fields, text_of(dataset->options, "answer_hint"), sample);
     if (result == VP_OK && !is_message)
         result = build_prompt(&fields, dataset->defaults, text_of(dataset->options, "style"),
@@ -380,8 +388,12 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
         last_question = fields.questions.count ? fields.questions.items[fields.questions.count - 1] : "";
         sample->question = copy_text(last_question, strlen(last_question));
         sample->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
-        if (model && is_message)
-            code = make_conversation(dataset, model, !sample->no_image && names_image(dataset, json), sample);
+        sample->places = fields.places;
+        fields.places = NULL;
+        image_count = sample->no_image ? 0 : named_images(dataset, json);
+        /* too_many_images says why such a sample fails */
+        if (model && image_count > 1 && model->rules->one_image(model)) image_count = 1;
+        if (model && is_message) code = make_conversation(dataset, model, image_count, sample);
         else if (model) code = count_sample(model, !sample->no_image, sample);
     } else {
         error_line(reason, sizeof reason, result, &error);
@@ -421,13 +433,12 @@ static char *official_image(const struct dataset *dataset, int64_t image_id) {
     return first;
 }
 
-/* The image of the record that was read. A record that cannot be used has the data set's own path there. */
-static void take_table_image(const struct dataset *dataset, struct sample *sample) {
-    free(sample->image_path);
-    sample->image_path = table_rows_picture(dataset->table, &sample->has_own_image);
-    if (!sample->image_path && table_rows_reason(dataset->table)[0])
-        sample->image_path = copy_text(dataset->path, strlen(dataset->path));
-    sample->no_image = sample->image_path == NULL;
+/* The images of the record that was read. A record that cannot be used has the data set's own path there. */
+static void take_table_images(const struct dataset *dataset, struct sample *sample) {
+    text_list_free(&sample->images);
+    if (table_rows_reason(dataset->table)[0]) text_list_copy(&sample->images, dataset->path);
+    else table_rows_pictures(dataset->table, &sample->images, &sample->own_images);
+    sample->no_image = !sample->images.count;
 }
 
 /* A record without "image" that names one under another key is not a question without an image. Returns 0 or an exit
@@ -436,15 +447,34 @@ static int check_image_key(const char *path, const vp_json *json, const struct s
     char text[160];
     return has_other_image_key(json, text, sizeof text) ? bad_record(path, sample->id, text) : 0;
 }
-/* Reads sample->record: prompt, image path; the references are only checked, because scoring reads them from the
+/* Reads "image", a name, or "images", a list of names. Returns 0 or an exit code. */
+static int read_image_names(const struct dataset *dataset, const vp_json *json, struct sample *sample) {
+    const int is_list = has_value(json, 0, "images");
+    const uint32_t node = vp_json_get(json, 0, is_list ? "images" : "image");
+    uint32_t item = is_list ? node + 1 : node;
+    if (!is_list && !has_value(json, 0, "image")) return 0;
+    if (is_list && has_value(json, 0, "image"))
+        return bad_record(dataset->path, sample->id, "it has \"image\" and \"images\": put all into \"images\"");
+    if (is_list && !node_is(json, node, VP_JSON_ARRAY))
+        return bad_record(dataset->path, sample->id, "\"images\" must be an array of strings");
+    for (; item < json->nodes[node].end; item = json->nodes[item].end) {
+        char *name = node_text(json, item);
+        if (!name)
+            return bad_record(dataset->path, sample->id, is_list ? "\"images\" must be an array of strings"
+                                                                 : "\"image\" must be a string");
+        text_list_take(&sample->images, image_path_of(dataset, name));
+        free(name);
+    }
+    return 0;
+}
+/* Reads sample->record: prompt, image paths; the references are only checked, because scoring reads them from the
  * record. Returns 0 or an exit code. */
 static int read_record(const struct dataset *dataset, const struct model *model, struct parsed *scratch,
                        struct sample *sample) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_json *json = &scratch->json;
-    char *name, reason[LINE_BYTES];
+    char reason[LINE_BYTES];
     int64_t image_id = 0;
-    uint32_t node;
     int code;
     vp_result result = parse_json(scratch, sample->record, strlen(sample->record), &error);
     if (result != VP_OK || !node_is(json, 0, VP_JSON_OBJECT)) {
@@ -456,22 +486,18 @@ static int read_record(const struct dataset *dataset, const struct model *model,
         || (code = check_references(dataset->path, json, sample)) != 0)
         return code;
     if (dataset->kind == KIND_TABLE) {
-        take_table_image(dataset, sample);
+        take_table_images(dataset, sample);
         return 0;
     }
     if (dataset->kind == KIND_VQA) {
         vp_json_to_int(json, vp_json_get(json, 0, "image_id"), &image_id); /* checked when it was found */
-        sample->image_path = official_image(dataset, image_id);
+        text_list_take(&sample->images, official_image(dataset, image_id));
         return 0;
     }
-    node = vp_json_get(json, 0, "image");
-    if (!has_value(json, 0, "image") && (code = check_image_key(dataset->path, json, sample)) != 0) return code;
-    if (sample->no_image || node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
-    if ((name = node_text(json, node)) == NULL)
-        return bad_record(dataset->path, sample->id, "\"image\" must be a string");
-    sample->image_path = image_path_of(dataset, name);
-    free(name);
-    return 0;
+    if (!has_value(json, 0, "image") && !has_value(json, 0, "images")
+        && (code = check_image_key(dataset->path, json, sample)) != 0)
+        return code;
+    return sample->no_image ? 0 : read_image_names(dataset, json, sample);
 }
 
 /* "answers" of an annotation: only the texts, under `key` or "answer". */
@@ -572,6 +598,12 @@ static int read_sample(const struct dataset *dataset, const struct model *model,
     return code;
 }
 
+/* The image that gave an entry its reason: the first one without a size. */
+static const char *unusable_image(const struct entry *entry, const struct sample *sample) {
+    int32_t i = 0;
+    while (i + 1 < entry->image_count && entry->sizes[i].width_px) i++;
+    return sample->images.items[i];
+}
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample) {
     const struct entry *entry = &dataset->samples[index];
     vp_error error = {VP_OK, -1, "", ""};
@@ -589,12 +621,14 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
             "the record changed since the sweep was planned: put the file back, or sweep it into another folder");
     else code = read_sample(dataset, model, &reader, entry, sample);
     reader_free(&reader);
-    sample->width_px = entry->width_px;
-    sample->height_px = entry->height_px;
+    sample->sizes = zeroed((size_t)entry->image_count, sizeof *sample->sizes);
+    if (entry->image_count)
+        memcpy(sample->sizes, entry->sizes, (size_t)entry->image_count * sizeof *sample->sizes);
     if (!code && entry->reason) {
         char reason[LINE_BYTES];
         snprintf(reason, sizeof reason, "%.320s: %.480s",
-                 dataset->kind == KIND_TABLE ? dataset->path : sample->image_path, dataset->reasons[entry->reason - 1]);
+                 dataset->kind == KIND_TABLE ? dataset->path : unusable_image(entry, sample),
+                 dataset->reasons[entry->reason - 1]);
         sample->reason = copy_text(reason, strlen(reason));
     }
     if (!code) return 0;
@@ -602,13 +636,27 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     memset(sample, 0, sizeof *sample);
     return code;
 }
-int sample_image(const struct sample *sample, vp_image *image, char *reason, size_t capacity) {
-    int code = load_image(sample->image_path, image, reason, capacity);
-    if (code || (image->width_px == sample->width_px && image->height_px == sample->height_px)) return code;
-    snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned",
-             sample->image_path, image->width_px, image->height_px, sample->width_px, sample->height_px);
-    vp_image_free(image);
-    return EXIT_INPUT;
+void images_free(vp_image *images, size_t count) {
+    for (size_t i = 0; images && i < count; i++) if (images[i].rgb) vp_image_free(&images[i]);
+    free(images);
+}
+int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity) {
+    int code = 0;
+    *images = zeroed(sample->images.count, sizeof **images);
+    for (size_t i = 0; i < sample->images.count && !code; i++) {
+        const char *path = sample->images.items[i];
+        const struct image_px *size = &sample->sizes[i];
+        vp_image *image = &(*images)[i];
+        code = load_image(path, image, reason, capacity);
+        if (code || (image->width_px == size->width_px && image->height_px == size->height_px)) continue;
+        snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned",
+                 path, image->width_px, image->height_px, size->width_px, size->height_px);
+        code = EXIT_INPUT;
+    }
+    if (!code) return 0;
+    images_free(*images, sample->images.count);
+    *images = NULL;
+    return code;
 }
 
 /* The number of a reason, from 1; equal texts have one number. The last number stands for all that are too many. */
@@ -624,13 +672,13 @@ static int32_t add_reason(struct dataset *dataset, const char *text) {
 /* Reads the size from the image file's header, as the image is seen upright. A file that cannot be used gives its
  * entry a reason, and does not end the sweep: --retry_failed tries it again. Returns 0, or an exit code when memory is
  * out. */
-static int read_image_size(struct dataset *dataset, const char *path, struct entry *entry) {
+static int read_image_size(struct dataset *dataset, const char *path, struct entry *entry, struct image_px *size) {
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, reason[LINE_BYTES];
     size_t bytes = 0;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
     if (result == VP_OK)
-        result = any_image_size((const uint8_t *)file, bytes, &entry->width_px, &entry->height_px, &error);
+        result = any_image_size((const uint8_t *)file, bytes, &size->width_px, &size->height_px, &error);
     free(file);
     if (result == VP_OK) return 0;
     if (result == VP_ERR_MEMORY) return complain_result(exit_code_of(result), path, result, &error);
@@ -780,24 +828,38 @@ static int keep_places(struct loader *loader, const int64_t *chosen) {
     loader->places = NULL;
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), dataset->path, result, &error);
 }
-/* The size of a sample's image. Questions about one image are next to each other: its size is read once.
- * Returns 0 or an exit code. */
-static int settle_image_size(struct dataset *dataset, const struct sample *sample, const struct sample *before,
-                             struct entry *entry) {
-    if (!sample->image_path) return 0;
-    if (dataset->kind == KIND_TABLE && table_rows_reason(dataset->table)[0]) {
-        char reason[LINE_BYTES];
+/* Why the model cannot be shown so many images; NULL: it can. */
+static const char *too_many_images(const struct model *model, const struct sample *sample) {
+    return model && sample->images.count > 1 ? model->rules->one_image(model) : NULL;
+}
+/* The sizes of a sample's images. Questions about the same images are next to each other: their sizes are read once. An
+ * image that cannot be used ends it. Returns 0 or an exit code. */
+static int settle_image_sizes(struct dataset *dataset, const struct model *model, const struct sample *sample,
+                              const struct sample *before, struct entry *entry) {
+    char reason[LINE_BYTES];
+    int code = 0;
+    entry->image_count = (int32_t)sample->images.count;
+    entry->sizes = entry->image_count ? zeroed(sample->images.count, sizeof *entry->sizes) : NULL;
+    if (entry->image_count && dataset->kind == KIND_TABLE && table_rows_reason(dataset->table)[0]) {
         snprintf(reason, sizeof reason, "row %lld: %.440s", (long long)sample->id, table_rows_reason(dataset->table));
         entry->reason = (unsigned char)add_reason(dataset, reason);
         return 0;
     }
-    if (before->image_path && !strcmp(before->image_path, sample->image_path)) {
-        entry->width_px = entry[-1].width_px;
-        entry->height_px = entry[-1].height_px;
-        entry->reason = entry[-1].reason;
+    if (too_many_images(model, sample)) {
+        snprintf(reason, sizeof reason, "%zu images, and one is the most: %s", sample->images.count,
+                 too_many_images(model, sample));
+        entry->reason = (unsigned char)add_reason(dataset, reason);
         return 0;
     }
-    return read_image_size(dataset, sample->image_path, entry);
+    for (size_t i = 0; i < sample->images.count && !code && !entry->reason; i++) {
+        const char *path = sample->images.items[i];
+        const int is_same = i < before->images.count && !strcmp(before->images.items[i], path)
+                            && (entry[-1].sizes[i].width_px || before->images.count == 1);
+        if (!is_same) code = read_image_size(dataset, path, entry, &entry->sizes[i]);
+        else if (entry[-1].sizes[i].width_px) entry->sizes[i] = entry[-1].sizes[i];
+        else entry->reason = entry[-1].reason;
+    }
+    return code;
 }
 /* Takes a sample into the hash of its data set: what its record says, and nothing of its image file. An image that
  * cannot be read now may be there when the sweep goes on: that is still the same plan. */
@@ -805,8 +867,10 @@ static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const 
     /* where an image of VQA v2 is found depends on what is there; its record names it */
     const char *image = dataset->kind == KIND_VQA     ? text_of(dataset->options, "image_dir")
                         : dataset->kind == KIND_TABLE ? NULL /* the record has its hash */
-                                                      : sample->image_path;
+                                                      : first_image(sample);
     hash = hash_text(hash_text(hash_text(hash, sample->record), sample->prompt), image);
+    for (size_t i = 1; dataset->kind == KIND_LINES && i < sample->images.count; i++)
+        hash = hash_text(hash, sample->images.items[i]);
     return hash_number(hash, sample->id);
 }
 /* How many samples cannot be used; *reason becomes the first one's. */
@@ -844,7 +908,7 @@ static int check_samples(struct loader *loader) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_prompt_dataset *same = NULL; /* the defaults that all records agree on */
     struct sample sample, before;
-    int code = 0;
+    int code = 0, tells = dataset->kind == KIND_TABLE;
     dataset->hash = HASH_START;
     memset(&before, 0, sizeof before);
     for (size_t i = 0; i < dataset->count && !code; i++) {
@@ -860,8 +924,8 @@ static int check_samples(struct loader *loader) {
             same = !i || same == sample.dataset ? sample.dataset : NULL;
             entry->text_count = sample.text_count;
             entry->no_bos = sample.no_bos != 0;
-            entry->has_image = sample.image_path != NULL;
-            code = settle_image_size(dataset, &sample, &before, entry);
+            code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);
+            tells |= too_many_images(loader->model, &sample) != NULL;
             dataset->hash = hash_sample(dataset->hash, dataset, &sample);
             show_progress("%s: %zu of %zu samples", dataset->path, i + 1, dataset->count);
         }
@@ -870,7 +934,7 @@ static int check_samples(struct loader *loader) {
     }
     sample_free(&before);
     close_progress();
-    if (!code && dataset->kind == KIND_TABLE) tell_bad_rows(dataset);
+    if (!code && tells) tell_bad_rows(dataset);
     /* for a file whose name says nothing */
     if (!dataset->defaults) dataset->defaults = same;
     return code;
@@ -934,9 +998,10 @@ static int32_t task_tokens(const struct dataset *dataset) {
     return table ? table_new_tokens(table) : 0;
 }
 static void warn_without_images(const struct model *model, const struct dataset *dataset) {
-    for (size_t i = 0; i < dataset->count; i++) if (dataset->samples[i].has_image) return;
+    for (size_t i = 0; i < dataset->count; i++) if (dataset->samples[i].image_count) return;
     if (dataset->count && !(model && model_is_blind(model)))
-        complain(0, "%s: no record has an image (the key is \"image\"): all requests are text only", dataset->path);
+        complain(0, "%s: no record has an image (the key is \"image\" or \"images\"): all requests are text only",
+                 dataset->path);
 }
 int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset) {
     vp_error error = {VP_OK, -1, "", ""};

@@ -25,10 +25,10 @@ struct entry {
     int64_t note_start;     /* of VQA v2's annotation; -1: it has none */
     uint32_t bytes, note_bytes;
     uint64_t hash;          /* of these bytes: what is measured must be what was planned */
-    int32_t width_px, height_px; /* 0: there is no image that can be used */
+    struct image_px *sizes; int32_t image_count; /* of its images; 0: not known, or it cannot be used */
     int32_t text_count;     /* tokens of the prompt */
-    unsigned char has_image, no_bos;
-    unsigned char reason;   /* why the image cannot be used: index + 1 in dataset.reasons; 0: it can */
+    unsigned char no_bos;
+    unsigned char reason;   /* why an image cannot be used: index + 1 in dataset.reasons; 0: it can */
 };
 
 struct dataset {
@@ -56,13 +56,15 @@ int dataset_load(const struct options *options, const struct model *model, struc
 int dataset_check_usable(const struct dataset *dataset, const struct model *model);
 void dataset_free(struct dataset *dataset);
 
-/* Reads a sample that was planned: its record, prompt, tokens and image path, and the size that its image had then.
+/* Reads a sample that was planned: its record, prompt, tokens and image paths, and the sizes that its images had then.
  * `index` counts in dataset->samples. Returns 0, and the caller calls sample_free; or an exit code, with *sample
  * zeroed, when the file cannot be read or contains something else now. */
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample);
 
-/* Decodes a planned sample's image; the caller frees it with vp_image_free. Returns 0, or an exit code with a reason in
- * `reason` when the image is gone, broke or has another size now; nothing is printed. */
-int sample_image(const struct sample *sample, vp_image *image, char *reason, size_t capacity);
+/* Decodes a planned sample's images: [images.count], malloc'ed, which images_free frees. Returns 0, or an exit code
+ * with a reason in `reason` and *images NULL when an image is gone, broke or has another size now; nothing is
+ * printed. */
+int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity);
+void images_free(vp_image *images, size_t count); /* NULL is fine */
 
 #endif

@@ -24,20 +24,20 @@ vp_tile_options configuration_tiles(const struct configuration *configuration) {
     const struct image_size size = size_of(configuration);
     return image_size_tiles(&size);
 }
-const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
-                                      const struct entry *entry, vp_layout *layout, char *reason, size_t capacity) {
+const struct cuts *configuration_cuts(const struct model *model, const struct configuration *configuration,
+                                      const struct entry *entry, struct cuts *cuts, char *reason, size_t capacity) {
     const struct image_size size = size_of(configuration);
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     snprintf(reason, capacity, "%s", entry->reason ? configuration->set->reasons[entry->reason - 1] : "");
-    if (!entry->has_image || entry->reason) return NULL;
-    result = model->rules->cut(model, &size, entry->width_px, entry->height_px, layout, &error);
-    if (result == VP_OK) return layout;
+    if (!entry->image_count || entry->reason) return NULL;
+    result = model_cut(model, &size, entry->sizes, entry->image_count, cuts, &error);
+    if (result == VP_OK) return cuts;
     error_line(reason, capacity, result, &error);
     return NULL;
 }
 
-int configuration_sent_size(const struct configuration *configuration, const struct entry *entry, int32_t *width_px,
+int configuration_sent_size(const struct configuration *configuration, const struct image_px *image, int32_t *width_px,
                             int32_t *height_px, char *reason, size_t capacity) {
     const vp_geometry geometry = vp_geometry_default();
     const vp_tile_options tiles = configuration_tiles(configuration);
@@ -47,10 +47,10 @@ int configuration_sent_size(const struct configuration *configuration, const str
     *width_px = *height_px = 0;
     if (!knob_is_set(&configuration->knobs, KNOB_TIER) && !knob_is_set(&configuration->knobs, KNOB_TOKENS)) return 0;
     if (configuration->variant->family)
-        return family_size_for(configuration->variant->family, entry->width_px, entry->height_px,
+        return family_size_for(configuration->variant->family, image->width_px, image->height_px,
                                (int32_t)knob_number(&configuration->knobs, KNOB_TOKENS), width_px, height_px, reason,
                                capacity);
-    result = vp_layout_compute(&geometry, &tiles, entry->width_px, entry->height_px, &layout, &error);
+    result = vp_layout_compute(&geometry, &tiles, image->width_px, image->height_px, &layout, &error);
     if (result != VP_OK) {
         error_line(reason, capacity, result, &error);
         return EXIT_INPUT;
@@ -60,16 +60,16 @@ int configuration_sent_size(const struct configuration *configuration, const str
     return 0;
 }
 
-int32_t entry_sequence(const struct entry *entry, const vp_layout *layout) {
-    return !entry->no_bos + (layout ? layout->image_tokens : 0) + entry->text_count;
+int32_t entry_sequence(const struct entry *entry, const struct cuts *cuts) {
+    return !entry->no_bos + (cuts ? cuts->whole.image_tokens : 0) + entry->text_count;
 }
 
 void configuration_input(const struct plan *plan, const struct configuration *configuration,
-                         const struct sample *sample, const vp_layout *layout, const vp_image *image,
+                         const struct sample *sample, const struct cuts *cuts, const vp_image *images,
                          struct pass_input *input) {
     memset(input, 0, sizeof *input);
-    input->image = image;
-    input->layout = layout;
+    input->images = images;
+    input->cuts = cuts;
     input->text_ids = sample->text_ids;
     input->text_count = sample->text_count;
     input->no_bos = sample->no_bos;
@@ -94,20 +94,20 @@ static void name_configuration(const struct plan *plan, struct configuration *co
 /* File name, and the longest request of the configuration. A sequence that does not fit becomes a failed row later. */
 static void plan_configuration(const struct model *model, struct plan *plan, struct configuration *configuration) {
     char reason[LINE_BYTES];
-    vp_layout storage;
+    struct cuts storage = {0};
     int64_t crops = 0, count = 0;
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
-        const vp_layout *layout =
-            configuration_layout(model, configuration, entry, &storage, reason, sizeof reason);
-        int64_t need = (int64_t)entry_sequence(entry, layout) + configuration->set->new_tokens - 1;
-        if (layout) { crops += layout->crops; count++; }
-        plan->has_images |= layout != NULL;
+        const struct cuts *cuts = configuration_cuts(model, configuration, entry, &storage, reason, sizeof reason);
+        int64_t need = (int64_t)entry_sequence(entry, cuts) + configuration->set->new_tokens - 1;
+        if (cuts) { crops += cuts->whole.crops; count++; }
+        plan->has_images |= cuts != NULL;
         if (reason[0]) continue;
         if (need > model->config.max_positions) continue;
         if (need > configuration->need_sequence) configuration->need_sequence = (int32_t)need;
-        if (layout && layout->views > configuration->need_views) configuration->need_views = layout->views;
+        if (cuts && cuts->whole.views > configuration->need_views) configuration->need_views = cuts->whole.views;
     }
+    cuts_free(&storage);
     if (configuration->need_sequence > plan->max_sequence) plan->max_sequence = configuration->need_sequence;
     if (configuration->need_views > plan->max_views) plan->max_views = configuration->need_views;
     name_configuration(plan, configuration, count ? (int)(crops / count) : 0);

@@ -49,23 +49,23 @@ struct plan {
 /* Molmo's tiling, also of what a server is sent. */
 vp_tile_options configuration_tiles(const struct configuration *configuration);
 
-/* The layout of a sample's image in a configuration, stored in *layout. Returns NULL without an image and where the
+/* How a sample's images are cut in a configuration, stored in *cuts. Returns NULL without an image and where the
  * image cannot be used; then `reason` says why, otherwise it is "". */
-const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
-                                      const struct entry *entry, vp_layout *layout, char *reason, size_t capacity);
+const struct cuts *configuration_cuts(const struct model *model, const struct configuration *configuration,
+                                      const struct entry *entry, struct cuts *cuts, char *reason, size_t capacity);
 
-/* Tokens of the prompt and the image, BOS included. layout NULL: text only. */
-int32_t entry_sequence(const struct entry *entry, const vp_layout *layout);
+/* Tokens of the prompt and the images, BOS included. cuts NULL: text only. */
+int32_t entry_sequence(const struct entry *entry, const struct cuts *cuts);
 
 /* Fills *input with the request of a sample in a configuration. It refers to all that comes in. */
 void configuration_input(const struct plan *plan, const struct configuration *configuration,
-                         const struct sample *sample, const vp_layout *layout, const vp_image *image,
+                         const struct sample *sample, const struct cuts *cuts, const vp_image *images,
                          struct pass_input *input);
 
 /* The size that a sample's image has when it is sent to a server in a configuration; 0 x 0: the file unchanged. The
  * size is that of MolmoE's canvas or, with --family, the one that family_size_for finds. Returns 0, or EXIT_INPUT with
  * a reason where there is no such size; nothing is printed. */
-int configuration_sent_size(const struct configuration *configuration, const struct entry *entry, int32_t *width_px,
+int configuration_sent_size(const struct configuration *configuration, const struct image_px *image, int32_t *width_px,
                             int32_t *height_px, char *reason, size_t capacity);
 
 /* Loads the data sets and makes the grid. model NULL: of servers, with --endpoint. *plan is zeroed before. Returns 0 or

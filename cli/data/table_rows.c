@@ -88,6 +88,7 @@ static void put_record(vp_json_writer *writer, const struct table *table, const 
     example_prompt(example, &joined);
     example_put_id(writer, example);
     put_text(writer, "question", joined.data);
+    example_put_places(writer, example);
     /* where the prompt is made already they are "choices": no one adds them to it again */
     example_put_options(writer, example, table->origin != ORIGIN_NONE ? "choices" : "options");
     if (table->origin == ORIGIN_NONE && example->hint) put_text(writer, "hint", example->hint);
@@ -114,9 +115,6 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
     vp_json_writer writer;
     if (!table_example(table, (size_t)index, &rows->row, example)) return 0;
     example_see_pictures(example, &rows->row, table->folder, table->image_dir, 1);
-    if (example->picture_count > 1)
-        example_fail(example, "it has %zu pictures, and one picture a sample is what is measured",
-                     example->picture_count);
     vp_json_writer_init_sink(&writer, text_sink, record, 0);
     vp_json_begin_object(&writer);
     put_record(&writer, table, example);
@@ -127,14 +125,10 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
 int table_rows_are_asked(const struct table_rows *rows) { return rows->tables[0].origin != ORIGIN_NONE; }
 const char *table_rows_reason(struct table_rows *rows) { return rows->example.reason; }
 
-char *table_rows_picture(struct table_rows *rows, int *is_temporary) {
-    const struct picture *picture = rows->example.pictures;
+/* The file of a picture inside the data, malloc'ed; NULL: none can be written. */
+static char *write_picture(struct table_rows *rows, const struct picture *picture) {
     char name[120];
     char *path;
-    *is_temporary = 0;
-    if (!rows->example.picture_count) return NULL;
-    if (picture->path) return copy_text(picture->file ? picture->file : picture->path,
-                                        strlen(picture->file ? picture->file : picture->path));
     if (picture->blob >= rows->row.blob_count) return NULL;
     if (!rows->folder) {
         const char *base = getenv("TMPDIR");
@@ -153,10 +147,18 @@ char *table_rows_picture(struct table_rows *rows, int *is_temporary) {
         snprintf(name, sizeof name, "%.16s_%u.img", picture->sha256, rows->file_count++);
         path = join_path(rows->folder, name);
     }
-    if (vp_file_write(path, rows->row.blobs[picture->blob].data, picture->bytes, NULL) == VP_OK) {
-        *is_temporary = 1;
-        return path;
-    }
+    if (vp_file_write(path, rows->row.blobs[picture->blob].data, picture->bytes, NULL) == VP_OK) return path;
     free(path);
     return NULL;
+}
+void table_rows_pictures(struct table_rows *rows, struct text_list *files, struct text_list *temporary) {
+    for (size_t i = 0; i < rows->example.picture_count; i++) {
+        const struct picture *picture = &rows->example.pictures[i];
+        if (picture->path) text_list_copy(files, picture->file ? picture->file : picture->path);
+        else {
+            char *path = write_picture(rows, picture);
+            text_list_copy(files, path ? path : "(no temporary file can be written)");
+            if (path) text_list_take(temporary, path);
+        }
+    }
 }

@@ -34,8 +34,7 @@ int table_rows_are_asked(const struct table_rows *rows);
 /* Why the latest record cannot be used, of 480 bytes; "": it can. */
 const char *table_rows_reason(struct table_rows *rows);
 
-/* The file of the latest record's picture, malloc'ed; NULL: it has none, or no file can be written. *is_temporary: it
- * goes with its sample. */
-char *table_rows_picture(struct table_rows *rows, int *is_temporary);
+/* Appends the files of the latest record's pictures, and those of them that go with its sample to `temporary`. */
+void table_rows_pictures(struct table_rows *rows, struct text_list *files, struct text_list *temporary);
 
 #endif

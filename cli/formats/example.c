@@ -216,6 +216,21 @@ void example_prompt(const struct example *example, struct text_buffer *text) {
     for (size_t i = 0; !example->prompt && i < example->part_count; i++)
         if (example->parts[i].text) text_add_string(text, example->parts[i].text);
 }
+void example_put_places(vp_json_writer *writer, const struct example *example) {
+    size_t bytes = 0, places = 0, texts = 0, is_between = 0;
+    for (size_t i = 0; i < example->part_count; i++) {
+        places += !example->parts[i].text;
+        texts += example->parts[i].text != NULL;
+        is_between |= texts && !example->parts[i].text;
+    }
+    if (example->prompt || !is_between || places < 2 || places != example->picture_count) return;
+    vp_json_key(writer, "image_places");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < example->part_count; i++)
+        if (example->parts[i].text) bytes += strlen(example->parts[i].text);
+        else vp_json_int(writer, (int64_t)bytes);
+    vp_json_end_array(writer);
+}
 void example_put(vp_json_writer *writer, const struct example *example) {
     example_put_id(writer, example);
     if (!example->hides_pictures) {

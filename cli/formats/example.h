@@ -76,5 +76,7 @@ void example_put_members(vp_json_writer *writer, const struct example *example, 
 void example_put_options(vp_json_writer *writer, const struct example *example, const char *key);
 /* Appends the prompt, or the texts of the parts. */
 void example_prompt(const struct example *example, struct text_buffer *text);
+/* "image_places": before which bytes of that text several pictures are, where they are between texts. */
+void example_put_places(vp_json_writer *writer, const struct example *example);
 
 #endif

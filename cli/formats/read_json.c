@@ -182,14 +182,30 @@ int has_other_image_key(const vp_json *json, char *text, size_t capacity) {
     }
     return 0;
 }
+/* "content": texts and places of images, as model/prompt.c reads it in a sweep. */
+static void read_content(const vp_json *json, struct example *example) {
+    const uint32_t list = vp_json_get(json, 0, "content");
+    size_t found = 0;
+    for (uint32_t i = list + 1; node_is(json, list, VP_JSON_ARRAY) && i < json->nodes[list].end;
+         i = json->nodes[i].end) {
+        char *text = node_is(json, i, VP_JSON_OBJECT) ? member_text(json, i, "text") : NULL;
+        if (text) example_add_text(example, text, strlen(text));
+        else example_add_place(example, found++);
+        free(text);
+    }
+    if (found != example->picture_count)
+        example_fail(example, "its \"content\" has places of %zu images, and it has %zu", found,
+                     example->picture_count);
+}
 static void read_own(struct table *table, const vp_json *json, struct example *example) {
     uint32_t options = vp_json_get(json, 0, "options");
     char *image = member_text(json, 0, "image");
     struct text_list list = {NULL, 0};
     char reason[160];
     example->question = member_text(json, 0, "question");
-    if (!example->question) example_fail(example, "\"question\" must be a string; accepted keys: question, image, "
-                                                  "answers, options, id, dataset, style, hint");
+    if (!example->question && !has_value(json, 0, "content"))
+        example_fail(example, "\"question\" must be a string; accepted keys: question, image, images, content, "
+                              "answers, options, id, dataset, style, hint");
     example->hint = member_text(json, 0, "hint");
     if (options == VP_JSON_NONE) options = vp_json_get(json, 0, "choices");
     if (node_is(json, options, VP_JSON_ARRAY)) read_texts(json, options, &list);
@@ -201,11 +217,11 @@ static void read_own(struct table *table, const vp_json *json, struct example *e
         read_texts(json, vp_json_get(json, 0, "images"), &list);
         for (size_t i = 0; i < list.count; i++) add_path(example, copy_text(list.items[i], strlen(list.items[i])));
         text_list_free(&list);
-    }
-    else if (!has_value(json, 0, "images") && has_other_image_key(json, reason, sizeof reason))
+    } else if (!has_value(json, 0, "images") && has_other_image_key(json, reason, sizeof reason))
         example_fail(example, "%s", reason);
     set_answers(json, has_value(json, 0, "answers") ? "answers" : "answer", example);
-    if (example->question) example_ask(example, table_form(table));
+    if (has_value(json, 0, "content")) read_content(json, example);
+    else if (example->question) example_ask(example, table_form(table));
 }
 
 /* ---- all formats */
@@ -228,6 +244,7 @@ static const struct record_form {
     {DATA_TEXTVQA, "image_id question set_name", "question_id", "question", "answers", "", NULL, read_textvqa},
     {DATA_TEXTVQA, "image_id question question_tokens", NULL, NULL, NULL, NULL, NULL, NULL},
     {DATA_VLMPROF, "question", NULL, NULL, NULL, NULL, NULL, read_own},
+    {DATA_VLMPROF, "content", NULL, NULL, NULL, NULL, NULL, NULL},
     {DATA_VLMPROF, "questions", NULL, NULL, NULL, NULL, NULL, NULL},
     {DATA_VLMPROF, "id", NULL, NULL, NULL, NULL, NULL, NULL},
     {DATA_VQA, NULL, "question_id", "question", NULL, "", NULL, read_vqa}, /* known by the file's shape */

@@ -18,8 +18,10 @@ static const size_t BODIES_BYTES_MOST = (size_t)8 << 30;
 void load_bodies_free(struct load_bodies *bodies) {
     for (size_t i = 0; i < bodies->count; i++) {
         free((void *)bodies->items[i].json);
-        if (bodies->items[i].unique) unique_free(bodies->items[i].unique);
+        for (size_t k = 0; k < bodies->items[i].image_count; k++) unique_free(&bodies->items[i].unique[k]);
         free(bodies->items[i].unique);
+        free(bodies->items[i].image_at);
+        free(bodies->items[i].marks);
         sample_free(&bodies->samples[i]);
     }
     free(bodies->items);
@@ -34,19 +36,26 @@ struct body_maker {
     const struct request_knobs *knobs;
     int32_t new_tokens;
 };
-/* Where the image's base64 begins in a body. */
-static size_t find_image(const struct load_body *body, const struct picture *picture) {
-    char *text = resize(NULL, vp_base64_bytes(picture->byte_count) + 1, 1), *at;
-    vp_base64(picture->bytes, picture->byte_count, text);
-    at = strstr(body->json, text);
-    free(text);
-    if (!at) abort(); /* ask_begin put it there */
-    return (size_t)(at - body->json);
+/* Where each image's base64 begins in a body, malloc'ed. */
+static size_t *find_images(const struct load_body *body, const struct picture *pictures, size_t count) {
+    size_t *places = resize(NULL, count, sizeof *places);
+    const char *at = body->json;
+    for (size_t i = 0; i < count; i++) {
+        char *text = resize(NULL, vp_base64_bytes(pictures[i].byte_count) + 1, 1);
+        const size_t bytes = vp_base64(pictures[i].bytes, pictures[i].byte_count, text);
+        at = strstr(at, text);
+        free(text);
+        if (!at) abort(); /* ask_begin put it there */
+        places[i] = (size_t)(at - body->json);
+        at += bytes;
+    }
+    return places;
 }
-/* Appends the body of an image, which it takes, or of an empty one: text only, and of a prompt. Returns 0 or an exit
- * code after a message. */
-static int add_body(const struct body_maker *maker, struct unique *image, const char *prompt, int64_t id,
-                    struct load_bodies *bodies) {
+/* Appends the body of images, which it takes, in these places of the prompt. Returns 0 or an exit code after a
+ * message. */
+static int add_body(const struct body_maker *maker, struct unique *images, size_t image_count, const size_t *places,
+                    const char *prompt, int64_t id, struct load_bodies *bodies) {
+    struct picture *pictures = zeroed(image_count, sizeof *pictures); /* those of `images` */
     vp_chat_knob *chosen = zeroed(maker->knobs->count, sizeof *chosen);
     struct load_body *body = &bodies->items[bodies->count];
     struct question question;
@@ -56,7 +65,10 @@ static int add_body(const struct body_maker *maker, struct unique *image, const 
     memset(&question, 0, sizeof question);
     memset(&exchange, 0, sizeof exchange);
     knobs_combination(maker->knobs, 0, chosen);
-    question.picture = image->picture.bytes ? &image->picture : NULL;
+    for (size_t i = 0; i < image_count; i++) pictures[i] = images[i].picture;
+    question.pictures = pictures;
+    question.picture_count = (int32_t)image_count;
+    question.places = places;
     question.text = prompt;
     question.max_tokens = maker->new_tokens;
     question.ignore_eos = is_given(maker->options, "ignore_eos") || is_given(maker->options, "output_tokens");
@@ -65,19 +77,25 @@ static int add_body(const struct body_maker *maker, struct unique *image, const 
     question.knob_count = maker->knobs->count;
     result = ask_begin(maker->endpoint, &question, &exchange, &error);
     free(chosen);
-    if (result != VP_OK) return complain_result(EXIT_USAGE, "--request_knob", result, &error);
+    if (result != VP_OK) {
+        free(pictures);
+        return complain_result(EXIT_USAGE, "--request_knob", result, &error);
+    }
     body->json = exchange.body; /* it outlives the exchange */
     body->bytes = exchange.body_bytes;
-    body->width_px = image->picture.width_px;
-    body->height_px = image->picture.height_px;
-    bodies->imaged += image->picture.bytes != NULL;
-    bodies->same += !image->to;
-    if (image->to) {
-        body->image_at = find_image(body, &image->picture);
-        body->unique = resize(NULL, 1, sizeof *body->unique);
-        *body->unique = *image;
-        memset(image, 0, sizeof *image);
+    body->width_px = image_count ? pictures->width_px : 0;
+    body->height_px = image_count ? pictures->height_px : 0;
+    bodies->imaged += image_count > 0;
+    bodies->same += !image_count || !images->to;
+    if (image_count && images->to) {
+        body->image_count = image_count;
+        body->image_at = find_images(body, pictures, image_count);
+        body->marks = zeroed(image_count, sizeof *body->marks);
+        body->unique = resize(NULL, image_count, sizeof *body->unique);
+        memcpy(body->unique, images, image_count * sizeof *images);
+        memset(images, 0, image_count * sizeof *images);
     }
+    free(pictures);
     bodies->ids[bodies->count++] = id;
     bodies->bytes += body->bytes;
     bodies->hash = hash_bytes(bodies->hash, body->json, body->bytes);
@@ -89,18 +107,20 @@ static int add_body(const struct body_maker *maker, struct unique *image, const 
 /* The body of one sample. Returns 0, EXIT_INPUT with a reason, or an exit code after a message. */
 static int add_sample(const struct body_maker *maker, const struct sample *sample, struct load_bodies *bodies,
                       char *reason, size_t capacity) {
-    struct unique image;
+    const size_t count = sample->no_image || sample->reason ? 0 : sample->images.count;
+    const int is_same = is_given(maker->options, "same_image");
+    struct unique *images = zeroed(count, sizeof *images);
     int code = 0;
-    memset(&image, 0, sizeof image);
     if (sample->reason) {
         snprintf(reason, capacity, "%s", sample->reason);
         code = EXIT_INPUT;
-    } else if (!sample->no_image && sample->image_path)
-        code = is_given(maker->options, "same_image")
-                   ? picture_of_file(sample->image_path, &image.picture, reason, capacity)
-                   : unique_of_file(sample->image_path, &image, reason, capacity);
-    if (!code) code = add_body(maker, &image, sample->prompt, sample->id, bodies);
-    unique_free(&image);
+    }
+    for (size_t i = 0; i < count && !code; i++)
+        code = is_same ? picture_of_file(sample->images.items[i], &images[i].picture, reason, capacity)
+                       : unique_of_file(sample->images.items[i], &images[i], reason, capacity);
+    if (!code) code = add_body(maker, images, count, sample->places, sample->prompt, sample->id, bodies);
+    for (size_t i = 0; i < count; i++) unique_free(&images[i]);
+    free(images);
     return code;
 }
 static void bodies_begin(struct load_bodies *bodies, size_t count) {
@@ -151,6 +171,17 @@ static void add_words(struct text_buffer *out, int64_t words, vp_random *random)
         text_add_format(out, "%s%s", i ? " " : "",
                         WORDS[(size_t)(vp_random_double(random) * (sizeof WORDS / sizeof *WORDS))]);
 }
+/* Makes a picture that was drawn here one that numbers change. */
+static void make_unique(struct unique *image) {
+    struct unique made;
+    vp_image pixels = {0, 0, NULL};
+    if (vp_image_decode((const uint8_t *)image->picture.bytes, image->picture.byte_count, &pixels, NULL) != VP_OK)
+        abort(); /* it was encoded here */
+    unique_of_pixels(pixels.rgb, pixels.width_px, pixels.height_px, &made);
+    vp_image_free(&pixels);
+    unique_free(image);
+    *image = made;
+}
 int load_bodies_random(const struct options *options, const struct random_request *request,
                        const struct endpoint *endpoint, const struct request_knobs *knobs,
                        struct load_bodies *bodies) {
@@ -168,8 +199,9 @@ int load_bodies_random(const struct options *options, const struct random_reques
         if (request->width_px)
             scene_draw(request->width_px, request->height_px, hash_number(hash_number(HASH_START, request->seed),
                                                                           (int64_t)i), &image.picture);
+        if (image.picture.bytes && !is_given(options, "same_image")) make_unique(&image);
         add_words(&prompt, request->words, &random);
-        code = add_body(&maker, &image, prompt.data, (int64_t)i, bodies);
+        code = add_body(&maker, &image, image.picture.bytes != NULL, NULL, prompt.data, (int64_t)i, bodies);
         unique_free(&image);
         free(prompt.data);
     }

@@ -33,6 +33,7 @@ struct trial {
     struct flight **flights; size_t flight_count; /* all that were ever needed at once */
     struct flight *free_flights;
     int64_t begin_ns, shown_ns;
+    vp_random repeats; /* draws the images of repeat_share */
     size_t begun, in_flight;
     int is_full; /* 1 if the next request found no place when it was last tried */
     int64_t failed;
@@ -59,20 +60,30 @@ static struct flight *flight_take(struct trial *trial) {
     trial->flights = (struct flight **)resize((void *)trial->flights, trial->flight_count + 1, sizeof *trial->flights);
     return trial->flights[trial->flight_count++] = zeroed(1, sizeof *flight);
 }
-/* A copy of the body whose image has the pixels of a number that no other request has. */
-static const char *body_of_its_own(struct flight *flight, const struct load_body *body) {
-    const struct unique *unique = body->unique;
+/* Puts the pixels of a number into an image of the body. */
+static void mark_image(char *json, const struct load_body *body, size_t image, uint64_t number) {
+    const struct unique *unique = &body->unique[image];
     const size_t from = unique->from / 3 * 3, whole = unique->picture.byte_count;
     const size_t to = unique->to + 2 < whole ? (unique->to + 2) / 3 * 3 : whole;
     char *part = resize(NULL, to - from, 1), *text = resize(NULL, vp_base64_bytes(to - from) + 1, 1);
+    memcpy(part, unique->picture.bytes + from, to - from);
+    unique_mark(unique, number, part + (unique->from - from));
+    memcpy(json + body->image_at[image] + from / 3 * 4, text, vp_base64(part, to - from, text));
+    free(part);
+    free(text);
+}
+/* A copy of the body, each of whose images has the pixels of a number of its own; one that --repeat_image draws comes
+ * again as the sample's last request had it. */
+static const char *body_of_its_own(struct trial *trial, struct flight *flight, const struct load_body *body) {
     if (flight->json_capacity < body->bytes + 1)
         flight->json = resize(flight->json, flight->json_capacity = body->bytes + 1, 1);
     memcpy(flight->json, body->json, body->bytes + 1); /* with its NUL */
-    memcpy(part, unique->picture.bytes + from, to - from);
-    unique_mark(unique, ask_mark(), part + (unique->from - from));
-    memcpy(flight->json + body->image_at + from / 3 * 4, text, vp_base64(part, to - from, text));
-    free(part);
-    free(text);
+    for (size_t i = 0; i < body->image_count; i++) {
+        const double share = trial->plan->repeat_share;
+        const int repeats = share > 0 && body->marks[i] && vp_random_double(&trial->repeats) < share;
+        if (!repeats) body->marks[i] = ask_mark();
+        mark_image(flight->json, body, i, body->marks[i]);
+    }
     return flight->json;
 }
 /* Hands over a request that is due at due_ns since the beginning. Returns 0 or an exit code. */
@@ -88,7 +99,7 @@ static int request_begin(struct trial *trial, int64_t due_ns, int64_t queued_ns)
     flight->due_ns = due_ns;
     flight->queued_ns = queued_ns;
     flight->is_used = 1;
-    flight->exchange.body = body->unique ? body_of_its_own(flight, body) : body->json;
+    flight->exchange.body = body->unique ? body_of_its_own(trial, flight, body) : body->json;
     flight->exchange.body_bytes = body->bytes;
     flight->exchange.scheduled_ns = trial->begin_ns + due_ns;
     flight->exchange.user = flight;
@@ -260,6 +271,7 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     trial.endpoint = endpoint;
     trial.plan = plan;
     trial.records = records;
+    vp_random_seed(&trial.repeats, plan->seed);
     trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are handed over before they are due as well */
     records->begin_unix_s = (int64_t)time(NULL);
     if (plan->metrics) load_metrics_begin(plan->metrics, trial.begin_ns);

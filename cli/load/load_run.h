@@ -10,12 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A request's body. unique: NULL, or the image in it, which is another one in each request; image_at: where its base64
+/* A request's body. unique: NULL, or its images, which are others in each request; image_at: where the base64 of each
  * begins. */
 struct load_body {
     const char *json; size_t bytes;
-    struct unique *unique; size_t image_at;
-    int32_t width_px, height_px; /* of the image, upright; 0: none */
+    struct unique *unique; size_t *image_at, image_count; /* [image_count] */
+    uint64_t *marks; /* [image_count] the numbers in the latest request; 0: none was sent */
+    int32_t width_px, height_px; /* of the first image, upright; 0: none */
 };
 
 struct load_records;
@@ -32,6 +33,7 @@ struct load_plan {
     int (*more)(struct load_plan *plan, const struct load_records *records, double before_s);
     void *user;
     struct load_metrics *metrics; /* asked during the trial; NULL: none */
+    double repeat_share; uint32_t seed; /* of images that come again as the sample's last request had them */
     double ramp_s;     /* the first requests of `concurrency` are due one after the other over this time */
 };
 

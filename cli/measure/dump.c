@@ -75,12 +75,12 @@ static float *frames_of(const vp_geometry *geometry, int64_t patches, const floa
 float *dump_pixels(const struct session *session, const struct pass_input *input, int *dimensions, int64_t shape[4]) {
     const vp_geometry *geometry = &session->model->config.geometry;
     const float *pixels = (const float *)session->inputs.pixels.data;
-    const int64_t side = vp_geometry_patches_per_side(geometry), views = input->layout ? input->layout->views : 0,
+    const int64_t side = vp_geometry_patches_per_side(geometry), views = layout_of(input) ? layout_of(input)->views : 0,
                   values = (int64_t)geometry->patch_px * geometry->patch_px * 3;
     const int is_stitched = session->model->config.connector == VP_CONNECTOR_STITCHED;
     float *own;
     shape[0] = views;
-    if (session->model->rules->is_tiled || !input->layout || is_stitched) {
+    if (session->model->rules->is_tiled || !layout_of(input) || is_stitched) {
         *dimensions = 3;
         shape[1] = side * side;
         shape[2] = values;
@@ -134,12 +134,12 @@ void dump_free(vp_dump *dump) {
     memset(dump, 0, sizeof *dump);
 }
 void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input) {
-    size_t rows = input->layout
-                      ? (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry)
+    size_t rows = layout_of(input)
+                      ? (size_t)layout_of(input)->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry)
                       : 0;
     memset(dump, 0, sizeof *dump);
     if (rows)
-        dump->vit_features = zeroed(tower_values(model, input->layout->views), sizeof(float));
+        dump->vit_features = zeroed(tower_values(model, layout_of(input)->views), sizeof(float));
     if (rows) dump->image_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
     if (rows && model->config.deepstack_count)
         dump->deepstack_features = zeroed((size_t)model->config.deepstack_count * rows * (size_t)model->config.d_model,
@@ -155,7 +155,7 @@ void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_in
 int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
                const struct pass_result *run, const vp_dump *dump) {
     const vp_geometry *geometry = &session->model->config.geometry;
-    int64_t views = input->layout ? input->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry),
+    int64_t views = layout_of(input) ? layout_of(input)->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry),
             side = vp_geometry_patches_per_side(geometry);
     int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop},
             masks[2] = {session->model->rules->is_tiled ? views : 0, side * side}; /* others have none */
@@ -165,7 +165,7 @@ int dump_write(const char *folder, const struct session *session, const struct p
             logits[2] = {run->token_count, session->model->config.embedding_size};
     if (session->model->config.connector == VP_CONNECTOR_STITCHED && views) { /* of the whole picture */
         index[0] = features[0] = 1;
-        index[1] = features[1] = input->layout->feature_tokens;
+        index[1] = features[1] = layout_of(input)->feature_tokens;
     }
     int64_t *ids = widen((const int32_t *)session->inputs.ids.data, (size_t)sequence[0]),
             *tokens = widen(run->tokens, (size_t)steps[0]);

@@ -26,13 +26,13 @@ void session_free(struct session *session) {
     session_end_engine(session);
 }
 int32_t sequence_of(const struct pass_input *input) {
-    return !input->no_bos + (input->layout ? input->layout->image_tokens : 0) + input->text_count;
+    return !input->no_bos + (layout_of(input) ? layout_of(input)->image_tokens : 0) + input->text_count;
 }
 int64_t positions_of(const struct pass_input *input) { return (int64_t)sequence_of(input) + input->new_tokens - 1; }
 
 void session_reserve(struct session *session, const struct pass_input *input) {
     const struct model *model = session->model;
-    const vp_layout *layout = input->layout;
+    const vp_layout *layout = layout_of(input);
     struct input_buffers *inputs = &session->inputs;
     const size_t side = (size_t)vp_geometry_patches_per_side(&model->config.geometry),
                  crop_px = (size_t)model->config.geometry.crop_px;
@@ -44,12 +44,14 @@ void session_reserve(struct session *session, const struct pass_input *input) {
     reserve(&inputs->index, (size_t)layout->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry),
             sizeof(int32_t));
     reserve(&inputs->spans, (size_t)sequence_of(input), sizeof(int32_t));
-    reserve(&inputs->scratch, model->rules->scratch_bytes(model, layout), 1);
+    for (int32_t i = 0; i < input->cuts->count; i++)
+        reserve(&inputs->scratch, model->rules->scratch_bytes(model, &input->cuts->each[i]), 1);
 }
+static const struct cuts NO_CUTS;
 /* Fills the session's buffers: pixels, index map, and the ids of the whole sequence. */
 static vp_result fill_inputs(struct session *session, const struct pass_input *input) {
     const struct prompt_tokens tokens = {(int32_t *)(uintptr_t)input->text_ids, input->text_count, input->no_bos};
-    return session->model->rules->fill(session->model, input->layout, input->image ? input->image->rgb : NULL, &tokens,
+    return session->model->rules->fill(session->model, input->cuts ? input->cuts : &NO_CUTS, input->images, &tokens,
                                        sequence_of(input), &session->inputs);
 }
 
@@ -86,13 +88,13 @@ static vp_request engine_request(const struct session *session, const struct pas
     memset(&request, 0, sizeof request);
     request.input_ids = (const int32_t *)inputs->ids.data;
     request.input_count = sequence_of(input);
-    if (input->layout) {
+    if (layout_of(input)) {
         request.pixels = (const float *)inputs->pixels.data;
         request.image_masks = (const float *)inputs->masks.data;
         request.image_input_idx = (const int32_t *)inputs->index.data;
-        request.views = input->layout->views;
-        request.grid_rows = input->layout->tiling.rows; /* read where a picture's views are its tokens */
-        request.grid_cols = input->layout->tiling.cols;
+        request.views = layout_of(input)->views;
+        request.images = input->cuts->views;
+        request.image_count = input->cuts->count;
         request.span_ends = (const int32_t *)inputs->spans.data;
     }
     request.top_k = input->top_k;
@@ -124,8 +126,8 @@ vp_result request_count(struct session *session, const struct pass_input *input,
                         vp_error *error) {
     const struct model *model = session->model;
     vp_request request;
-    if (input->layout && model->config.image_bidirectional)
-        model->rules->spans(model, input->layout, sequence_of(input),
+    if (layout_of(input) && model->config.image_bidirectional)
+        model->rules->spans(model, layout_of(input), sequence_of(input),
                             reserve(&session->inputs.spans, (size_t)sequence_of(input), sizeof(int32_t)));
     request = engine_request(session, input);
     request.image_input_idx = NULL; /* nothing filled it */

@@ -30,9 +30,9 @@ void session_free(struct session *session);
 
 /* What one pass is asked to do. It owns nothing. */
 struct pass_input {
-    const vp_image *image;   /* NULL: text only */
-    const vp_layout *layout; /* of the image; NULL: text only */
-    /* as struct prompt_tokens has them: what follows BOS and image, or the whole sequence; the image's do not count */
+    const vp_image *images;  /* [cuts->count] */
+    const struct cuts *cuts; /* of the images; NULL: text only */
+    /* as struct prompt_tokens has them: what follows BOS and image, or the whole sequence; the images' do not count */
     const int32_t *text_ids; int32_t text_count; int no_bos;
     int32_t top_k;
     const int32_t *blocks; int32_t block_count; /* decoder blocks that run, ascending */
@@ -46,9 +46,13 @@ struct pass_input {
     vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */
     vp_ranges *ranges;                            /* of the host's parts; NULL: not wanted */
 };
+/* How the input's images are cut, as one; NULL: text only. */
+static inline const vp_layout *layout_of(const struct pass_input *input) {
+    return input->cuts ? &input->cuts->whole : NULL;
+}
 enum { CHAIN_STAMPS = 6 }; /* clock reads of request_run itself */
 
-/* Tokens of the prompt and the image, BOS included. */
+/* Tokens of the prompt and the images, BOS included. */
 int32_t sequence_of(const struct pass_input *input);
 
 /* Positions that the longest answer needs: the last new token is never fed back. */

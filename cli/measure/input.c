@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "model/image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static void apply_blocks(struct pass_input *input, const struct knob_value *valu
 static void apply_prune(struct pass_input *input, const struct knob_value *value) {
     char reason[LINE_BYTES];
     (void)prune_read(value->text, &input->prune, reason, sizeof reason); /* prune_check did that: it can be read */
-    input->prune.how.image_tokens = input->layout ? input->layout->feature_tokens : 0;
+    input->prune.how.image_tokens = input->cuts ? input->cuts->whole.feature_tokens : 0;
 }
 #define APPLY_OF(id, key, words, sweep, run, apply, ...) apply,
 static void (*const APPLY[KNOB_COUNT])(struct pass_input *, const struct knob_value *) = {KNOB_ROWS(APPLY_OF)};
@@ -67,23 +68,44 @@ static int take_tokens(const struct prompt_tokens *tokens, int code, struct samp
     sample->no_bos |= tokens->no_bos;
     return code;
 }
-int tokenize_sample(const struct model *model, const vp_layout *layout, struct sample *sample) {
+int tokenize_sample(const struct model *model, const struct cuts *cuts, struct sample *sample) {
+    static const struct cuts no_cuts;
     struct prompt_tokens tokens = {NULL, 0, 0};
-    const int code = model->rules->tokenize(model, sample->prompt, layout, &tokens);
+    const int code = model->rules->tokenize(model, sample->prompt, cuts ? cuts : &no_cuts, &tokens);
     return take_tokens(&tokens, code, sample);
 }
-int count_sample(const struct model *model, int has_image, struct sample *sample) {
+int count_sample(const struct model *model, int32_t image_count, struct sample *sample) {
     struct prompt_tokens tokens = {NULL, 0, 0};
-    const int code = model->rules->count(model, sample->prompt, has_image, &tokens);
+    const int code = model->rules->count(model, sample->prompt, image_count, &tokens);
     return take_tokens(&tokens, code, sample);
 }
 
 int tokenize_input(struct request *request) {
-    const int code = tokenize_sample(&request->model, request->input.layout, &request->sample);
+    const int code = tokenize_sample(&request->model, request->input.cuts, &request->sample);
     request->input.no_bos = request->sample.no_bos;
     request->input.text_ids = request->sample.text_ids;
     request->input.text_count = request->sample.text_count;
     return code;
+}
+int request_load_images(struct request *request, const char *const *paths, size_t count,
+                        const struct image_size *size) {
+    struct sample *sample = &request->sample;
+    vp_error error = {VP_OK, -1, "", ""};
+    char reason[LINE_BYTES];
+    vp_result result;
+    int code;
+    request->images = zeroed(count, sizeof *request->images);
+    sample->sizes = zeroed(count, sizeof *sample->sizes);
+    for (size_t i = 0; i < count; i++) {
+        text_list_copy(&sample->images, paths[i]);
+        if ((code = load_image(paths[i], &request->images[i], reason, sizeof reason)) != 0)
+            return complain(code, "%s", reason);
+        sample->sizes[i] = (struct image_px){request->images[i].width_px, request->images[i].height_px};
+    }
+    request->input.images = request->images;
+    request->input.cuts = &request->cuts;
+    result = model_cut(&request->model, size, sample->sizes, (int32_t)count, &request->cuts, &error);
+    return result == VP_OK ? 0 : complain_result(EXIT_INPUT, paths[request->cuts.count - 1], result, &error);
 }
 int request_open(const struct options *options, struct request *request) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -93,13 +115,16 @@ int request_open(const struct options *options, struct request *request) {
                             &request->pruned, &error);
     if (result != VP_OK) return complain_result(EXIT_USAGE, NULL, result, &error);
     return engine_open(options, &request->model, sequence_of(&request->input) + request->input.new_tokens,
-                       request->input.layout ? request->layout.views : 1, &request->session.engine);
+                       request->input.cuts ? request->cuts.whole.views : 1, &request->session.engine);
 }
 void request_close(struct request *request) {
     session_free(&request->session);
     model_free(&request->model);
+    for (size_t i = 0; request->images && i < request->sample.images.count; i++)
+        if (request->images[i].rgb) vp_image_free(&request->images[i]);
+    free(request->images);
+    cuts_free(&request->cuts);
     sample_free(&request->sample);
-    if (request->image.rgb) vp_image_free(&request->image);
     knob_values_free(&request->knobs);
 }
 
@@ -108,6 +133,6 @@ int check_sequence(const struct model *model, const struct pass_input *input) {
     return complain(EXIT_USAGE,
                     "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new - 1), the model has %d: "
                     "use fewer crops, less text or fewer new tokens",
-                    (long long)positions_of(input), input->layout ? input->layout->image_tokens : 0, input->text_count,
-                    input->new_tokens, model->config.max_positions);
+                    (long long)positions_of(input), input->cuts ? input->cuts->whole.image_tokens : 0,
+                    input->text_count, input->new_tokens, model->config.max_positions);
 }

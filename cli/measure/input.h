@@ -17,24 +17,27 @@ int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout);
 /* Reads --image_knob NAME=N or NAME=N,N...: *name is malloc'ed, *values too. Returns 0 or EXIT_USAGE. */
 int image_knob_read(const struct options *options, char **name, int32_t **values, size_t *count);
 
-/* Tokenizes sample->prompt, with an image that is cut so, or NULL: sets the sample's ids, which sample_free frees. */
-int tokenize_sample(const struct model *model, const vp_layout *layout, struct sample *sample);
+/* Tokenizes sample->prompt, with images that are cut so, or NULL: sets the sample's ids, which sample_free frees. */
+int tokenize_sample(const struct model *model, const struct cuts *cuts, struct sample *sample);
 
-/* The same before an image's size is known: there are no ids where they depend on it. */
-int count_sample(const struct model *model, int has_image, struct sample *sample);
+/* The same before the images' sizes are known: there are no ids where they depend on them. */
+int count_sample(const struct model *model, int32_t image_count, struct sample *sample);
 
 /* One request to the engine, with all that it is made of. Zeroed before use. */
 struct request {
     struct model model;
     struct session session;
     struct sample sample;
-    vp_image image;
-    vp_layout layout; /* of the image */
+    vp_image *images; struct cuts cuts; /* of sample.images; cuts.count 0: none */
     vp_tile_options tiles; /* how it is cut, of the Molmo models */
     struct knob_values knobs;
     struct pass_input input; /* refers to the members above */
     vp_pruned pruned;        /* what pruning makes of it; of an open engine */
 };
+
+/* Loads the images and cuts them. Returns 0 or an exit code after a message. */
+int request_load_images(struct request *request, const char *const *paths, size_t count,
+                        const struct image_size *size);
 
 /* Opens an engine that is large enough for the request, whose input is ready. request_close ends it and frees all. */
 int request_open(const struct options *options, struct request *request);
@@ -47,7 +50,7 @@ void input_apply_knobs(struct pass_input *input, const struct knob_values *value
  * input_apply_knobs. */
 void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample);
 
-/* Tokenizes request->sample.prompt, for any model, and sets the input's ids. An image is loaded before. */
+/* Tokenizes request->sample.prompt, for any model, and sets the input's ids. Images are loaded before. */
 int tokenize_input(struct request *request);
 
 /* Complains when the prompt and its longest answer need more positions than the model has. */

@@ -16,34 +16,62 @@ void sample_free(struct sample *sample) {
     free(sample->question);
     free(sample->style);
     free(sample->prompt);
-    if (sample->has_own_image) unlink(sample->image_path);
-    free(sample->image_path);
+    for (size_t i = 0; i < sample->own_images.count; i++) unlink(sample->own_images.items[i]);
+    text_list_free(&sample->own_images);
+    text_list_free(&sample->images);
+    free(sample->sizes);
+    free(sample->places);
     free(sample->text_ids);
     free(sample->reason);
 }
 
+int has_vanished_image(const struct sample *sample) {
+    for (size_t i = 0; i < sample->images.count; i++) if (access(sample->images.items[i], R_OK)) return 1;
+    return 0;
+}
+
+/* Of several images, of which none has the whole's tiling: none. */
 static struct field_pair layout_tiling(const vp_layout *layout) {
     const struct field_pair none = {-1, -1}, tiling = {layout ? layout->tiling.rows : 0,
                                                        layout ? layout->tiling.cols : 0};
-    return layout ? tiling : none;
+    return layout && tiling.first ? tiling : none;
 }
 static struct field_pair layout_canvas(const vp_layout *layout) {
     const struct field_pair none = {-1, -1}, canvas = {layout ? layout->canvas_height_px : 0,
                                                        layout ? layout->canvas_width_px : 0};
-    return layout ? canvas : none;
+    return layout && layout->tiling.rows ? canvas : none;
 }
 /* NaN: not pruned, or not known. */
 static double pruned_rows(const struct point *point) {
-    const vp_layout *layout = point->layout;
+    const vp_layout *layout = point->cuts ? &point->cuts->whole : NULL;
     if (!point->kept_tokens || !layout) return (double)NAN;
     return layout->image_tokens - layout->feature_tokens + !point->sample->no_bos + point->sample->text_count
            + point->mean_image_tokens;
 }
+void put_images(vp_json_writer *writer, const struct sample *sample) {
+    const size_t count = sample->images.count;
+    PUT(writer, KEY("image", count == 1 ? first_image(sample) : NULL));
+    if (count == 1) put_pair(writer, "image_size", sample->sizes->height_px, sample->sizes->width_px);
+    else PUT(writer, KEY_NULL("image_size"));
+    if (count < 2) return;
+    PUT(writer, KEY_ARRAY("images"));
+    for (size_t i = 0; i < count; i++) {
+        PUT(writer, KEY_OBJECT(NULL), KEY("image", sample->images.items[i]));
+        put_pair(writer, "image_size", sample->sizes[i].height_px, sample->sizes[i].width_px);
+        PUT(writer, END_OBJECT);
+    }
+    PUT(writer, END_ARRAY);
+}
 void put_point_layout(vp_json_writer *writer, const struct point *point) {
-    const vp_layout *layout = point->layout;
+    const vp_layout *layout = point->cuts ? &point->cuts->whole : NULL;
+    const int64_t image_count = point->cuts && point->cuts->count > 1 ? point->cuts->count : 0;
+    int32_t *tokens = image_count ? resize(NULL, (size_t)image_count, sizeof *tokens) : NULL;
+    const struct field_ints each = {tokens, image_count};
     struct sizes sizes;
+    for (int64_t i = 0; i < image_count; i++) tokens[i] = point->cuts->each[i].feature_tokens;
     SIZES_ROWS(FIELD_FILL, &sizes, FIELD_NULL)
     fields_put(writer, &RESULT_SIZES, &sizes);
+    free(tokens);
 }
 /* The usage of a server's first run; all -1 without one. */
 static vp_chat_usage usage_of(const struct point *point) {
@@ -53,11 +81,13 @@ static vp_chat_usage usage_of(const struct point *point) {
 void put_served_layout(vp_json_writer *writer, const struct point *point, const struct served_sizes *sent) {
     const vp_chat_usage usage = usage_of(point);
     const struct field_pair none = {-1, -1};
+    const struct field_ints no_items = {NULL, 0};
     struct sizes sizes;
 #define UNKNOWN_INT -1
 #define UNKNOWN_TEXT NULL
 #define UNKNOWN_NUMBER (double)NAN
 #define UNKNOWN_PAIR none
+#define UNKNOWN_INTS no_items
 #define UNKNOWN(of, type, key, ...) (of)->key = UNKNOWN_##type;
     SIZES_ROWS(UNKNOWN, &sizes, FIELD_NULL)
     sizes.tier = knob_text(point->knobs, KNOB_TIER);
@@ -219,9 +249,8 @@ void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct s
         uint32_t node = vp_json_get(json, 0, always[i]);
         vp_json_key(writer, always[i]);
         if (node != VP_JSON_NONE) json_node(writer, json, node);
-        else if (i == 2 && sample->image_path) { /* an image file is named after its id as a rule */
-            const char *name = strrchr(sample->image_path, '/') ? strrchr(sample->image_path, '/') + 1
-                                                                : sample->image_path,
+        else if (i == 2 && sample->images.count == 1) { /* an image file is named after its id as a rule */
+            const char *path = first_image(sample), *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path,
                        *dot = strrchr(name, '.');
             char *stem = copy_text(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
             json_lossy(writer, stem);

@@ -6,30 +6,40 @@
 #include "results/fields.h"
 #include "results/knobs.h"
 #include "results/metrics.h"
+#include "model/cuts.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_prompt.h"
 #include "vlmprof_score.h"
 
-/* A question about an image: what a line of a data set, or the operands of `run`, become. It owns its texts. */
+/* A question about images: what a line of a data set, or the operands of `run`, become. It owns its texts. */
 struct sample {
     int64_t id;       /* 0-based line number */
     char *record;     /* the line itself, JSON; NULL for `run` */
-    char *question, *style, *prompt, *image_path;
-    int32_t width_px, height_px;
+    char *question, *style, *prompt;
+    struct text_list images;      /* their paths */
+    struct image_px *sizes;       /* [images.count]; NULL: not known yet */
+    size_t *places;               /* [images.count]: bytes of a server's prompt before which they are; NULL: in front */
+    struct text_list own_images;  /* files that were made for this sample, and go with it */
     int32_t *text_ids; int32_t text_count;
-    int has_own_image;                /* 1 if the file at image_path was made for this sample and goes with it */
     int no_image, no_bos;             /* truths: the prompts of its data set have no image, no BOS */
     const vp_prompt_dataset *dataset; /* gives its prompt and answer length; NULL: none of the nine known ones */
-    char *reason;                     /* why the image cannot be used; NULL: it can */
+    char *reason;                     /* why an image cannot be used; NULL: they can */
 };
+
+/* The path of its only or first image; NULL: it has none. */
+static inline const char *first_image(const struct sample *sample) {
+    return sample->images.count ? sample->images.items[0] : NULL;
+}
+/* Returns 1 if a file of its images is not there. */
+int has_vanished_image(const struct sample *sample);
 
 void sample_free(struct sample *sample);
 
 /* A point of the grid: measured, failed, or not measured yet. It owns nothing. */
 struct point {
     const struct sample *sample;
-    const vp_layout *layout;   /* NULL: text only, or not known */
+    const struct cuts *cuts;   /* of its images; NULL: text only, or not known */
     const struct knob_values *knobs;
     int32_t target_tokens, target_crops; /* 0: none */
     const struct pass_result *runs; int32_t run_count; /* 0 when it failed */
@@ -41,6 +51,9 @@ struct point {
     int64_t cache_bytes, full_cache_bytes; /* of the KV cache, then; 0: not pruned */
     int is_served; /* 1 if a server ran it; only the answer as it arrived is known */
 };
+
+/* "image" and "image_size", null without one; of several images these are null, and "images" has both of each. */
+void put_images(vp_json_writer *writer, const struct sample *sample);
 
 /* The setting, the tiling in theory and in fact, the lengths of the sequence. */
 void put_point_layout(vp_json_writer *writer, const struct point *point);

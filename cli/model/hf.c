@@ -316,9 +316,9 @@ static vp_result count_markers(const struct model *model, vp_layout *layout) {
     size_t bytes = 0, count = 0;
     char *text;
     vp_result result;
-    vp_processor_expand(processor, layout, placeholder, NULL, 0, &bytes);
+    vp_processor_expand(processor, layout, 1, placeholder, NULL, 0, &bytes);
     text = resize(NULL, bytes + 1, 1);
-    result = vp_processor_expand(processor, layout, placeholder, text, bytes + 1, &bytes);
+    result = vp_processor_expand(processor, layout, 1, placeholder, text, bytes + 1, &bytes);
     if (result == VP_OK) result = vp_tokenizer_encode(model->tokenizer, text, bytes, NULL, 0, &count);
     free(text);
     if (result != VP_OK && result != VP_ERR_CAPACITY) return result;
@@ -344,15 +344,17 @@ static size_t hf_scratch_bytes(const struct model *model, const vp_layout *layou
 }
 
 /* ---- prompts */
-static char *hf_prompt(const struct model *model, const char *style, const char *question, int has_image) {
+static const char *hf_one_image(const struct model *model) { return vp_processor_one_image(model->processor.kind); }
+static char *hf_prompt(const struct model *model, const char *style, const char *question, const size_t *places,
+                       int32_t image_count) {
     struct text_buffer made = {NULL, 0, 0};
     const vp_processor_kind kind = model->processor.kind;
     size_t needed = 0;
     char *formatted;
     (void)style;
-    vp_processor_prompt(kind, question, has_image, NULL, 0, &needed);
+    vp_processor_prompt(kind, question, places, image_count, NULL, 0, &needed);
     formatted = resize(NULL, needed + 1, 1);
-    vp_processor_prompt(kind, question, has_image, formatted, needed + 1, &needed);
+    vp_processor_prompt(kind, question, places, image_count, formatted, needed + 1, &needed);
     if (model->prompt_front) text_add_string(&made, model->prompt_front);
     text_add_string(&made, formatted);
     free(formatted);
@@ -363,9 +365,10 @@ static int check_videos(const struct model *model, const char *prompt, int code)
     const char *video = vp_processor_video(model->processor.kind);
     return !video || !strstr(prompt, video)
                ? 0
-               : complain(code, "%s in a prompt stands for a video; vlmprof shows models one picture", video);
+               : complain(code, "%s in a prompt stands for a video; vlmprof shows frames of a video as \"images\"",
+                          video);
 }
-static int hf_count(const struct model *model, const char *prompt, int has_image, struct prompt_tokens *tokens) {
+static int hf_count(const struct model *model, const char *prompt, int32_t image_count, struct prompt_tokens *tokens) {
     const char *placeholder = vp_processor_placeholder(model->processor.kind), *front = model->processor.front,
                *first = prompt;
     int32_t found = 0;
@@ -375,29 +378,31 @@ static int hf_count(const struct model *model, const char *prompt, int has_image
         first += strlen(placeholder);
         found++;
     }
-    if (found != has_image)
+    if (found != image_count)
         return complain(EXIT_INPUT, "the question contains %s, which stands for an image", placeholder);
     code = tokenize_text(model, prompt, tokens);
     free(tokens->ids);
     tokens->ids = NULL;
-    tokens->count += (model->ids.bos >= 0) - has_image; /* the placeholder is one token */
+    tokens->count += (model->ids.bos >= 0) - image_count; /* a placeholder is one token */
     if (strncmp(prompt, front, strlen(front))) tokens->count++; /* the processor puts it there */
     tokens->no_bos = 1;
     return code;
 }
-static int hf_tokenize(const struct model *model, const char *prompt, const vp_layout *layout,
+static int hf_tokenize(const struct model *model, const char *prompt, const struct cuts *cuts,
                        struct prompt_tokens *tokens) {
+    const char *placeholder = vp_processor_placeholder(model->processor.kind);
     char *expanded;
     size_t needed = 0;
     int code = check_videos(model, prompt, EXIT_USAGE);
     if (code) return code;
-    if (vp_processor_expand(&model->processor, layout, prompt, NULL, 0, &needed) == VP_ERR_MISMATCH)
-        return complain(EXIT_USAGE,
-                        layout ? "the prompt must contain %s once, where the image goes"
-                               : "the prompt has %s, but no image is given",
-                        vp_processor_placeholder(model->processor.kind));
+    if (vp_processor_expand(&model->processor, cuts->each, cuts->count, prompt, NULL, 0, &needed) == VP_ERR_MISMATCH)
+        return !cuts->count ? complain(EXIT_USAGE, "the prompt has %s, but no image is given", placeholder)
+               : cuts->count == 1
+                   ? complain(EXIT_USAGE, "the prompt must contain %s once, where the image goes", placeholder)
+                   : complain(EXIT_USAGE, "the prompt must contain %s %d times, where the images go", placeholder,
+                              cuts->count);
     expanded = resize(NULL, needed + 1, 1);
-    vp_processor_expand(&model->processor, layout, prompt, expanded, needed + 1, &needed);
+    vp_processor_expand(&model->processor, cuts->each, cuts->count, prompt, expanded, needed + 1, &needed);
     code = tokenize_text(model, expanded, tokens);
     free(expanded);
     tokens->no_bos = 1;
@@ -407,7 +412,7 @@ static int hf_tokenize(const struct model *model, const char *prompt, const vp_l
         memmove(tokens->ids + 1, tokens->ids, (size_t)tokens->count++ * sizeof *tokens->ids);
         tokens->ids[0] = model->ids.bos;
     }
-    if (layout) tokens->count -= layout->image_tokens;
+    if (cuts->count) tokens->count -= cuts->whole.image_tokens;
     return 0;
 }
 
@@ -438,27 +443,32 @@ static void hf_spans(const struct model *model, const vp_layout *layout, int32_t
     for (int32_t view = 0; view < views; view++) fill_span(ends, view * tokens, tokens, count);
 }
 /* The sequence is whole, and no share of a patch is padding. */
-static vp_result hf_fill(const struct model *model, const vp_layout *layout, const uint8_t *rgb,
+static vp_result hf_fill(const struct model *model, const struct cuts *cuts, const vp_image *images,
                          const struct prompt_tokens *tokens, int32_t count, struct input_buffers *buffers) {
+    const size_t view_values = (size_t)model->config.geometry.crop_px * (size_t)model->config.geometry.crop_px * 3;
     uint8_t *views = (uint8_t *)buffers->scratch.data;
+    float *pixels = (float *)buffers->pixels.data;
     int32_t *ids = (int32_t *)buffers->ids.data;
     int32_t found = 0;
-    vp_result result;
     memcpy(ids, tokens->ids, (size_t)count * sizeof *ids);
-    if (!layout) return VP_OK;
-    result = vp_processor_views(&model->processor, layout, rgb, views);
-    if (result != VP_OK) return result;
-    vp_processor_pixels(&model->processor, layout, views, (float *)buffers->pixels.data);
+    if (!cuts->count) return VP_OK;
+    for (int32_t i = 0; i < cuts->count; i++) {
+        const vp_result result = vp_processor_views(&model->processor, &cuts->each[i], images[i].rgb, views);
+        if (result != VP_OK) return result;
+        vp_processor_pixels(&model->processor, &cuts->each[i], views, pixels);
+        pixels += (size_t)cuts->each[i].views * view_values;
+    }
     memset(buffers->masks.data, 0, buffers->masks.bytes);
     if (model->config.image_bidirectional)
-        fill_spans(model, ids, layout->image_tokens, count, (int32_t *)buffers->spans.data);
-    for (int32_t i = 0; i < count; i++) /* features go to the image's tokens in their order */
-        if (ids[i] == model->image_token && found++ < layout->feature_tokens)
+        fill_spans(model, ids, cuts->whole.image_tokens, count, (int32_t *)buffers->spans.data);
+    for (int32_t i = 0; i < count; i++) /* features go to the images' tokens in their order */
+        if (ids[i] == model->image_token && found++ < cuts->whole.feature_tokens)
             ((int32_t *)buffers->index.data)[found - 1] = i;
-    return found == layout->feature_tokens ? VP_OK : VP_ERR_MISMATCH;
+    return found == cuts->whole.feature_tokens ? VP_OK : VP_ERR_MISMATCH;
 }
 
 const struct model_rules HF_RULES = {
-    .load = hf_load, .load_preset = hf_load_preset, .prompt = hf_prompt, .knobs = hf_knobs, .cut = hf_cut,
+    .load = hf_load, .load_preset = hf_load_preset, .one_image = hf_one_image,
+    .prompt = hf_prompt, .knobs = hf_knobs, .cut = hf_cut,
     .count = hf_count, .tokenize = hf_tokenize, .scratch_bytes = hf_scratch_bytes, .fill = hf_fill,
     .spans = hf_spans};

@@ -21,6 +21,42 @@ static const struct model_rules *rules_of(const vp_model_config *config) {
                : &HF_RULES;
 }
 int model_is_blind(const struct model *model) { return !model->config.vit_block_count; }
+int check_image_count(const struct model *model, int32_t image_count) {
+    const char *why = image_count > 1 ? model->rules->one_image(model) : NULL;
+    return why ? complain(EXIT_USAGE, "%s: %d images, and one is the most: %s", model->name, image_count, why) : 0;
+}
+void cuts_free(struct cuts *cuts) {
+    free(cuts->each);
+    free(cuts->views);
+    memset(cuts, 0, sizeof *cuts);
+}
+static void add_cut(struct cuts *cuts, const vp_layout *layout) {
+    vp_layout *whole = &cuts->whole;
+    whole->crops += layout->crops;
+    whole->views += layout->views;
+    whole->theoretical_tokens += layout->theoretical_tokens;
+    whole->feature_tokens += layout->feature_tokens;
+    whole->col_tokens += layout->col_tokens;
+    whole->marker_tokens += layout->marker_tokens;
+    whole->image_tokens += layout->image_tokens;
+}
+vp_result model_cut(const struct model *model, const struct image_size *size, const struct image_px *images,
+                    int32_t count, struct cuts *cuts, vp_error *error) {
+    vp_result result = VP_OK;
+    cuts->each = resize(cuts->each, (size_t)count + 1, sizeof *cuts->each);
+    cuts->views = resize(cuts->views, (size_t)count + 1, sizeof *cuts->views);
+    memset(&cuts->whole, 0, sizeof cuts->whole);
+    cuts->count = 0;
+    for (int32_t i = 0; i < count && result == VP_OK; i++) {
+        vp_layout *layout = &cuts->each[cuts->count++];
+        memset(layout, 0, sizeof *layout);
+        result = model->rules->cut(model, size, images[i].width_px, images[i].height_px, layout, error);
+        cuts->views[i] = (vp_image_views){layout->views, layout->tiling.rows, layout->tiling.cols};
+        if (count == 1) cuts->whole = *layout;
+        else add_cut(cuts, layout);
+    }
+    return result;
+}
 void warn_of_template(const struct model *model) {
     if (model->prompt_note) complain(0, "%s: %s", model->name, model->prompt_note);
 }

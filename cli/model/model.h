@@ -37,6 +37,15 @@ struct model {
 /* Returns 1 if the model reads text alone. */
 int model_is_blind(const struct model *model);
 
+/* Complains when a prompt has more images than the model takes. Returns 0 or EXIT_USAGE. */
+int check_image_count(const struct model *model, int32_t image_count);
+
+/* How images of such sizes are cut; *cuts is used again. After a failure its last one is the one that cannot be cut.
+ * Nothing is printed. */
+vp_result model_cut(const struct model *model, const struct image_size *size, const struct image_px *images,
+                    int32_t count, struct cuts *cuts, vp_error *error);
+void cuts_free(struct cuts *cuts);
+
 /* Says on stderr when prompts may not be as the model knows them. */
 void warn_of_template(const struct model *model);
 

@@ -35,9 +35,15 @@ static int molmo_load_preset(struct model *model) {
                            : complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
 }
 
-static char *molmo_prompt(const struct model *model, const char *style, const char *question, int has_image) {
+static const char *molmo_one_image(const struct model *model) {
     (void)model;
-    (void)has_image;
+    return "Molmo's published preprocessing takes one image a prompt";
+}
+static char *molmo_prompt(const struct model *model, const char *style, const char *question, const size_t *places,
+                          int32_t image_count) {
+    (void)model;
+    (void)places;
+    (void)image_count;
     return make_prompt(style, question);
 }
 static int molmo_knobs(const struct options *options, const struct model *model, const struct image_size *size) {
@@ -67,28 +73,30 @@ static vp_result molmo_cut(const struct model *model, const struct image_size *s
     return vp_layout_compute(&model->config.geometry, &tiles, width_px, height_px, layout, error);
 }
 
-static int molmo_count(const struct model *model, const char *prompt, int has_image, struct prompt_tokens *tokens) {
-    (void)has_image;
+static int molmo_count(const struct model *model, const char *prompt, int32_t image_count,
+                       struct prompt_tokens *tokens) {
+    (void)image_count;
     return tokenize_text(model, prompt, tokens);
 }
-static int molmo_tokenize(const struct model *model, const char *prompt, const vp_layout *layout,
+static int molmo_tokenize(const struct model *model, const char *prompt, const struct cuts *cuts,
                           struct prompt_tokens *tokens) {
-    (void)layout;
+    (void)cuts;
     return tokenize_text(model, prompt, tokens);
 }
 
 static size_t molmo_scratch_bytes(const struct model *model, const vp_layout *layout) {
     return vp_preprocess_scratch_bytes(&model->config.geometry, layout);
 }
-static vp_result molmo_fill(const struct model *model, const vp_layout *layout, const uint8_t *rgb,
+static vp_result molmo_fill(const struct model *model, const struct cuts *cuts, const vp_image *images,
                             const struct prompt_tokens *tokens, int32_t count, struct input_buffers *buffers) {
     const vp_geometry *geometry = &model->config.geometry;
+    const vp_layout *layout = cuts->each;
     int32_t *ids = (int32_t *)buffers->ids.data;
     vp_result result;
     if (!tokens->no_bos) ids[0] = model->ids.bos; /* only a prompt without image can lack it */
     memcpy(ids + count - tokens->count, tokens->ids, (size_t)tokens->count * sizeof *ids);
-    if (!layout) return VP_OK;
-    result = vp_preprocess(geometry, layout, rgb, (float *)buffers->pixels.data, (float *)buffers->masks.data,
+    if (!cuts->count) return VP_OK;
+    result = vp_preprocess(geometry, layout, images->rgb, (float *)buffers->pixels.data, (float *)buffers->masks.data,
                            buffers->scratch.data, buffers->scratch.bytes);
     if (result == VP_OK)
         result = vp_tokens_image_ids(geometry, layout, &model->ids, ids + 1, (size_t)layout->image_tokens);
@@ -100,6 +108,7 @@ static vp_result molmo_fill(const struct model *model, const vp_layout *layout, 
 
 const struct model_rules MOLMO_RULES = {
     .has_styles = 1, .is_tiled = 1, .decode_flags = VP_DECODE_CLEAN_UP, /* as the reference scores it */
-    .load = molmo_load, .load_preset = molmo_load_preset, .prompt = molmo_prompt, .knobs = molmo_knobs,
+    .one_image = molmo_one_image, .load = molmo_load, .load_preset = molmo_load_preset,
+    .prompt = molmo_prompt, .knobs = molmo_knobs,
     .cut = molmo_cut, .count = molmo_count, .tokenize = molmo_tokenize, .scratch_bytes = molmo_scratch_bytes,
     .fill = molmo_fill};

@@ -13,6 +13,7 @@ void prompt_fields_free(struct prompt_fields *fields) {
     free(fields->question_type);
     text_list_free(&fields->questions);
     text_list_free(&fields->options);
+    free(fields->places);
 }
 
 static vp_result read_member_text(const vp_json *json, const char *key, char **text, vp_error *error) {
@@ -38,6 +39,57 @@ static vp_result read_member_index(const vp_json *json, const char *key, int64_t
     return bad_member(error, key, "a whole number, 0..4294967295");
 }
 
+/* How many images the record names. */
+static uint32_t image_count_of(const vp_json *json) {
+    const char *const keys[] = {"images", "images_sha256"};
+    for (int i = 0; i < 2; i++) {
+        const uint32_t list = vp_json_get(json, 0, keys[i]);
+        if (node_is(json, list, VP_JSON_ARRAY)) return json->nodes[list].count;
+    }
+    return has_value(json, 0, "image") != 0;
+}
+/* "content": texts and places of images, [{"text": ..}, {"image": 0}, ..], each image once and in their order. They
+ * make the question. */
+static vp_result read_content(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
+    static const char want[] = "a list of {\"text\": \"..\"} and {\"image\": N}, N from 0 in their order, each "
+                               "image once, and no \"question\" next to it";
+    const uint32_t list = vp_json_get(json, 0, "content"), images = image_count_of(json);
+    struct text_buffer question = {NULL, 0, 0};
+    uint32_t found = 0;
+    int good = node_is(json, list, VP_JSON_ARRAY) && !has_value(json, 0, "question")
+               && !has_value(json, 0, "questions");
+    fields->places = resize(NULL, (size_t)images + 1, sizeof *fields->places);
+    for (uint32_t i = list + 1; good && i < json->nodes[list].end; i = json->nodes[i].end) {
+        char *text = node_is(json, i, VP_JSON_OBJECT) ? node_text(json, vp_json_get(json, i, "text")) : NULL;
+        int64_t image = -1;
+        if (text) text_add_string(&question, text);
+        else {
+            good = node_is(json, i, VP_JSON_OBJECT) && found < images
+                   && vp_json_to_int(json, vp_json_get(json, i, "image"), &image) == VP_OK && image == found;
+            if (good) fields->places[found++] = question.bytes;
+        }
+        free(text);
+    }
+    text_list_take(&fields->questions, question.data ? question.data : copy_text("", 0));
+    return good && found == images ? VP_OK : bad_member(error, "content", want);
+}
+/* "image_places", as a table's record has them. */
+static vp_result read_places(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
+    const uint32_t list = vp_json_get(json, 0, "image_places"), images = image_count_of(json);
+    const size_t most = fields->questions.count ? strlen(fields->questions.items[0]) : 0;
+    int64_t place = 0, before = 0;
+    uint32_t found = 0;
+    if (!has_value(json, 0, "image_places")) return VP_OK;
+    fields->places = resize(NULL, (size_t)images + 1, sizeof *fields->places);
+    for (uint32_t i = list + 1; node_is(json, list, VP_JSON_ARRAY) && i < json->nodes[list].end && found < images;
+         i = json->nodes[i].end, before = place) {
+        if (vp_json_to_int(json, i, &place) != VP_OK || place < before || place > (int64_t)most) break;
+        fields->places[found++] = (size_t)place;
+    }
+    return images && found == images && json->nodes[list].count == images
+               ? VP_OK
+               : bad_member(error, "image_places", "ascending bytes of the question, one for each image");
+}
 vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
     const char *const keys[] = {"dataset", "style", "hint", "question_type"};
     char **const texts[] = {&fields->dataset, &fields->style, &fields->hint, &fields->question_type};
@@ -51,6 +103,8 @@ vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, 
         result = read_member_text(json, "question", &question, error);
         if (result == VP_OK) text_list_take(&fields->questions, question);
     }
+    if (result == VP_OK && has_value(json, 0, "content")) result = read_content(json, fields, error);
+    else if (result == VP_OK) result = read_places(json, fields, error);
     fields->has_options = has_value(json, 0, "options");
     if (result == VP_OK) result = read_member_texts(json, "options", &fields->options, error);
     if (result == VP_OK) result = read_member_index(json, "seed", &fields->seed, error);

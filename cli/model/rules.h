@@ -5,7 +5,9 @@
 #define VLMPROF_CLI_RULES_H
 #include "base/memory.h"
 #include "base/options.h"
+#include "model/cuts.h"
 #include "vlmprof.h"
+#include "vlmprof_image.h"
 
 struct model; /* model.h */
 
@@ -20,7 +22,7 @@ struct image_size {
 /* A prompt as tokens, malloc'ed: the text after BOS and image where a model is tiled, otherwise the whole sequence. */
 struct prompt_tokens {
     int32_t *ids;
-    int32_t count; /* those that do not stand for the image */
+    int32_t count; /* those that do not stand for an image */
     int no_bos;    /* 1 if no BOS goes in front */
 };
 
@@ -38,8 +40,12 @@ struct model_rules {
     /* The same of a preset, and its tokenizer. */
     int (*load_preset)(struct model *model);
 
-    /* The prompt of a question, malloc'ed. style NULL: none. */
-    char *(*prompt)(const struct model *model, const char *style, const char *question, int has_image);
+    /* Why a prompt has one image at most; NULL: it can have several. */
+    const char *(*one_image)(const struct model *model);
+    /* The prompt of a question, malloc'ed. style NULL: none. places [image_count]: bytes of the question before which
+     * the images are, where the model's prompts say it; NULL: in front. */
+    char *(*prompt)(const struct model *model, const char *style, const char *question, const size_t *places,
+                    int32_t image_count);
     /* Complains about a size that no image of the model can have. Returns 0 or EXIT_USAGE. */
     int (*knobs)(const struct options *options, const struct model *model, const struct image_size *size);
     /* How an image of that size is cut. Nothing is printed. */
@@ -48,17 +54,17 @@ struct model_rules {
 
     /* Counts a prompt's tokens before the image's size is known; ids NULL: they depend on how the image is cut. Returns
      * 0 or an exit code after a message. */
-    int (*count)(const struct model *model, const char *prompt, int has_image, struct prompt_tokens *tokens);
-    /* Tokenizes a prompt; layout: of its image, or NULL. Returns 0 or an exit code after a message. */
-    int (*tokenize)(const struct model *model, const char *prompt, const vp_layout *layout,
+    int (*count)(const struct model *model, const char *prompt, int32_t image_count, struct prompt_tokens *tokens);
+    /* Tokenizes a prompt with images that are cut so. Returns 0 or an exit code after a message. */
+    int (*tokenize)(const struct model *model, const char *prompt, const struct cuts *cuts,
                     struct prompt_tokens *tokens);
 
     /* Bytes of scratch that `fill` needs for an image. */
     size_t (*scratch_bytes)(const struct model *model, const vp_layout *layout);
-    /* Fills the buffers, which have room, for a sequence of `count` tokens. rgb and layout NULL: text only. */
-    vp_result (*fill)(const struct model *model, const vp_layout *layout, const uint8_t *rgb,
+    /* Fills the buffers, which have room, for a sequence of `count` tokens. images: [cuts->count]. */
+    vp_result (*fill)(const struct model *model, const struct cuts *cuts, const vp_image *images,
                       const struct prompt_tokens *tokens, int32_t count, struct input_buffers *buffers);
-    /* span_ends (vp_request) of a sequence of `count` tokens that begins with its image, where image_bidirectional;
+    /* span_ends (vp_request) of a sequence of `count` tokens that begins with its images, where image_bidirectional;
      * otherwise NULL. Wherever an image is, its spans are as long. */
     void (*spans)(const struct model *model, const vp_layout *layout, int32_t count, int32_t *ends);
 };

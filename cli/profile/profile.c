@@ -75,22 +75,23 @@ static int plan_steps(const struct options *options, vp_schedule *schedule, int6
     return 0;
 }
 /* ---- a step: what a request needs from disk and text, then the request */
-/* Decodes the image again, in the place of the one that the request has. */
-static int reload_image(struct profiler *profiler) {
+/* Decodes an image again, in the place of the one that the request has. */
+static int reload_image(struct profiler *profiler, size_t index) {
     struct request *request = profiler->request;
-    const vp_layout *layout = request->input.layout;
+    const char *path = request->sample.images.items[index];
+    const struct image_px *size = &request->sample.sizes[index];
+    vp_image *image = &request->images[index];
     char reason[LINE_BYTES];
     vp_range_payload payload;
     int code;
     memset(&payload, 0, sizeof payload);
-    vp_image_free(&request->image);
-    request->image.rgb = NULL;
+    vp_image_free(image);
+    image->rgb = NULL;
     VP_RANGE(&profiler->ranges, "load image");
-    if ((code = load_image(request->sample.image_path, &request->image, reason, sizeof reason)) != 0)
-        complain(code, "%s", reason);
-    else if (request->image.width_px != layout->width_px || request->image.height_px != layout->height_px)
-        code = complain(EXIT_INPUT, "%s: the image has changed", request->sample.image_path);
-    payload.memory_bytes = payload.bytes = (int64_t)layout->width_px * layout->height_px * 3;
+    if ((code = load_image(path, image, reason, sizeof reason)) != 0) complain(code, "%s", reason);
+    else if (image->width_px != size->width_px || image->height_px != size->height_px)
+        code = complain(EXIT_INPUT, "%s: the image has changed", path);
+    payload.memory_bytes = payload.bytes = (int64_t)size->width_px * size->height_px * 3;
     vp_range_set(&profiler->ranges, &payload);
     vp_range_end(&profiler->ranges);
     return code;
@@ -104,11 +105,11 @@ static int tokenize_again(struct profiler *profiler) {
     vp_range_end(&profiler->ranges);
     return code;
 }
-/* One step of `run`: the image is decoded and the prompt tokenized within it. */
+/* One step of `run`: the images are decoded and the prompt tokenized within it. */
 static int profile_step(struct profiler *profiler, int64_t step, int record) {
-    int code;
+    int code = 0;
     profiler_step_begin(profiler);
-    code = profiler->request->input.layout ? reload_image(profiler) : 0;
+    for (size_t i = 0; i < profiler->request->sample.images.count && !code; i++) code = reload_image(profiler, i);
     if (!code) code = tokenize_again(profiler);
     return code ? code : profiler_step_run(profiler, &profiler->request->input, profiler->timed.runs, step, record);
 }

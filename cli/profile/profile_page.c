@@ -33,7 +33,7 @@ static void fact_line(struct text_list *facts, const char *name, const char *for
 static void facts_of_request(struct text_list *facts, const struct profiler *profiler) {
     const struct request *request = profiler->request;
     const struct options *options = profiler->options;
-    const vp_layout *layout = request->input.layout;
+    const vp_layout *layout = layout_of(&request->input);
     const struct pass_result *run = profiler->timed.runs;
     struct text_buffer answer = {NULL, 0, 0};
     fact(facts, "question", request->sample.question);
@@ -49,17 +49,18 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
     else
         fact_line(facts, "knobs", "weights %s, blocks %d of %d", text_of(options, "weights"),
                   request->input.block_count, request->model.config.block_count);
-    if (layout) {
-        fact(facts, "image", request->sample.image_path);
+    for (size_t i = 0; i < request->sample.images.count; i++) {
+        const vp_layout *cut = &request->cuts.each[i];
+        fact(facts, "image", request->sample.images.items[i]);
         if (!request->model.rules->is_tiled)
-            fact_line(facts, "size", "%dx%d px, %d view%s", layout->width_px, layout->height_px, layout->views,
-                      plural_s((int64_t)layout->views));
+            fact_line(facts, "size", "%dx%d px, %d view%s", cut->width_px, cut->height_px, cut->views,
+                      plural_s((int64_t)cut->views));
         else
-            fact_line(facts, "size", "%dx%d px, %d crops and the global view", layout->width_px, layout->height_px,
-                      layout->crops);
+            fact_line(facts, "size", "%dx%d px, %d crops and the global view", cut->width_px, cut->height_px,
+                      cut->crops);
     }
-    fact_line(facts, "input tokens", "%d, %d of them of the image", sequence_of(&request->input),
-              layout ? layout->image_tokens : 0);
+    fact_line(facts, "input tokens", "%d, %d of them of the image%s", sequence_of(&request->input),
+              layout ? layout->image_tokens : 0, request->sample.images.count > 1 ? "s" : "");
     fact_line(facts, "output tokens", "%d%s", run->token_count, run->ended_by_eos ? ", the last is EOS" : "");
 }
 /* Where, when and by what. */
@@ -108,7 +109,7 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     int code;
     memset(&flame, 0, sizeof flame);
     flame.model = profiler->request->model.name;
-    flame.image = profiler->request->sample.image_path;
+    flame.image = first_image(&profiler->request->sample);
     flame.question = profiler->request->sample.question;
     flame.device = vp_engine_device(profiler->session->engine);
     flame.date = date_text(date);

@@ -137,7 +137,8 @@ static void warn_of_files(struct report *report) {
 }
 static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0;
-    double worst = 1;
+    double worst = 1, most_images = 0;
+    size_t several = 0, samples = 0;
     for (size_t i = 0; i < report->results->count; i++) {
         const struct decomposition *decomposition = &report->items[i];
         if (decomposition->file->count < least) least = decomposition->file->count;
@@ -147,6 +148,12 @@ static void warn_of_samples(struct report *report) {
         unequal += decomposition->counts[METRIC_TTFT] ? decomposition->file->count - decomposition->counts[METRIC_TOTAL]
                                                       : 0;
         if (decomposition->closure < worst) worst = decomposition->closure;
+        samples += decomposition->file->count;
+        for (size_t k = 0; k < decomposition->file->count; k++) {
+            const double images = result_at(decomposition->file, COLUMN_IMAGES, k);
+            several += images > 1;
+            if (images > most_images) most_images = images;
+        }
     }
     if (least < 500)
         text_list_add(&report->warnings, "only %zu sample%s in the smallest file: fronts need 500 or more", least,
@@ -157,6 +164,10 @@ static void warn_of_samples(struct report *report) {
         text_list_add(&report->warnings, "few samples: P99 is close to the largest value in %zu of %zu configurations "
                                          "(below 300 samples)%s", p99, report->results->count, more);
     }
+    if (several)
+        text_list_add(&report->warnings, "%zu of %zu measured samples have several images, up to %.0f: their vision "
+                                         "tokens are the sum, and each image's are in the result files", several,
+                      samples, most_images);
     if (unequal)
         text_list_add(&report->warnings, "%zu sample%s %s no TTFT: the latencies of their configurations leave them "
                                          "out", unequal, plural_s((int64_t)unequal), unequal == 1 ? "has" : "have");

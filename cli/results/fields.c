@@ -418,7 +418,7 @@ static void read_value(const vp_json *json, uint32_t node, const struct field *r
         break;
     case FIELD_INTS:
     case FIELD_OBJECTS:
-        if (!is_null_there) read_items(json, node, row, to);
+        if (!is_null_there && (node != VP_JSON_NONE || !row->is_optional)) read_items(json, node, row, to);
         break;
     case FIELD_STAGES: read_stages(json, node, (vp_stage_times *)(void *)at); break;
     case FIELD_OBJECT: read_object(json, node, row, at); break;

@@ -353,6 +353,10 @@ struct fidelity {
     ROW(S, INT, attempts, point->retries + 1, "requests that were tried", .most = INT32_MAX) \
     ROW(S, INT, retries, point->retries, "requests made again after a device error", .most = INT32_MAX) \
     ELSE(JSON, "sizes", "what follows from the layout of its image")
+/* A number of each of several images; of one image it is not written. */
+#define SEVERAL_ROW(ROW, S, key, value, words, ...) \
+    ROW(S, INTS, key, value, words, FIELD_COUNT_AT(S, key.count), .stride = sizeof(int32_t), \
+        .item_bytes = sizeof(int32_t), .most = INT32_MAX, .is_optional = 1, __VA_ARGS__)
 /* NULLS: only results of servers have a null there. */
 #define SIZES_ROWS(ROW, S, NULLS) \
     ROW(S, TEXT, tier, knob_text(point->knobs, KNOB_TIER), "resolution tier", .choices = "low|medium|high", \
@@ -368,28 +372,33 @@ struct fidelity {
     ROW(S, INT, theoretical_num_crops, layout ? layout->crops : -1, "crops without the global view", \
         .most = INT32_MAX, .null = "no image") \
     ROW(S, PAIR, theoretical_tiling, layout_tiling(layout), "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
-        .null = "no image") \
+        .null = "no image, or several") \
     ROW(S, PAIR, theoretical_image_size, layout_canvas(layout), "the tiling's size, [height, width]", .unit = "px", \
-        .most = INT32_MAX, .null = "no image") \
+        .most = INT32_MAX, .null = "no image, or several") \
     ROW(S, INT, theoretical_vision_tokens, layout ? layout->theoretical_tokens : -1, \
         "vision tokens, as if crops did not overlap", .most = INT32_MAX, .null = "no image") \
     ROW(S, INT, actual_num_crops, layout ? layout->crops : -1, "crops without the global view", \
         .column = COLUMN_VIEWS, .most = INT32_MAX, .null = "no image") \
     ROW(S, PAIR, actual_tiling, layout_tiling(layout), "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
-        .null = "no image") \
+        .null = "no image, or several") \
     ROW(S, PAIR, actual_image_size, layout_canvas(layout), \
         "the tiling's size, [height, width]; of a server: of the image that was sent", .unit = "px", \
-        .most = INT32_MAX, .null = "no image") \
+        .most = INT32_MAX, .null = "no image, or several") \
     ROW(S, INT, actual_vision_tokens, layout ? layout->feature_tokens : -1, \
         "vision tokens, as in the sequence; of a server: as it counts them", .column = COLUMN_VISION_TOKENS, \
         .most = INT32_MAX, .null = "no image") \
+    ROW(S, INT, num_images, image_count ? image_count : -1, "images of the request, where there are several", \
+        .column = COLUMN_IMAGES, .least = 2, .most = INT32_MAX, .is_optional = 1) \
+    ROW(S, INT, num_views, image_count ? layout->views : -1, "of several images: the views of all", \
+        .column = COLUMN_VIEWS_OF_IMAGES, .least = 1, .most = INT32_MAX, .is_optional = 1) \
+    SEVERAL_ROW(ROW, S, vision_tokens_of_images, each, "of several images: vision tokens of each", .unit = NULL) \
     ROW(S, INT, input_text_tokens, point->sample->text_count, \
         "tokens of the prompt's text: sequence without image tokens and BOS", \
         .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("a server does not say")) \
     ROW(S, INT, actual_text_tokens, point->sample->text_count, "the same under the reference's name", \
         .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("a server does not say")) \
     ROW(S, INT, total_sequence_length, \
-        layout || !point->sample->image_path \
+        layout || !point->sample->images.count \
             ? !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count : -1, \
         "prompt positions", .column = COLUMN_PROMPT, .most = INT32_MAX, .null = "not known") \
     ROW(S, INT, kept_vision_tokens, point->kept_tokens, \
@@ -407,7 +416,18 @@ struct fidelity {
         .column = COLUMN_FULL_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "of a server: the image as sent", .of = &SENT_IMAGE, \
-       .is_pointer = 1, .null = "text only, or nothing could be sent") \
+       .is_pointer = 1, .null = "text only, several images, or nothing could be sent") \
+    ROW(S, INT, num_sent_images, several ? (int64_t)several : -1, \
+        "of a server: images of the request, where there are several", .column = COLUMN_IMAGES, .least = 2, \
+        .most = INT32_MAX, .is_optional = 1) \
+    ROW(S, INT, sent_bytes, sum_of(bytes, several), "of a server, several images: bytes of all files", \
+        .unit = "bytes", .column = COLUMN_IMAGE_BYTES, .least = 1, .most = INT64_MAX, .is_optional = 1) \
+    SEVERAL_ROW(ROW, S, sent_sizes_of_images, list_of_several(px, 2 * several), \
+                "of a server, several images: width and height of each as sent", .unit = "px") \
+    SEVERAL_ROW(ROW, S, sent_bytes_of_images, list_of_several(bytes, several), \
+                "of a server, several images: bytes of each file", .unit = "bytes") \
+    SEVERAL_ROW(ROW, S, tokens_by_rule_of_images, list_of_several(by_rule, point->tokens_by_rule < 0 ? 0 : several), \
+                "of a server, several images: tokens of each by the rule of --family", .unit = NULL) \
     ROW(S, INT, image_tokens_by_rule, point->tokens_by_rule, \
         "of a server: what the sent image costs by the rule of --family", \
         .column = COLUMN_TOKENS_BY_RULE, .most = INT32_MAX, \
@@ -419,17 +439,17 @@ struct fidelity {
         .most = INT32_MAX, .null = "none") \
     SENT_ROWS(ROW, AT, S)
 #define SENT_IMAGE_ROWS(ROW, S) \
-    ROW(S, INT, width_px, sent->image.picture.width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, height_px, sent->image.picture.height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, bytes, (int64_t)sent->image.picture.byte_count, "of the file, before base64", .least = 1, \
+    ROW(S, INT, width_px, sent->pictures->width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, height_px, sent->pictures->height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, bytes, (int64_t)sent->pictures->byte_count, "of the file, before base64", .least = 1, \
         .most = INT64_MAX) \
-    ROW(S, TEXT, media_type, sent->image.picture.media_type, "image/png ...") \
-    ROW(S, TRUTH, is_resized, sent->width_px > 0, \
+    ROW(S, TEXT, media_type, sent->pictures->media_type, "image/png ...") \
+    ROW(S, TRUTH, is_resized, sent->wanted->width_px > 0, \
         "false: the data set's own file, with a few bits changed unless --same_image was given")
 #define KERNELS_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, configuration->file_name, "file name of the configuration") \
     ROW(S, INT, sample_id, sample->id, "whose image and prompt", .most = INT64_MAX) \
-    ROW(S, INT, views, input->layout ? input->layout->views : 0, "crops and the global view", .most = INT32_MAX) \
+    ROW(S, INT, views, layout_of(input) ? layout_of(input)->views : 0, "crops and the global view", .most = INT32_MAX) \
     ROW(S, INT, total_sequence_length, sequence_of(input), "positions of the prompt", .most = INT32_MAX) \
     ROW(S, NUMBER, T_total, metric_of(run, METRIC_TOTAL), "of that request, dearer than others", .unit = "ms", \
         .null = "not timed") \
@@ -1062,6 +1082,8 @@ enum {
     COLUMN_NONE, /* a row that reports do not read */
     COLUMN_ACCURACY = METRIC_STAGE,
     COLUMN_VIEWS,
+    COLUMN_IMAGES,          /* NaN: one or none */
+    COLUMN_VIEWS_OF_IMAGES, /* the same */
     COLUMN_VISION_TOKENS,
     COLUMN_TEXT_TOKENS,
     COLUMN_PROMPT,      /* prompt positions */

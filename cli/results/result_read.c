@@ -175,7 +175,8 @@ static int read_image(struct result_file *file, const vp_json *json, uint32_t ob
     if (!node_is(json, object, VP_JSON_NULL)
         && read_number(file, json, vp_json_get(json, object, "bytes"), row, "sent_image.bytes", 1, 1e12, &bytes))
         return EXIT_INPUT;
-    result_put(file, rows, COLUMN_IMAGE_BYTES, file->count, bytes);
+    if (bytes > 0 || !isfinite(result_at(file, COLUMN_IMAGE_BYTES, file->count)))
+        result_put(file, rows, COLUMN_IMAGE_BYTES, file->count, bytes);
     return 0;
 }
 
@@ -272,7 +273,9 @@ static double views_of(const struct result_file *file, double crops) {
 static void finish_row(struct result_file *file, size_t rows) {
     double crops = result_at(file, COLUMN_VIEWS, file->count),
            tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count), steps = tokens - 1;
-    if (isfinite(crops)) file->columns[COLUMN_VIEWS][file->count] = views_of(file, crops);
+    if (isfinite(result_at(file, COLUMN_VIEWS_OF_IMAGES, file->count)))
+        result_put(file, rows, COLUMN_VIEWS, file->count, result_at(file, COLUMN_VIEWS_OF_IMAGES, file->count));
+    else if (isfinite(crops)) file->columns[COLUMN_VIEWS][file->count] = views_of(file, crops);
     else if (file->is_served) {
         if (result_at(file, COLUMN_IMAGE_BYTES, file->count) <= 0)
             result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);

@@ -1,4 +1,4 @@
-/* ask.c: a question about a picture to a server, and its answer as a timed pass. */
+/* ask.c: a question about pictures to a server, and its answer as a timed pass. */
 #include "server/ask.h"
 
 #include "base/console.h"
@@ -14,23 +14,23 @@
 vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,
                     vp_error *error) {
     vp_chat_request request;
-    vp_chat_image image = {NULL, 0, NULL};
+    vp_chat_image *images;
     char *body = NULL;
     vp_result result;
     memset(exchange, 0, sizeof *exchange);
     memset(&request, 0, sizeof request);
-    for (size_t i = 0; i < question->knob_count && !question->picture; i++)
+    for (size_t i = 0; i < question->knob_count && !question->picture_count; i++)
         if (!strncmp(question->knobs[i].path, "image_url.", 10))
             return vp_fail(error, VP_ERR_NOT_FOUND, -1, question->knobs[i].path, "there is no image");
     request.model = endpoint->model;
     request.text = question->text;
-    if (question->picture) {
-        image.bytes = question->picture->bytes;
-        image.byte_count = question->picture->byte_count;
-        image.media_type = question->picture->media_type;
-        request.images = &image;
-        request.image_count = 1;
-    }
+    images = zeroed((size_t)question->picture_count, sizeof *images);
+    for (int32_t i = 0; i < question->picture_count; i++)
+        images[i] = (vp_chat_image){question->pictures[i].bytes, question->pictures[i].byte_count,
+                                    question->pictures[i].media_type};
+    request.images = images;
+    request.image_count = question->picture_count;
+    request.image_places = question->places;
     request.max_tokens = question->max_tokens;
     request.ignore_eos = question->ignore_eos;
     request.no_cache = question->no_cache;
@@ -39,6 +39,7 @@ vp_result ask_begin(const struct endpoint *endpoint, const struct question *ques
     request.knobs = question->knobs;
     request.knob_count = question->knob_count;
     result = vp_chat_body(endpoint->api, &request, &body, &exchange->body_bytes, error);
+    free(images);
     exchange->body = body;
     return result;
 }
@@ -107,24 +108,24 @@ uint64_t ask_mark(void) {
 int ask_once(struct endpoint *endpoint, const struct question *question, struct pass_result *run,
              struct sent_request *sent, char *reason, size_t capacity) {
     struct question asked = *question;
-    struct picture marked;
+    struct picture *marked = NULL;
     vp_exchange exchange;
     vp_error error = {VP_OK, -1, "", ""};
     char salt[40];
     vp_result result;
     int code;
-    memset(&marked, 0, sizeof marked);
-    if (asked.unique) {
-        marked = asked.unique->picture;
-        marked.bytes = resize(NULL, marked.byte_count, 1);
-        memcpy(marked.bytes, asked.unique->picture.bytes, marked.byte_count);
-        unique_mark(asked.unique, ask_mark(), marked.bytes + asked.unique->from);
-        asked.picture = &marked;
+    if (asked.unique) asked.pictures = marked = zeroed((size_t)asked.picture_count, sizeof *marked);
+    for (int32_t i = 0; asked.unique && i < asked.picture_count; i++) {
+        marked[i] = asked.unique[i].picture;
+        marked[i].bytes = resize(NULL, marked[i].byte_count, 1);
+        memcpy(marked[i].bytes, asked.unique[i].picture.bytes, marked[i].byte_count);
+        unique_mark(&asked.unique[i], ask_mark(), marked[i].bytes + asked.unique[i].from);
     }
     snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)ask_mark());
     if (asked.no_cache) asked.cache_salt = salt;
     result = ask_begin(endpoint, &asked, &exchange, &error);
-    picture_free(&marked);
+    for (int32_t i = 0; marked && i < asked.picture_count; i++) picture_free(&marked[i]);
+    free(marked);
     if (result != VP_OK) {
         error_line(reason, capacity, result, &error);
         code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;

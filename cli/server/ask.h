@@ -1,4 +1,4 @@
-/* ask.h: a question about a picture to a server, and its answer as a timed pass.
+/* ask.h: a question about pictures to a server, and its answer as a timed pass.
  * A question comes in; the body of a request, and later a struct pass_result and its JSON, come out. */
 #ifndef VLMPROF_CLI_ASK_H
 #define VLMPROF_CLI_ASK_H
@@ -10,8 +10,9 @@
 #include "vlmprof_server.h"
 
 struct question {
-    const struct picture *picture; /* NULL: text only */
-    const struct unique *unique; /* each request gets a picture of its own; NULL: `picture` */
+    const struct picture *pictures; int32_t picture_count; /* 0: text only */
+    const size_t *places; /* [picture_count]: bytes of the text before which they are; NULL: in front */
+    const struct unique *unique; /* [picture_count]: each request gets pictures of its own; NULL: `pictures` */
     const char *text;
     int32_t max_tokens;
     int ignore_eos, no_cache, no_stream; /* truths */

@@ -99,17 +99,20 @@ static int is_served_run(const vp_json *json) {
         if (vp_json_to_int(json, i, &value) != VP_OK || value < before || value > total) return 0;
     return 1;
 }
-/* Returns 1 if all sizes of the image are there, or none is. */
+/* Returns 1 if all sizes of the image are there, or none is; several images together have no tiling. */
 static int are_sizes(const vp_json *json, uint32_t object) {
-    static const char *const keys[] = {
-        "target_vision_tokens", "target_crops", "theoretical_num_crops", "theoretical_tiling", "theoretical_image_size",
-        "theoretical_vision_tokens", "actual_num_crops", "actual_tiling", "actual_image_size", "actual_vision_tokens"};
+    static const char *const keys[] = {"target_vision_tokens",      "target_crops",      "theoretical_num_crops",
+                                       "theoretical_vision_tokens", "actual_num_crops",  "actual_vision_tokens",
+                                       "theoretical_tiling",        "theoretical_image_size", "actual_tiling",
+                                       "actual_image_size"};
+    const int is_several = vp_json_get(json, object, "vision_tokens_of_images") != VP_JSON_NONE;
+    const int wanted = (int)(sizeof keys / sizeof *keys) - (is_several ? 4 : 0);
     int count = 0;
     if (vp_json_get(json, object, "sent_image") != VP_JSON_NONE)
         return has_only(json, object, &SERVED_SIZES);
     if (!has_only(json, object, &SIZES)) return 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) count += has_value(json, object, keys[i]);
-    return !count || count == (int)(sizeof keys / sizeof *keys);
+    return (!count && !is_several) || count == wanted;
 }
 static int are_kernels(const vp_json *json, uint32_t object) {
     uint32_t stages = vp_json_get(json, object, "stages");

@@ -68,11 +68,12 @@ static vp_model_config calibration_config(const vp_model_config *whole) {
     if (config.embedding_size > 8192) config.embedding_size = config.vocab_size = 8192;
     return config;
 }
-/* One request of CALIBRATION_TEXT tokens and, with a layout, a grey image. The session's model has few words: all
+/* One request of CALIBRATION_TEXT tokens and, with cuts, a grey image. The session's model has few words: all
  * special ids are 0, but the image's token. */
-static vp_result calibration_pass(struct session *session, const vp_layout *layout, struct pass_result *run,
+static vp_result calibration_pass(struct session *session, const struct cuts *cuts, struct pass_result *run,
                                   vp_error *error) {
     const struct model *model = session->model;
+    const vp_layout *layout = cuts ? &cuts->whole : NULL;
     const int32_t features = layout ? layout->feature_tokens : 0, block_count = model->config.block_count;
     int32_t *ids, *blocks = resize(NULL, (size_t)block_count, sizeof *blocks);
     vp_image image = {0, 0, NULL};
@@ -85,9 +86,9 @@ static vp_result calibration_pass(struct session *session, const vp_layout *layo
         image.height_px = layout->height_px;
         image.rgb = resize(NULL, (size_t)layout->width_px * (size_t)layout->height_px, 3);
         memset(image.rgb, 100, (size_t)layout->width_px * (size_t)layout->height_px * 3);
-        input.image = &image;
+        input.images = &image;
     }
-    input.layout = layout;
+    input.cuts = cuts;
     input.no_bos = !model->rules->is_tiled;
     input.text_count = CALIBRATION_TEXT;
     input.top_k = model->config.top_k;
@@ -114,7 +115,8 @@ static int calibrate(const struct options *options, const struct model *model, c
     const int32_t tokens = model->rules->is_tiled ? 2 * vp_geometry_tokens_per_crop(&model->config.geometry) : 0;
     const struct image_size size = {NULL, tokens, NULL, 0, NULL};
     struct pass_result *run = runs_make(1, CALIBRATION_TOKENS);
-    vp_layout layout;
+    const struct image_px px = {640, 480};
+    struct cuts cuts = {0};
     struct session session;
     int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
     int64_t start = vp_clock_ns();
@@ -126,9 +128,9 @@ static int calibrate(const struct options *options, const struct model *model, c
     small.image_token = 1;
     session.model = &small;
     session.energy.update_ns = -1; /* its counter is not read */
-    if (plan->has_images && (result = model->rules->cut(model, &size, 640, 480, &layout, &error)) == VP_OK) {
-        views = layout.views;
-        sequence += layout.image_tokens;
+    if (plan->has_images && (result = model_cut(model, &size, &px, 1, &cuts, &error)) == VP_OK) {
+        views = cuts.whole.views;
+        sequence += cuts.whole.image_tokens;
     }
     if (sequence < plan->max_sequence) sequence = plan->max_sequence;
     settings = engine_options_of(options, &small, sequence, views > plan->max_views ? views : plan->max_views);
@@ -137,7 +139,7 @@ static int calibrate(const struct options *options, const struct model *model, c
     if (result == VP_OK) result = engine_begin(&settings, &session.engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
         const vp_stage_times *times = &run->times;
-        result = calibration_pass(&session, views ? &layout : NULL, run, &error);
+        result = calibration_pass(&session, views ? &cuts : NULL, run, &error);
         for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first warms up */
             double ns = (double)(times->device_ns[stage] > 0 ? times->device_ns[stage] : 1);
             rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times->flops[stage] / ns);
@@ -150,6 +152,7 @@ static int calibrate(const struct options *options, const struct model *model, c
     if (session.engine) snprintf(rates->device, sizeof rates->device, "%s", vp_engine_device(session.engine));
     session_free(&session);
     runs_free(run, 1);
+    cuts_free(&cuts);
     settings.config = &model->config;
     settings.max_sequence = plan->max_sequence > 0 ? plan->max_sequence : 1;
     settings.max_views = plan->max_views;
@@ -189,23 +192,25 @@ struct forecast {
     double measured_ns; int64_t runs_measured, points_closed; /* from the journals in output_dir */
 };
 /* What passes of one shape take: the samples of a configuration have few shapes. */
-struct shape_cost { int32_t rows, cols, views, sequence; double ns; };
+struct shape_cost { int32_t rows, cols, views, sequence; uint64_t images; double ns; };
 struct shape_costs { struct shape_cost *items; size_t count; };
 /* The time of a pass by its count; 0 where rates->reason says why there is none. */
 static double pass_cost(struct rates *rates, const struct pass_input *input, struct shape_costs *known) {
-    struct shape_cost shape = {0, 0, 0, sequence_of(input), 0};
+    struct shape_cost shape = {0, 0, 0, sequence_of(input), HASH_START, 0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_times work;
     vp_result result;
-    if (input->layout) {
-        shape.rows = input->layout->tiling.rows;
-        shape.cols = input->layout->tiling.cols;
-        shape.views = input->layout->views;
+    if (layout_of(input)) {
+        shape.rows = layout_of(input)->tiling.rows;
+        shape.cols = layout_of(input)->tiling.cols;
+        shape.views = layout_of(input)->views;
     }
+    for (int32_t i = 0; input->cuts && input->cuts->count > 1 && i < input->cuts->count; i++)
+        shape.images = hash_bytes(shape.images, (const char *)&input->cuts->views[i], sizeof *input->cuts->views);
     for (size_t i = 0; i < known->count; i++) {
         const struct shape_cost *item = &known->items[i];
         if (item->rows == shape.rows && item->cols == shape.cols && item->views == shape.views
-            && item->sequence == shape.sequence)
+            && item->sequence == shape.sequence && item->images == shape.images)
             return item->ns;
     }
     result = request_count(&rates->counter, input, &work, &error);
@@ -226,7 +231,7 @@ static int forecast_pruning(const struct rates *rates, const struct pass_input *
     vp_pruned pruned;
     if (request_pruned(&rates->counter, input, weights_of(rates->weights), &pruned, &error) != VP_OK) return 0;
     if (input->prune.how.method != VP_PRUNE_NONE) forecast->kept += pruned.kept_tokens;
-    else if (input->layout) forecast->kept += input->layout->feature_tokens;
+    else if (layout_of(input)) forecast->kept += layout_of(input)->feature_tokens;
     forecast->cache_bytes += (double)pruned.cache_bytes;
     return 1;
 }
@@ -235,20 +240,19 @@ static void forecast_configuration(const struct plan *plan, const struct model *
                                    const struct configuration *configuration, struct rates *rates,
                                    struct forecast *forecast) {
     struct shape_costs known = {NULL, 0};
+    struct cuts storage = {0};
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
         char reason[LINE_BYTES];
-        vp_layout storage;
-        const vp_layout *layout =
-            configuration_layout(model, configuration, entry, &storage, reason, sizeof reason);
+        const struct cuts *cuts = configuration_cuts(model, configuration, entry, &storage, reason, sizeof reason);
         const struct sample sample = {.text_count = entry->text_count, .no_bos = entry->no_bos};
         struct pass_input input;
         double ns;
-        configuration_input(plan, configuration, &sample, layout, NULL, &input);
-        if (layout) {
+        configuration_input(plan, configuration, &sample, cuts, NULL, &input);
+        if (cuts) {
             forecast->layouts++;
-            forecast->crops += layout->crops;
-            forecast->vision_tokens += layout->feature_tokens;
+            forecast->crops += cuts->whole.crops;
+            forecast->vision_tokens += cuts->whole.feature_tokens;
         }
         if (reason[0] || positions_of(&input) > model->config.max_positions
             || (is_pruned(plan) && !forecast_pruning(rates, &input, forecast))) {
@@ -262,22 +266,33 @@ static void forecast_configuration(const struct plan *plan, const struct model *
         forecast->squares += ns * ns;
     }
     free(known.items);
+    cuts_free(&storage);
 }
 
+/* Tokens of all images of a sample by a family's rule; -1: not known. */
+static int64_t family_tokens(const vp_family *family, const struct image_px *sizes, int32_t count) {
+    int64_t sum = 0;
+    for (int32_t i = 0; i < count; i++) {
+        vp_vision_count tokens;
+        if (vp_family_count(family, sizes[i].width_px, sizes[i].height_px, &tokens, NULL) != VP_OK) return -1;
+        sum += tokens.total_tokens;
+    }
+    return sum;
+}
 /* Adds up a configuration's samples for a server: which can be sent. Image tokens are known by the rule of --family,
  * where images are sent unchanged; finding the size for a number of tokens takes too long for a forecast. */
 static void forecast_served(const struct configuration *configuration, struct forecast *forecast) {
     const struct variant *variant = configuration->variant;
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
-        vp_vision_count count;
+        int64_t tokens;
         if (entry->reason) forecast->failing++; else forecast->count++;
-        if (!entry->has_image || entry->reason || !variant->family
-            || knob_is_set(&configuration->knobs, KNOB_TOKENS)
-            || vp_family_count(variant->family, entry->width_px, entry->height_px, &count, NULL) != VP_OK)
+        if (!entry->image_count || entry->reason || !variant->family
+            || knob_is_set(&configuration->knobs, KNOB_TOKENS))
             continue;
-        forecast->layouts++;
-        forecast->vision_tokens += count.total_tokens;
+        tokens = family_tokens(variant->family, entry->sizes, entry->image_count);
+        forecast->layouts += tokens >= 0;
+        forecast->vision_tokens += tokens > 0 ? tokens : 0;
     }
 }
 
@@ -526,8 +541,10 @@ static struct apart apart_of(const struct plan *plan) {
         for (size_t i = 0; i < plan->sets[set].count; i++) {
             const struct entry *entry = &plan->sets[set].samples[i];
             vp_vision_count count;
-            if (!entry->has_image || entry->reason
-                || vp_family_count(family, entry->width_px, entry->height_px, &count, NULL) != VP_OK) continue;
+            /* --vision_tokens_list resizes each image by itself: of several the first is taken */
+            if (!entry->image_count || entry->reason
+                || vp_family_count(family, entry->sizes->width_px, entry->sizes->height_px, &count, NULL) != VP_OK)
+                continue;
             tokens = resize(tokens, known + 1, sizeof *tokens);
             tokens[known++] = (double)count.total_tokens;
         }

@@ -17,17 +17,19 @@
 enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: fewer than 16 are rejected by some servers */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
 
-/* An image of the sample that is being measured, as sent to one server or several. */
-struct sent_picture {
-    int32_t width_px, height_px; /* that it was made for; 0: the file unchanged */
-    struct unique image;         /* with --same_image only its picture */
-    char *reason;                /* why there is none; NULL: there is one */
-    struct sent_picture *next;
+/* The images of the sample that is being measured, as sent to one server or several. */
+struct sent_pictures {
+    size_t count;
+    struct image_px *wanted;  /* [count] sizes that they were made for; 0: the file unchanged */
+    struct unique *images;    /* [count]; with --same_image only their pictures */
+    struct picture *pictures; /* [count] those of `images` */
+    char *reason;             /* why there are none; NULL: there are */
+    struct sent_pictures *next;
 };
 struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
     struct twin_memory *texts;  /* [variants] */
-    struct sent_picture *pictures;
+    struct sent_pictures *pictures;
     int *most_likely;      /* [variants]: as served_answer_ask has it */
     int no_cache, same_image; /* truths */
 };
@@ -36,18 +38,19 @@ struct served_sweep {
 static size_t variant_index(const struct sweep *sweep, const struct configuration *configuration) {
     return (size_t)(configuration->variant - sweep->plan.variants.items);
 }
-/* A question to the server of a variant. The picture may be NULL. */
-static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *picture,
-                                   const char *text, int32_t max_tokens) {
+/* A question to the server of a variant. */
+static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *pictures,
+                                   size_t picture_count, const char *text, int32_t max_tokens) {
     struct question question;
     memset(&question, 0, sizeof question);
-    question.picture = picture;
+    question.pictures = pictures;
+    question.picture_count = (int32_t)picture_count;
     question.text = text;
     question.max_tokens = max_tokens;
     question.no_cache = sweep->served->no_cache;
     question.knobs = sweep->plan.variants.items[variant].knobs;
-    question.knob_count = picture ? sweep->plan.variants.items[variant].knob_count
-                                  : sweep->plan.variants.items[variant].text_knob_count;
+    question.knob_count = picture_count ? sweep->plan.variants.items[variant].knob_count
+                                        : sweep->plan.variants.items[variant].text_knob_count;
     return question;
 }
 /* A body of a request with an image, because a knob can name one. */
@@ -57,7 +60,7 @@ static int check_body(const struct sweep *sweep, size_t variant) {
     struct question question;
     int code;
     picture_of_pixels(rgb, 1, 1, &picture);
-    question = question_of(sweep, variant, &picture, WARM_UP_TEXT, 1);
+    question = question_of(sweep, variant, &picture, 1, WARM_UP_TEXT, 1);
     code = ask_check(&sweep->served->endpoints[variant], &question);
     picture_free(&picture);
     return code;
@@ -88,11 +91,14 @@ int served_is_local(const struct sweep *sweep) {
 static void served_end(struct sweep *sweep) {
     struct served_sweep *served = sweep->served;
     while (served->pictures) {
-        struct sent_picture *next = served->pictures->next;
-        unique_free(&served->pictures->image);
-        free(served->pictures->reason);
-        free(served->pictures);
-        served->pictures = next;
+        struct sent_pictures *sent = served->pictures;
+        served->pictures = sent->next;
+        for (size_t i = 0; i < sent->count; i++) unique_free(&sent->images[i]);
+        free(sent->images);
+        free(sent->pictures);
+        free(sent->wanted);
+        free(sent->reason);
+        free(sent);
     }
 }
 void served_close(struct sweep *sweep) {
@@ -127,17 +133,44 @@ static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     for (size_t i = 0; i + 1 < options->key_count; i += 2) PUT(writer, KEY(options->keys[i], options->keys[i + 1]));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
+/* What a picture costs by the rule of a family; -1: not known. */
+static int64_t tokens_by_rule(const vp_family *family, const struct picture *picture) {
+    vp_vision_count count;
+    return family && vp_family_count(family, picture->width_px, picture->height_px, &count, NULL) == VP_OK
+               ? count.total_tokens
+               : -1;
+}
+/* A list of several images; of one or none it is not written. */
+static struct field_ints list_of_several(const int32_t *items, size_t count) {
+    const struct field_ints list = {count ? items : NULL, (int64_t)count};
+    return list;
+}
+/* -1: there are none. */
+static int64_t sum_of(const int32_t *items, size_t count) {
+    int64_t sum = count ? 0 : -1;
+    for (size_t i = 0; i < count; i++) sum += items[i];
+    return sum;
+}
 static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                              const struct sample *sample) {
-    const struct sent_picture *sent = point->sent && !point->sent->reason ? point->sent : NULL;
+    const struct sent_pictures *sent = point->sent && !point->sent->reason ? point->sent : NULL;
+    const size_t count = sent ? sent->count : 0, several = count > 1 ? count : 0;
+    int32_t *px = zeroed(4 * count, sizeof *px), *bytes = px + 2 * count, *by_rule = bytes + count;
     struct sent_image image;
     struct served_sizes sizes;
     (void)sweep;
     (void)sample;
-    if (sent) { SENT_IMAGE_ROWS(FIELD_FILL, &image) }
+    if (count == 1) { SENT_IMAGE_ROWS(FIELD_FILL, &image) }
+    for (size_t i = 0; i < count; i++) {
+        px[2 * i] = sent->pictures[i].width_px;
+        px[2 * i + 1] = sent->pictures[i].height_px;
+        bytes[i] = (int32_t)sent->pictures[i].byte_count;
+        by_rule[i] = (int32_t)tokens_by_rule(point->configuration->variant->family, &sent->pictures[i]);
+    }
     SERVED_SIZES_ROWS(FIELD_FILL, FIELD_SKIP, &sizes)
-    sizes.sent_image = sent ? &image : NULL;
+    sizes.sent_image = count == 1 ? &image : NULL;
     fields_put_object(writer, "sizes", &SERVED_SIZES, &sizes);
+    free(px);
 }
 /* What a server says about itself, as JSON on one line; null where it says nothing, or too much. */
 static void put_words(vp_json_writer *writer, const char *key, struct endpoint *endpoint, const char *path) {
@@ -199,74 +232,99 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
 }
 
 /* ---- the images of a sample */
-/* Makes an image of another size, of the file's pixels, which are decoded at most once for a sample. Returns 0, or an
- * exit code with a reason. */
-static int resize_picture(struct sweep *sweep, const struct sample *sample, struct sent_picture *sent, char *reason,
-                          size_t capacity) {
+/* Makes an image of another size, of the file's pixels. Returns 0 or an exit code with a reason. */
+static int resize_picture(struct sweep *sweep, const struct sample *sample, const struct image_px *wanted,
+                          size_t index, struct unique *unique, char *reason, size_t capacity) {
     vp_image resized = {0, 0, NULL};
-    int code = sweep->image.rgb ? 0 : sample_image(sample, &sweep->image, reason, capacity);
+    int code = sweep_images(sweep, sample, reason, capacity);
     if (!code)
-        code = picture_resized(&sweep->image, sent->width_px, sent->height_px, &resized, &sent->image.picture, reason,
-                               capacity);
+        code = picture_resized(&sweep->images[index], wanted->width_px, wanted->height_px, &resized, &unique->picture,
+                               reason, capacity);
     if (!code && !sweep->served->same_image) {
-        picture_free(&sent->image.picture);
-        unique_of_pixels(resized.rgb, sent->width_px, sent->height_px, &sent->image);
+        picture_free(&unique->picture);
+        unique_of_pixels(resized.rgb, wanted->width_px, wanted->height_px, unique);
     }
     if (resized.rgb) vp_image_free(&resized);
     return code;
 }
-/* Makes the image that is sent. Returns 0, or EXIT_DEVICE when memory is out; sent->reason says why there is none. */
-static int make_picture(struct sweep *sweep, const struct sample *sample, struct sent_picture *sent) {
-    const struct picture *picture = &sent->image.picture;
-    char reason[LINE_BYTES] = "";
+/* Makes an image that is sent. Returns 0 or an exit code with a reason. */
+static int make_picture(struct sweep *sweep, const struct sample *sample, struct sent_pictures *sent, size_t index,
+                        char *reason, size_t capacity) {
+    const struct image_px *wanted = &sent->wanted[index], *size = &sample->sizes[index];
+    const char *path = sample->images.items[index];
+    struct unique *unique = &sent->images[index];
+    const struct picture *picture = &unique->picture;
     int code;
-    if (sent->width_px > 0) code = resize_picture(sweep, sample, sent, reason, sizeof reason);
-    else if (sweep->served->same_image)
-        code = picture_of_file(sample->image_path, &sent->image.picture, reason, sizeof reason);
-    else code = unique_of_file(sample->image_path, &sent->image, reason, sizeof reason);
-    if (!code && !sent->width_px
-        && (picture->width_px != sample->width_px || picture->height_px != sample->height_px)) {
-        snprintf(reason, sizeof reason, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was "
-                                        "planned",
-                 sample->image_path, picture->width_px, picture->height_px, sample->width_px, sample->height_px);
+    if (wanted->width_px > 0) code = resize_picture(sweep, sample, wanted, index, unique, reason, capacity);
+    else if (sweep->served->same_image) code = picture_of_file(path, &unique->picture, reason, capacity);
+    else code = unique_of_file(path, unique, reason, capacity);
+    if (!code && !wanted->width_px
+        && (picture->width_px != size->width_px || picture->height_px != size->height_px)) {
+        snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned",
+                 path, picture->width_px, picture->height_px, size->width_px, size->height_px);
         code = EXIT_INPUT;
+    }
+    sent->pictures[index] = *picture;
+    return code;
+}
+/* Makes the images of a sample; the files are decoded at most once for it. Returns 0, or EXIT_DEVICE when memory is
+ * out; sent->reason says why there are none. */
+static int make_pictures(struct sweep *sweep, const struct sample *sample, struct sent_pictures *sent) {
+    char reason[LINE_BYTES] = "";
+    int code = 0;
+    for (size_t i = 0; i < sent->count && !code; i++) {
+        code = make_picture(sweep, sample, sent, i, reason, sizeof reason);
     }
     if (code == EXIT_DEVICE) return complain(EXIT_DEVICE, "%s", reason);
     if (code) sent->reason = copy_text(reason, strlen(reason));
     return 0;
 }
-static struct sent_picture *find_picture(const struct served_sweep *served, int32_t width_px, int32_t height_px) {
-    struct sent_picture *sent = served->pictures;
-    while (sent && (sent->width_px != width_px || sent->height_px != height_px)) sent = sent->next;
+static struct sent_pictures *find_pictures(const struct served_sweep *served, const struct image_px *wanted,
+                                           size_t count) {
+    struct sent_pictures *sent = served->pictures;
+    while (sent && memcmp(sent->wanted, wanted, count * sizeof *wanted)) sent = sent->next;
     return sent;
+}
+/* The images of a sample in the sizes of a configuration. Returns 0, also with a reason, or an exit code. */
+static int send_pictures(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                         const struct entry *entry, char *reason, size_t capacity) {
+    const size_t count = sample->images.count;
+    struct image_px *wanted = zeroed(count, sizeof *wanted);
+    int code = 0;
+    for (size_t i = 0; i < count && !code; i++)
+        code = configuration_sent_size(point->configuration, &entry->sizes[i], &wanted[i].width_px,
+                                       &wanted[i].height_px, reason, capacity);
+    if (code || (point->sent = find_pictures(sweep->served, wanted, count)) != NULL) free(wanted);
+    else {
+        struct sent_pictures *sent = point->sent = zeroed(1, sizeof *sent);
+        sent->count = count;
+        sent->wanted = wanted;
+        sent->pictures = zeroed(count, sizeof *sent->pictures);
+        sent->images = zeroed(count, sizeof *sent->images);
+        sent->next = sweep->served->pictures;
+        sweep->served->pictures = sent;
+        if ((code = make_pictures(sweep, sample, sent)) != 0) return code;
+    }
+    if (point->sent && point->sent->reason) snprintf(reason, capacity, "%s", point->sent->reason);
+    return 0;
 }
 static int served_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                         const struct entry *entry, char *reason, size_t capacity, int *has_vanished) {
     const vp_family *family = point->configuration->variant->family;
-    vp_vision_count count;
-    int32_t width_px = 0, height_px = 0;
+    int64_t sum = 0;
+    int code = 0;
     point->sent = NULL;
     point->tokens_by_rule = -1;
-    *has_vanished = sample->image_path && access(sample->image_path, R_OK);
+    *has_vanished = has_vanished_image(sample);
     snprintf(reason, capacity, "%s", sample->reason ? sample->reason : "");
-    if (reason[0] || !sample->image_path
-        || configuration_sent_size(point->configuration, entry, &width_px, &height_px, reason, capacity))
-        return 0;
-    point->sent = find_picture(sweep->served, width_px, height_px);
-    if (!point->sent) {
-        int code;
-        point->sent = zeroed(1, sizeof *point->sent);
-        point->sent->width_px = width_px;
-        point->sent->height_px = height_px;
-        point->sent->next = sweep->served->pictures;
-        sweep->served->pictures = point->sent;
-        if ((code = make_picture(sweep, sample, point->sent)) != 0) return code;
+    if (!reason[0] && sample->images.count)
+        code = send_pictures(sweep, point, sample, entry, reason, capacity);
+    if (code || reason[0] || !point->sent) return code;
+    for (size_t i = 0; i < point->sent->count && sum >= 0; i++) {
+        const int64_t tokens = tokens_by_rule(family, &point->sent->pictures[i]);
+        sum = tokens < 0 ? -1 : sum + tokens;
     }
-    if (point->sent->reason) snprintf(reason, capacity, "%s", point->sent->reason);
-    else if (family
-             && vp_family_count(family, point->sent->image.picture.width_px, point->sent->image.picture.height_px,
-                                &count, NULL) == VP_OK)
-        point->tokens_by_rule = count.total_tokens;
+    point->tokens_by_rule = sum;
     return 0;
 }
 
@@ -274,7 +332,10 @@ static int served_begin(struct sweep *sweep, struct open_point *point, const str
 /* Returns 1 if the server understood the request and does not take it: another attempt would end the same. */
 static int is_refused(int status) { return status == 400 || status == 413 || status == 422; }
 
-static int64_t entry_pixels(const struct entry *entry) { return (int64_t)entry->width_px * entry->height_px; }
+/* of its first image */
+static int64_t entry_pixels(const struct entry *entry) {
+    return entry->image_count ? (int64_t)entry->sizes->width_px * entry->sizes->height_px : 0;
+}
 static int by_pixels(const void *left, const void *right) {
     const int64_t a = entry_pixels(*(const struct entry *const *)left),
                   b = entry_pixels(*(const struct entry *const *)right);
@@ -295,11 +356,11 @@ static const struct entry *median_image(const struct dataset *set) {
  * is sent later is not in a cache then. */
 static void make_warm_picture(const struct open_point *point, struct picture *picture) {
     const struct entry *median = median_image(point->configuration->set);
-    int32_t width_px = point->sent->image.picture.width_px, height_px = point->sent->image.picture.height_px;
+    int32_t width_px = point->sent->pictures->width_px, height_px = point->sent->pictures->height_px;
     uint8_t *rgb;
     if (median && entry_pixels(median) < (int64_t)width_px * height_px) {
-        width_px = median->width_px;
-        height_px = median->height_px;
+        width_px = median->sizes->width_px;
+        height_px = median->sizes->height_px;
     }
     rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
     memset(rgb, 127, (size_t)width_px * (size_t)height_px * 3);
@@ -325,7 +386,7 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
     memset(&picture, 0, sizeof picture);
     if (point->sent) make_warm_picture(point, &picture);
     for (size_t i = 0; i < variants->count && !code; i++) {
-        struct question question = question_of(sweep, i, point->sent ? &picture : NULL, WARM_UP_TEXT, WARM_UP_TOKENS);
+        struct question question = question_of(sweep, i, &picture, point->sent != NULL, WARM_UP_TEXT, WARM_UP_TOKENS);
         char reason[LINE_BYTES];
         struct sent_request sent;
         show_progress("warm-up of %s at %s", variants->items[i].model, variants->items[i].endpoint);
@@ -344,10 +405,11 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
 static struct question question_of_point(const struct sweep *sweep, const struct open_point *point,
                                          const struct sample *sample) {
     struct question question =
-        question_of(sweep, variant_index(sweep, point->configuration), point->sent ? &point->sent->image.picture : NULL,
-                    sample->prompt, point->configuration->set->new_tokens);
+        question_of(sweep, variant_index(sweep, point->configuration), point->sent ? point->sent->pictures : NULL,
+                    point->sent ? point->sent->count : 0, sample->prompt, point->configuration->set->new_tokens);
+    question.places = sample->places;
     question.ignore_eos = sweep->plan.ignore_eos;
-    if (!sweep->served->same_image && point->sent) question.unique = &point->sent->image;
+    if (!sweep->served->same_image && point->sent) question.unique = point->sent->images;
     return question;
 }
 static int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
@@ -393,7 +455,9 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     struct twin_plan plan;
     memset(&plan, 0, sizeof plan);
     plan.endpoint = &sweep->served->endpoints[variant];
-    plan.image = &point->sent->image;
+    plan.images = point->sent->images;
+    plan.image_count = (int32_t)point->sent->count;
+    plan.places = sample->places;
     plan.is_same_image = sweep->served->same_image;
     plan.text = sample->prompt;
     plan.knobs = asked->knobs;

@@ -21,11 +21,11 @@
 /* A point of the sample that is being measured: one for each configuration of its data set. */
 struct open_point {
     struct configuration *configuration;
-    vp_layout own_layout; const vp_layout *layout; /* NULL: text only, or the image cannot be used */
+    struct cuts own_cuts; const struct cuts *cuts; /* NULL: text only, or an image cannot be used */
     int32_t *ids; /* where they depend on how the image is cut */
     struct pass_input input;
     vp_pruned pruned; /* what pruning makes of it; image_tokens 0: nothing */
-    struct sent_picture *sent; /* to a server: the image as sent; NULL: text only */
+    struct sent_pictures *sent; /* to a server: the images as sent; NULL: text only */
     int64_t tokens_by_rule;    /* what it costs by the rule of --family; -1: not known */
     int is_open;     /* 1 if runs of it are left */
     int lacks_kernels; /* 1 if it is measured, but the journal lacks the kernels of its shape, which are asked for */
@@ -116,11 +116,18 @@ struct sweep {
 
     /* how far it is; done and failed count points of this process's share */
     struct pass_result *run; /* the one that is being measured */
-    vp_image image;          /* of the sample that is measured; without pixels until a point needs them */
+    /* of the sample that is measured, [image_count]; NULL until a point needs them */
+    vp_image *images; size_t image_count;
     struct open_point *open; /* [configurations of the plan]: those of the data set that is measured now are first */
     size_t point_count, done, done_before;
     int64_t failed, runs_now;
     int64_t start_ns;
 };
+
+/* Decodes the sample's images into sweep->images, once. Returns 0, or an exit code with a reason. */
+static inline int sweep_images(struct sweep *sweep, const struct sample *sample, char *reason, size_t capacity) {
+    sweep->image_count = sample->images.count;
+    return sweep->images ? 0 : sample_images(sample, &sweep->images, reason, capacity);
+}
 
 #endif

@@ -97,7 +97,7 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
         KEY("launcher", sweep->rank.launcher),
         KEY("stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine)), KEY_OBJECT("cold"),
         KEY("T_total", metric_of(cold, METRIC_TOTAL)), KEY("TTFT", metric_of(cold, METRIC_TTFT)),
-        KEY("views", input->layout ? input->layout->views : 0), KEY("total_sequence_length", sequence_of(input)),
+        KEY("views", layout_of(input) ? layout_of(input)->views : 0), KEY("total_sequence_length", sequence_of(input)),
         KEY("output_tokens", cold->token_count), END_OBJECT, END_OBJECT);
     code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
@@ -212,7 +212,7 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     struct point described;
     memset(&described, 0, sizeof described);
     described.sample = sample;
-    described.layout = point->layout;
+    described.cuts = point->cuts;
     described.knobs = &point->configuration->knobs;
     if (point->pruned.image_tokens) {
         described.kept_tokens = point->pruned.kept_tokens;
@@ -220,10 +220,10 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
         described.cache_bytes = (int64_t)point->pruned.cache_bytes;
         described.full_cache_bytes = (int64_t)point->pruned.full_cache_bytes;
     }
-    if (point->layout) {
+    if (point->cuts) {
         const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);
-        described.target_tokens = target ? target : point->layout->theoretical_tokens;
-        described.target_crops = point->layout->crops;
+        described.target_tokens = target ? target : point->cuts->whole.theoretical_tokens;
+        described.target_crops = point->cuts->whole.crops;
         if (target && sweep->model.rules->is_tiled)
             vp_select_crops(&sweep->model.config.geometry, target, &described.target_crops);
     }
@@ -453,7 +453,7 @@ static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error)
  * sweep. */
 static int warm_up(struct sweep *sweep, const struct configuration *configuration, const struct pass_input *input,
                    vp_result *result, vp_error *error) {
-    const struct warm_pass now = {{input->layout ? input->layout->views : 0, sequence_of(input) / 256},
+    const struct warm_pass now = {{layout_of(input) ? layout_of(input)->views : 0, sequence_of(input) / 256},
                                   &configuration->knobs};
     struct sweep_engine *engine = sweep->engine;
     struct pass_input once = *input;
@@ -589,17 +589,21 @@ static int has_timed_shape(const struct configuration *configuration, int32_t vi
 /* Returns 1 if a measured point lacks the kernels of its shape. Without the image nothing can be timed. */
 static int lacks_kernels(const struct sweep *sweep, const struct open_point *point, const struct entry *entry) {
     char reason[LINE_BYTES];
-    vp_layout storage;
-    const vp_layout *layout;
+    struct cuts storage = {0};
+    const struct cuts *cuts;
+    int lacks;
     if (!point->lacks_kernels) return 0;
-    layout = configuration_layout(&sweep->model, point->configuration, entry, &storage, reason, sizeof reason);
-    return !reason[0]
-           && !has_timed_shape(point->configuration, layout ? layout->views : 0, entry_sequence(entry, layout) / 256);
+    cuts = configuration_cuts(&sweep->model, point->configuration, entry, &storage, reason, sizeof reason);
+    lacks = !reason[0]
+            && !has_timed_shape(point->configuration, cuts ? cuts->whole.views : 0, entry_sequence(entry, cuts) / 256);
+    cuts_free(&storage);
+    return lacks;
 }
 /* With --kernel_pass, once for each shape and configuration: a run in which every kernel is timed by itself. */
 static int measure_kernels(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     struct pass_input input = point->input;
-    const struct shape shape = {.views = input.layout ? input.layout->views : 0, .sequence = sequence_of(&input) / 256};
+    const struct shape shape = {.views = input.cuts ? input.cuts->whole.views : 0,
+                                .sequence = sequence_of(&input) / 256};
     struct configuration *configuration = point->configuration;
     char reason[LINE_BYTES] = "";
     int is_device, code;
@@ -748,7 +752,7 @@ static int point_tokenize(const struct sweep *sweep, struct open_point *point, c
     int code;
     memset(&whole, 0, sizeof whole);
     whole.prompt = sample->prompt;
-    code = tokenize_sample(&sweep->model, point->layout, &whole);
+    code = tokenize_sample(&sweep->model, point->cuts, &whole);
     free(point->ids);
     point->input.text_ids = point->ids = whole.text_ids;
     if (!code && whole.text_count != sample->text_count)
@@ -766,21 +770,19 @@ static void plan_pruning(const struct sweep *sweep, struct open_point *point, ch
                             &error);
     if (result != VP_OK) error_line(reason, capacity, result, &error);
 }
-/* Lays out the image and makes the sequence; the first point that needs the image decodes it. */
+/* Cuts the images and makes the sequence; the first point that needs the images decodes them. */
 static int engine_point_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                               const struct entry *entry, char *reason, size_t capacity, int *has_vanished) {
     char image_reason[LINE_BYTES] = "";
     int code = 0;
-    point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout, reason,
-                                         capacity);
+    point->cuts = configuration_cuts(&sweep->model, point->configuration, entry, &point->own_cuts, reason, capacity);
     if (sample->reason) snprintf(reason, capacity, "%s", sample->reason);
-    configuration_input(&sweep->plan, point->configuration, sample, point->layout, &sweep->image, &point->input);
+    if (point->cuts && sweep_images(sweep, sample, image_reason, sizeof image_reason) == EXIT_DEVICE)
+        return complain(EXIT_DEVICE, "%s", image_reason);
+    configuration_input(&sweep->plan, point->configuration, sample, point->cuts, sweep->images, &point->input);
     if (!sample->text_ids && !reason[0]) code = point_tokenize(sweep, point, sample, reason, capacity);
     if (sweep->timing_off) point->input.timing = VP_TIMING_OFF;
-    if (point->layout && !sweep->image.rgb
-        && sample_image(sample, &sweep->image, image_reason, sizeof image_reason) == EXIT_DEVICE)
-        return complain(EXIT_DEVICE, "%s", image_reason);
-    *has_vanished = image_reason[0] && access(sample->image_path, R_OK);
+    *has_vanished = image_reason[0] && has_vanished_image(sample);
     if (!reason[0]) snprintf(reason, capacity, "%s", image_reason);
     if (!reason[0] && positions_of(&point->input) > sweep->model.config.max_positions)
         snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d",
@@ -856,8 +858,9 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         if (!code) code = block_end(sweep, 0);
     }
     if (sweep->way->end) sweep->way->end(sweep);
-    if (sweep->image.rgb) vp_image_free(&sweep->image);
-    memset(&sweep->image, 0, sizeof sweep->image);
+    images_free(sweep->images, sweep->image_count);
+    sweep->images = NULL;
+    for (size_t i = 0; i < configuration_count; i++) cuts_free(&sweep->open[i].own_cuts);
     sample_free(&sample);
     return code;
 }

@@ -251,6 +251,9 @@ VP_API void vp_engine_close(vp_engine *engine) {
     free(engine->jobs);
     free(engine->counts);
     free(engine->host_places);
+    free(engine->pictures);
+    free(engine->wholes);
+    free(engine->windows);
     free(engine->log);
     free(engine->segments);
     free(engine->pruning.host.memory);

@@ -53,7 +53,12 @@ typedef struct vk_buffers {
 typedef struct vk_window {
     int first, batch, tokens;
 } vk_window;
-enum { VK_WINDOWS = 4 }; /* whole ones, those at the right edge, at the lower edge, in the corner */
+enum { VK_WINDOWS = 4 }; /* of an image: whole ones, those at the right edge, at the lower edge, in the corner */
+/* an image of a native tower, and its first view */
+typedef struct vk_picture {
+    vk_picture_grid grid;
+    int first, views;
+} vk_picture;
 
 struct vp_engine {
     vp_model_config config;
@@ -85,8 +90,10 @@ struct vp_engine {
     const float *pixels, *masks;
     int has_reach, image_tokens;
     int64_t scores[2]; /* of a head over all input tokens: without a window, with it; 0: causal attention's */
-    vk_picture_grid grid;
-    vk_window windows[VK_WINDOWS];
+    /* of a native tower, [max_views]: its images, each of which is a sequence, and the windows of all of them */
+    vk_picture *pictures;
+    vk_window *wholes, *windows;
+    int picture_count, window_count;
     int32_t *host_places; /* of a native tower: what the request sends is made here */
     vk_work counted;
     int64_t since_ns, logged;
@@ -220,9 +227,18 @@ vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp
 void vk_recover(vp_engine *engine);
 
 /* ---- native.c: what a picture of any size asks of the device */
-/* engine->grid and engine->windows, and the places and positions on the way to the device */
+/* engine->pictures, wholes and windows, and the places and positions on the way to the device */
 void vk_send_grid(vp_engine *engine, const vp_request *request);
 void vk_send_positions(vp_engine *engine, const vp_request *request);
+
+/* how many images a request has, and the views of one of them */
+static inline int vk_image_count(const vp_request *request) {
+    return !request->views ? 0 : request->image_count ? request->image_count : 1;
+}
+static inline vp_image_views vk_image_at(const vp_request *request, int image) {
+    const vp_image_views only = { request->views, request->grid_rows, request->grid_cols };
+    return request->image_count ? request->images[image] : only;
+}
 
 /* ---- model_molmo2.c */
 /* of a picture of so many views, which are one and rows x cols crops where windows are across crops */

@@ -405,7 +405,11 @@ static int vk_place(vp_engine *engine, char *weights_base, char *buffers_base) {
     engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);
     engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence, (size_t)engine->max_views * places),
                                  sizeof *engine->host_places);
-    return vk_place_pruning(engine) && engine->jobs && engine->counts && engine->host_places;
+    engine->pictures = calloc((size_t)engine->max_views, sizeof *engine->pictures);
+    engine->wholes = calloc((size_t)engine->max_views, sizeof *engine->wholes);
+    engine->windows = calloc((size_t)engine->max_views, sizeof *engine->windows);
+    return vk_place_pruning(engine) && engine->jobs && engine->counts && engine->host_places && engine->pictures
+           && engine->wholes && engine->windows;
 }
 
 vp_result vk_lay_out(vp_engine *engine, vp_error *error) {

@@ -240,6 +240,9 @@ vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *reque
     if (prune && prune->method != VP_PRUNE_NONE) {
         made.how = *prune;
         made.tokens = vk_image_token_count(config, request);
+        if (vk_image_count(request) > 1)
+            return vk_refuse(error, VP_ERR_UNSUPPORTED, prune,
+                             "methods are published for one image a prompt, and this one has several");
         if (!config->vit_block_count)
             return vk_refuse(error, VP_ERR_UNSUPPORTED, prune, "this model reads text only, and has no image tokens");
         if (made.tokens > request->input_count)
@@ -498,7 +501,7 @@ void vk_prune_tower(vp_engine *engine, int first, int count) {
               is_windowed = config->vit_window && !(config->vit_full_blocks >> block & 1);
     const size_t element = engine->wide ? 4 : 2;
     vk_at(engine->queue, VP_PART_PRUNE, block);
-    for (int i = 0; i < (is_windowed ? VK_WINDOWS : 1); i++) {
+    for (int i = 0; i < (is_windowed ? engine->window_count : 1); i++) {
         const vk_window *window = &engine->windows[i];
         if (is_windowed) vk_score_tower(engine, window->first, out + window->first, window->batch, window->tokens);
         else if (config->vit_native) vk_score_tower(engine, 0, out, 1, rows);

@@ -5,6 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* views of each image add up, and their grids fit */
+static vp_result vk_check_images(const vp_model_config *config, const vp_request *request, vp_error *error) {
+    const int is_stitched = config->connector == VP_CONNECTOR_STITCHED;
+    int64_t sum = 0;
+    if (request->image_count < 0 || (request->image_count && !request->images)
+        || (request->image_count > 1 && is_stitched))
+        return vp_fail(error, VP_ERR_RANGE, -1, "request images",
+                       is_stitched ? "this model's windows are across the crops of one image"
+                                   : "image_count needs that many in images");
+    for (int i = 0; i < vk_image_count(request); i++) {
+        const vp_image_views image = vk_image_at(request, i);
+        sum += image.views;
+        if ((is_stitched || config->vit_native)
+            && (image.rows < 1 || image.cols < 1 || (int64_t)image.rows * image.cols + is_stitched != image.views))
+            return vp_fail(error, VP_ERR_RANGE, i, "request grid",
+                           is_stitched ? "rows times columns and one must be the number of views"
+                                       : "rows times columns must be the number of views");
+        if (image.views < 1) return vp_fail(error, VP_ERR_RANGE, i, "request images", "an image needs a view");
+    }
+    return sum == request->views
+               ? VP_OK
+               : vp_fail(error, VP_ERR_RANGE, -1, "request images", "the images' views must be `views` together");
+}
 /* sizes, knobs, and room for records: what a request that is only counted needs as well */
 static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
@@ -19,15 +42,7 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
     }
     if (request->views < 0 || request->views > engine->max_views)
         return vp_fail(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
-    if (request->views && config->connector == VP_CONNECTOR_STITCHED
-        && (request->grid_rows < 1 || request->grid_cols < 1
-            || (int64_t)request->grid_rows * request->grid_cols + 1 != request->views))
-        return vp_fail(error, VP_ERR_RANGE, -1, "request grid",
-                       "rows times columns and one must be the number of views");
-    if (request->views && config->vit_native
-        && (request->grid_rows < 1 || request->grid_cols < 1
-            || (int64_t)request->grid_rows * request->grid_cols != request->views))
-        return vp_fail(error, VP_ERR_RANGE, -1, "request grid", "rows times columns must be the number of views");
+    if (vk_check_images(config, request, error) != VP_OK) return VP_ERR_RANGE;
     if (request->views && !config->vit_block_count)
         return vp_fail(error, VP_ERR_RANGE, -1, "request views", "this model reads text only");
     if (request->top_k < (config->expert_count > 0) || request->top_k > config->expert_count) {

@@ -31,11 +31,13 @@ static void vk_vit_embed(vp_engine *engine, int first, int count) {
     to->kernels.convert(queue, buffers->patches, engine->pixels + (size_t)first * (size_t)patches * (size_t)values,
                         count * patches, values, ldp, engine->wide || config->vit_native);
     to->linear(queue, buffers->patch_rows, width, buffers->patches, ldp, count * patches, &model->patch, VK_STORE_F32);
-    if (config->vit_native) {
-        to->kernels.grid_embed(queue, buffers->vit_x, buffers->patch_rows, model->positions, buffers->places,
-                               &engine->grid, width);
-        return;
+    for (int i = 0; config->vit_native && i < engine->picture_count; i++) {
+        const vk_picture *picture = &engine->pictures[i];
+        const size_t row = (size_t)(picture->first * config->vit_positions);
+        to->kernels.grid_embed(queue, buffers->vit_x + row * (size_t)width, buffers->patch_rows + row * (size_t)width,
+                               model->positions, buffers->places + 2 * row, &picture->grid, width);
     }
+    if (config->vit_native) return;
     to->kernels.vit_embed(queue, buffers->vit_x, buffers->patch_rows, model->class_embedding, model->positions, count,
                           config->vit_positions, width);
     if (model->pre_ln.weight)
@@ -73,7 +75,7 @@ static void vk_vit_norm(vp_engine *engine, void *out, const float *in, const vk_
 /* of the norms of q and k; transformers has it as a constant next to the configuration's */
 #define VK_VIT_QK_EPS 1e-6f
 
-/* attention of a block, from vit_qkv to vit_attended: view by view; a native picture's views together, or square by
+/* attention of a block, from vit_qkv to vit_attended: view by view; a native tower's image by image, or square by
  * square */
 static void vk_vit_attend(vp_engine *engine, int block, int count) {
     const vp_model_config *config = &engine->config;
@@ -86,25 +88,24 @@ static void vk_vit_attend(vp_engine *engine, int block, int count) {
     memset(&job, 0, sizeof job);
     job.ldy = ld;
     job.ldq = job.ldk = ld3;
-    job.batch = config->vit_native ? 1 : count;
-    job.tokens = config->vit_native ? count * config->vit_positions : config->vit_positions;
+    const vk_window views = { 0, count, config->vit_positions },
+                    *sequences = !config->vit_native ? &views : squares ? engine->windows : engine->wholes;
+    const int sequence_count = !config->vit_native ? 1 : squares ? engine->window_count : engine->picture_count;
     job.heads = job.kv_heads = config->vit_head_count;
     job.head_dim = config->vit_head_dim;
     if (config->vit_native)
-        to->kernels.grid_turn(engine->queue, buffers->vit_qkv, buffers->vit_cs, buffers->places, job.tokens,
+        to->kernels.grid_turn(engine->queue, buffers->vit_qkv, buffers->vit_cs, buffers->places,
+                               count * config->vit_positions,
                               2 * job.heads, job.head_dim, ld3, engine->wide);
-    for (int i = 0; i < (squares ? VK_WINDOWS : 1); i++) {
-        const vk_window *window = &engine->windows[i];
-        size_t first = squares ? (size_t)window->first : 0;
-        if (squares) {
-            job.batch = window->batch;
-            job.tokens = window->tokens;
-        }
+    for (int i = 0; i < sequence_count; i++) {
+        const size_t first = (size_t)sequences[i].first;
+        job.batch = sequences[i].batch;
+        job.tokens = sequences[i].tokens;
         job.y = (char *)buffers->vit_attended + first * (size_t)ld * element;
         job.q = (char *)buffers->vit_qkv + first * (size_t)ld3 * element;
         job.k = (const char *)job.q + (size_t)width * element;
         job.v = (const char *)job.q + 2 * (size_t)width * element;
-        if (job.batch) to->attention(engine->queue, &job);
+        to->attention(engine->queue, &job);
     }
 }
 

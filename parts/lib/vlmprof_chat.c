@@ -154,27 +154,39 @@ static void vp_impl_chat_limits(vp_json_writer *writer, const vp_chat_request *r
     vp_json_key(writer, key);
     vp_json_int(writer, request->max_tokens);
 }
-/* The images, then the text, as parts of a list. */
+static void vp_impl_chat_image_part(vp_json_writer *writer, int is_chat, const vp_chat_image *image) {
+    vp_json_begin_object(writer);
+    vp_impl_chat_member(writer, "type", is_chat ? "image_url" : "input_image");
+    vp_json_key(writer, "image_url");
+    if (is_chat) {
+        vp_json_begin_object(writer);
+        vp_json_key(writer, "url");
+    }
+    vp_impl_chat_image_text(writer, image, 0);
+    if (is_chat) vp_json_end_object(writer);
+    vp_json_end_object(writer);
+}
+static void vp_impl_chat_text_part(vp_json_writer *writer, int is_chat, const char *text, size_t bytes) {
+    vp_json_begin_object(writer);
+    vp_impl_chat_member(writer, "type", is_chat ? "text" : "input_text");
+    vp_json_key(writer, "text");
+    vp_json_string_bytes(writer, text, bytes);
+    vp_json_end_object(writer);
+}
+/* The images and the text as parts of a list: without places the images first. */
 static void vp_impl_chat_parts(vp_json_writer *writer, const vp_chat_request *request, int is_chat) {
+    const size_t bytes = strlen(request->text);
+    size_t done = 0;
     int32_t i;
     vp_json_key(writer, "content");
     vp_json_begin_array(writer);
     for (i = 0; i < request->image_count; i++) {
-        vp_json_begin_object(writer);
-        vp_impl_chat_member(writer, "type", is_chat ? "image_url" : "input_image");
-        vp_json_key(writer, "image_url");
-        if (is_chat) {
-            vp_json_begin_object(writer);
-            vp_json_key(writer, "url");
-        }
-        vp_impl_chat_image_text(writer, &request->images[i], 0);
-        if (is_chat) vp_json_end_object(writer);
-        vp_json_end_object(writer);
+        const size_t place = request->image_places ? request->image_places[i] : 0;
+        if (place > done) vp_impl_chat_text_part(writer, is_chat, request->text + done, place - done);
+        vp_impl_chat_image_part(writer, is_chat, &request->images[i]);
+        done = place;
     }
-    vp_json_begin_object(writer);
-    vp_impl_chat_member(writer, "type", is_chat ? "text" : "input_text");
-    vp_impl_chat_member(writer, "text", request->text);
-    vp_json_end_object(writer);
+    if (done < bytes || !done) vp_impl_chat_text_part(writer, is_chat, request->text + done, bytes - done);
     vp_json_end_array(writer);
 }
 /* Hosted servers refuse members that they do not know: each is here only when it is asked for. */
@@ -421,6 +433,12 @@ static const char *vp_impl_chat_bad_text(const vp_chat_request *request) {
         if (!texts[i] || vp_utf8_valid_bytes(texts[i], strlen(texts[i])) != strlen(texts[i])) return names[i];
     for (i = 0; i < request->image_count; i++)
         if (!vp_impl_chat_is_media_type(request->images[i].media_type)) return "media_type";
+    for (i = 0; request->image_places && i < request->image_count; i++) {
+        const size_t place = request->image_places[i];
+        if (place > strlen(request->text) || (i && place < request->image_places[i - 1])
+            || ((unsigned char)request->text[place] & 0xc0) == 0x80)
+            return "image_places";
+    }
     return NULL;
 }
 VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, char **body, size_t *bytes,
@@ -432,8 +450,8 @@ VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, c
     if (!vp_chat_api_name((int32_t)api) || request->image_count < 0 || request->max_tokens < 0)
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "a count below 0, or an API that does not exist");
     if (vp_impl_chat_bad_text(request))
-        return vp_fail(error, VP_ERR_FORMAT, -1, vp_impl_chat_bad_text(request), "the text is missing or not UTF-8, or"
-                       " the media type is invalid");
+        return vp_fail(error, VP_ERR_FORMAT, -1, vp_impl_chat_bad_text(request), "the text is missing or not UTF-8, the"
+                       " media type is invalid, or the places of images are not ascending bytes of the text");
     vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &out, 0);
     vp_json_begin_object(&writer);
     vp_impl_chat_member(&writer, "model", request->model);

@@ -49,7 +49,10 @@ typedef struct vp_chat_knob { const char *path, *value; } vp_chat_knob;
 
 typedef struct vp_chat_request {
     const char *model, *text;
-    const vp_chat_image *images; int32_t image_count; /* they are before the text */
+    const vp_chat_image *images; int32_t image_count;
+    /* [image_count] ascending bytes of the text, before which the images are; NULL: all are before it. Ollama's images
+     * have no place in the text, and its model puts them in front */
+    const size_t *image_places;
     int32_t max_tokens; /* 0: the server decides */
     int ignore_eos;     /* 1 if exactly max_tokens tokens, where the server has a switch for it (ignore_eos and
                          * min_tokens; Ollama has none) */
@@ -63,9 +66,9 @@ typedef struct vp_chat_request {
 /* Builds the body of a POST. Temperature is 0. Chat completions stream with stream_options.include_usage. Members that
  * hosted servers refuse (ignore_eos, min_tokens, cache_prompt, cache_salt) are in it only where they are asked for.
  * out:     body, bytes  on success only: malloc'ed UTF-8 JSON, followed by a NUL that is not counted
- * returns: VP_OK; VP_ERR_RANGE: counts below 0; VP_ERR_FORMAT: a text that is not UTF-8, or a knob's path (error->where
- *          names it); VP_ERR_NOT_FOUND: a list item of a path that is not there; VP_ERR_MISMATCH: a step into what is
- *          neither object nor list; VP_ERR_MEMORY
+ * returns: VP_OK; VP_ERR_RANGE: counts below 0; VP_ERR_FORMAT: a text that is not UTF-8, places, or a knob's path
+ *          (error->where names it); VP_ERR_NOT_FOUND: a list item of a path that is not there; VP_ERR_MISMATCH: a step
+ *          into what is neither object nor list; VP_ERR_MEMORY
  * threads: reentrant */
 VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, char **body, size_t *bytes,
                               vp_error *error);

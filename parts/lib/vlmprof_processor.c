@@ -907,24 +907,47 @@ VP_API vp_processor_kind vp_processor_text_kind(const char *chat_template, size_
     return kind < VP_PROCESSOR_COUNT ? (vp_processor_kind)kind : VP_PROCESSOR_PLAIN;
 }
 
-VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *question, int has_image, char *out,
-                                     size_t capacity, size_t *needed) {
+VP_API const char *vp_processor_one_image(vp_processor_kind kind) {
+    return (unsigned)kind >= VP_PROCESSOR_COUNT || !vp_processor_placeholder(kind) ? "it reads no images"
+           : kind == VP_PROCESSOR_LLAVA  ? "LLaVA-1.5 is trained on one image a conversation"
+           : kind == VP_PROCESSOR_MOLMO2 ? "the numbered images of Molmo2's prompts are not implemented"
+                                         : NULL;
+}
+
+/* a piece of a question; Gemma 3's template trims */
+static void vp_impl_processor_add_piece(vp_impl_processor_text *text, vp_processor_kind kind, const char *piece,
+                                        size_t bytes) {
+    if (kind == VP_PROCESSOR_GEMMA3 || kind == VP_PROCESSOR_GEMMA3_TEXT) {
+        while (bytes && strchr(" \t\n\r\v\f", piece[bytes - 1])) bytes--;
+        while (bytes && strchr(" \t\n\r\v\f", *piece)) { piece++; bytes--; }
+    }
+    vp_impl_processor_add_bytes(text, piece, bytes);
+}
+VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *question, const size_t *places,
+                                     int32_t image_count, char *out, size_t capacity, size_t *needed) {
     vp_impl_processor_text text = {NULL, 0};
-    size_t bytes;
+    size_t bytes, done;
+    int32_t i;
     int pass;
-    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || (has_image && !vp_processor_placeholder(kind)))
+    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || image_count < 0
+        || (image_count && !vp_processor_placeholder(kind)) || (image_count > 1 && vp_processor_one_image(kind)))
         return VP_ERR_RANGE;
     bytes = strlen(question);
-    if (kind == VP_PROCESSOR_GEMMA3 || kind == VP_PROCESSOR_GEMMA3_TEXT) { /* its template trims */
-        while (bytes && strchr(" \t\n\r\v\f", question[bytes - 1])) bytes--;
-        while (bytes && strchr(" \t\n\r\v\f", *question)) { question++; bytes--; }
-    }
+    for (i = 0; places && i < image_count; i++)
+        if (places[i] > bytes || (i && places[i] < places[i - 1])) return VP_ERR_RANGE;
+    if (vp_processor_one_image(kind)) places = NULL; /* its image is first */
     for (pass = 0; pass < 2; pass++) {
-        text.bytes = 0;
+        text.bytes = done = 0;
         vp_impl_processor_add(&text, vp_impl_processor_formats[kind].before);
-        vp_impl_processor_add(&text, has_image ? vp_impl_processor_formats[kind].with_image
-                                               : vp_impl_processor_formats[kind].without_image);
-        vp_impl_processor_add_bytes(&text, question, bytes);
+        if (!image_count || (places && places[0]))
+            vp_impl_processor_add(&text, vp_impl_processor_formats[kind].without_image);
+        for (i = 0; i < image_count; i++) {
+            const size_t place = places ? places[i] : 0;
+            vp_impl_processor_add_piece(&text, kind, question + done, place - done);
+            vp_impl_processor_add(&text, vp_impl_processor_formats[kind].with_image);
+            done = place;
+        }
+        vp_impl_processor_add_piece(&text, kind, question + done, bytes - done);
         vp_impl_processor_add(&text, vp_impl_processor_formats[kind].after);
         if (!pass && vp_impl_processor_room(text.bytes, out, capacity, needed) != VP_OK) return VP_ERR_CAPACITY;
         text.out = out;
@@ -999,22 +1022,26 @@ static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_p
     vp_impl_processor_add(text, "<fake_token_around_image>");
 }
 
-VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_layout *layout, const char *text,
-                                     char *out, size_t capacity, size_t *needed) {
-    const char *placeholder = processor ? vp_processor_placeholder(processor->kind) : NULL, *found;
+VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_layout *layouts, int32_t image_count,
+                                     const char *text, char *out, size_t capacity, size_t *needed) {
+    const char *placeholder = processor ? vp_processor_placeholder(processor->kind) : NULL, *at, *found;
     vp_impl_processor_text made = {NULL, 0};
+    int32_t image = 0;
     int pass;
-    if (!processor || !text || !needed) return VP_ERR_RANGE;
-    found = placeholder ? strstr(text, placeholder) : NULL;
-    if (!found != !layout || (found && strstr(found + strlen(placeholder), placeholder))) return VP_ERR_MISMATCH;
+    if (!processor || !text || !needed || image_count < 0 || (image_count && !layouts)) return VP_ERR_RANGE;
+    for (at = text; placeholder && (at = strstr(at, placeholder)) != NULL; at += strlen(placeholder)) image++;
+    if (image != image_count) return VP_ERR_MISMATCH;
     for (pass = 0; pass < 2; pass++) {
         made.bytes = 0;
+        at = text;
         if (strncmp(text, processor->front, strlen(processor->front))) vp_impl_processor_add(&made, processor->front);
-        vp_impl_processor_add_bytes(&made, text, found ? (size_t)(found - text) : strlen(text));
-        if (found) {
-            vp_impl_processor_add_image(&made, processor, layout);
-            vp_impl_processor_add(&made, found + strlen(placeholder));
+        for (image = 0; image < image_count; image++) {
+            found = strstr(at, placeholder);
+            vp_impl_processor_add_bytes(&made, at, (size_t)(found - at));
+            vp_impl_processor_add_image(&made, processor, &layouts[image]);
+            at = found + strlen(placeholder);
         }
+        vp_impl_processor_add(&made, at);
         if (!pass && vp_impl_processor_room(made.bytes, out, capacity, needed) != VP_OK) return VP_ERR_CAPACITY;
         made.out = out;
     }

@@ -131,16 +131,20 @@ typedef enum vp_filter { VP_FILTER_BICUBIC, VP_FILTER_LANCZOS, VP_FILTER_BILINEA
 VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
                                      int32_t new_width_px, int32_t new_height_px, vp_filter filter);
 
-/* The text of a conversation of one question, ready for the answer; an image is in front of it, as one
- * placeholder.
+/* The text of a conversation of one question, ready for the answer, with a placeholder for each image.
+ * in:      places  [image_count] ascending bytes of the question, before which the images are; NULL: in front of it.
+ *                  Templates that put all images first do so in any case (LLaVA, Molmo2)
  * out:     out     [capacity] with NUL, on success only; NULL only counts
  *          needed  bytes without the NUL; on VP_OK and VP_ERR_CAPACITY
- * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: NULL, or an image for a model that reads none
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: NULL, more images than the model takes (vp_processor_one_image), or
+ *          places that do not ascend or are beyond the question
  * rule:    the official chat template's text for such a conversation. OLMoE's begins with bos_token where the
  *          tokenizer's configuration has one: that is the caller's
  * threads: reentrant */
-VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *question, int has_image, char *out,
-                                     size_t capacity, size_t *needed);
+VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *question, const size_t *places,
+                                     int32_t image_count, char *out, size_t capacity, size_t *needed);
+/* Why a prompt can have one image alone; NULL: it can have several. */
+VP_API const char *vp_processor_one_image(vp_processor_kind kind);
 /* The placeholder of an image in a prompt, and the content of the token that stands for one of its features, mostly the
  * same; NULL: the model reads no images. */
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind);
@@ -152,13 +156,12 @@ VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_
 /* The kind of a language model's text by its chat template, compared whole: ChatML without a system's message,
  * Qwen2.5's, Gemma 3's (whose <bos> is the tokenizer's); PLAIN: none of these. memory: none. threads: reentrant */
 VP_API vp_processor_kind vp_processor_text_kind(const char *chat_template, size_t bytes);
-/* What the tokenizer gets: the text with the placeholder replaced by the image's tokens.
- * in:      layout   NULL: without an image the text is copied
- * returns: VP_OK; VP_ERR_CAPACITY as above; VP_ERR_MISMATCH: not exactly one placeholder, or without an image not
- *          none; VP_ERR_RANGE: NULL
+/* What the tokenizer gets: the text with each placeholder replaced by its image's tokens.
+ * in:      layouts  [image_count], in the order of the placeholders
+ * returns: VP_OK; VP_ERR_CAPACITY as above; VP_ERR_MISMATCH: not as many placeholders as images; VP_ERR_RANGE: NULL
  * threads: reentrant */
-VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_layout *layout, const char *text,
-                                     char *out, size_t capacity, size_t *needed);
+VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_layout *layouts, int32_t image_count,
+                                     const char *text, char *out, size_t capacity, size_t *needed);
 
 VP_EXTERN_C_END
 #endif /* VLMPROF_PROCESSOR_H */

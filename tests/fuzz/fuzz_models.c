@@ -75,8 +75,8 @@ static void check_processor(const vp_model_config *config, const vp_json *json, 
     }
     MUST(picture.views >= 1 && picture.feature_tokens >= 1 && picture.tiling.rows >= 1 && picture.tiling.cols >= 1);
     MUST((int64_t)picture.views * config->geometry.crop_px * config->geometry.crop_px <= VP_PROCESSOR_VIEW_PIXELS_MAX);
-    MUST(vp_processor_prompt(kind, "What?", 1, prompt, sizeof prompt, &text) == VP_OK);
-    MUST(vp_processor_expand(&processor, &picture, prompt, NULL, 0, &expanded) == VP_ERR_CAPACITY && expanded);
+    MUST(vp_processor_prompt(kind, "What?", NULL, 1, prompt, sizeof prompt, &text) == VP_OK);
+    MUST(vp_processor_expand(&processor, &picture, 1, prompt, NULL, 0, &expanded) == VP_ERR_CAPACITY && expanded);
     if (!vp_processor_knob(&processor, 0)) return;
     if (vp_processor_aim(&processor, width, height, wanted, &error) != VP_OK) { check_error(&error); return; }
     MUST(vp_processor_layout(&processor, width, height, &picture, &error) == VP_OK && picture.feature_tokens <= wanted);

@@ -1,6 +1,6 @@
 /* virtual_server.h: a chat server and its client in one, on a clock that is made up: vp_clock_ns and the functions of vlmprof_server.h, in the place of
  * the library's own. No request leaves the process, waiting costs no time, and every time is the same each time. The server is a queue: `places`
- * requests are served at once, each for service_ns (with an image image_ns more, and token_ns for each of its tokens); the others wait in the order in
+ * requests are served at once, each for service_ns (with images image_ns more for each, and token_ns for each of their tokens); the others wait in the order in
  * which they came. The answer's pieces come gap_ns apart. A test includes this before everything else and sets virtual_server; $B/tests/vlmprof-virtual
  * is the program with it (VLMPROF_VIRTUAL in the environment: "places=2 service_us=10000 .."). */
 #ifndef VIRTUAL_SERVER_H
@@ -27,6 +27,7 @@ int64_t virtual_clock_ns(void);
 static struct {
     int places, pieces, count; /* count: of requests that were sent */
     int64_t service_ns, image_ns, token_ns, gap_ns;
+    int64_t images_most; /* of a request; 0: any number */
     int64_t stall_at_ns, stall_ns; /* from then on the client is still for so long; 0: never */
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
@@ -41,7 +42,7 @@ static struct {
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server rejects with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -75,6 +76,7 @@ static void virtual_read(void) {
     virtual_setting("service_us", &virtual_server.service_ns, 1000);
     virtual_setting("image_us", &virtual_server.image_ns, 1000);
     virtual_setting("token_us", &virtual_server.token_ns, 1000);
+    virtual_setting("images_most", &virtual_server.images_most, 1);
     virtual_setting("gap_us", &virtual_server.gap_ns, 1000);
     virtual_setting("stall_at_ms", &virtual_server.stall_at_ns, 1000000);
     virtual_setting("stall_ms", &virtual_server.stall_ns, 1000000);
@@ -124,13 +126,12 @@ vp_result vp_server_start_get(vp_server *server, const char *path, vp_exchange *
     (void)path;
     return vp_server_start(server, exchange, error);
 }
-/* The pixels of a PNG file in base64, by its bytes 16 to 23; 0 x 0: there is none. */
-static void virtual_size(const char *body, int32_t *width, int32_t *height) {
+/* The pixels of a PNG file in base64, which `at` points to, by its bytes 16 to 23; 0 x 0: it is another file. */
+static void virtual_size(const char *at, int32_t *width, int32_t *height) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = strstr(body, ";base64,");
     unsigned char bytes[24];
     *width = *height = 0;
-    if (at && virtual_server.has_sizes && !strncmp(at - 10, "image/jpeg", 10)) {
+    if (virtual_server.has_sizes && !strncmp(at - 10, "image/jpeg", 10)) {
         const size_t letters = strcspn(at + 8, "\"");
         uint8_t *file = (uint8_t *)malloc(letters);
         size_t count = 0;
@@ -143,7 +144,7 @@ static void virtual_size(const char *body, int32_t *width, int32_t *height) {
         free(file);
         return;
     }
-    if (!at || strncmp(at - 9, "image/png", 9)) return;
+    if (strncmp(at - 9, "image/png", 9)) return;
     for (int i = 0, k = 0; i < 32; i += 4, k += 3) {
         unsigned four = 0;
         for (int d = 0; d < 4; d++) four = four << 6 | (unsigned)(strchr(digits, at[8 + i + d]) - digits);
@@ -152,30 +153,44 @@ static void virtual_size(const char *body, int32_t *width, int32_t *height) {
     *width = bytes[18] << 8 | bytes[19];
     *height = bytes[22] << 8 | bytes[23];
 }
-/* Image tokens as Qwen2-VL counts them, 64 for other files. */
-static int64_t virtual_image_tokens(const char *body) {
-    int32_t width, height;
-    virtual_size(body, &width, &height);
-    return width ? vp_count_tokens("qwen2-vl", width, height) : strstr(body, "image_url") ? 64 : 0;
+/* The images of a request, and their tokens as Qwen2-VL counts them, 64 for other files than PNG. Those behind images_most are dropped. */
+static int64_t virtual_image_tokens(const char *body, int64_t *images) {
+    int64_t tokens = 0;
+    *images = 0;
+    for (const char *at = body; (at = strstr(at, ";base64,")) != NULL; at++) {
+        int32_t width, height;
+        if (virtual_server.images_most && *images == virtual_server.images_most) break;
+        virtual_size(at, &width, &height);
+        tokens += width ? vp_count_tokens("qwen2-vl", width, height) : 64;
+        ++*images;
+    }
+    return tokens;
 }
 /* A token of text for each two bytes of the question. */
 static long virtual_prompt_tokens(const char *body) {
     const char *said = strstr(body, "\"type\": \"text\", \"text\": \""), *plain = strstr(body, "\"content\": \"");
     const char *text = said ? said + 25 : plain ? plain + 12 : "";
-    return 7 + (long)virtual_image_tokens(body) + (long)(strcspn(text, "\"") + 1) / 2;
+    int64_t images;
+    return 7 + (long)virtual_image_tokens(body, &images) + (long)(strcspn(text, "\"") + 1) / 2;
 }
-/* Images that came before, by a hash of their base64; and the cached tokens of exchanges that are in flight. */
+/* Images that came before, by a hash of their base64; and what exchanges that are in flight found of theirs: cached tokens, and the work that is left. */
 static uint64_t virtual_images[65536];
 static int virtual_image_count;
 static struct { const vp_exchange *exchange; int64_t tokens; } virtual_cached[VIRTUAL_FLIGHTS];
 static int64_t virtual_cached_tokens(const char *body) {
-    const char *at = strstr(body, ";base64,");
-    uint64_t hash = 14695981039346656037u;
-    if (!virtual_server.has_cache || !at) return 0;
-    for (; *at && *at != '"'; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    for (int i = 0; i < virtual_image_count; i++) if (virtual_images[i] == hash) return virtual_image_tokens(body);
-    if (virtual_image_count < 65536) virtual_images[virtual_image_count++] = hash;
-    return 0;
+    int64_t cached = 0;
+    for (const char *at = body; virtual_server.has_cache && (at = strstr(at, ";base64,")) != NULL; at++) {
+        uint64_t hash = 14695981039346656037u;
+        int is_known = 0;
+        for (const char *c = at; *c && *c != '"'; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+        for (int i = 0; i < virtual_image_count; i++) is_known |= virtual_images[i] == hash;
+        if (is_known) {
+            int32_t width, height;
+            virtual_size(at, &width, &height);
+            cached += width ? vp_count_tokens("qwen2-vl", width, height) : 64;
+        } else if (virtual_image_count < 65536) virtual_images[virtual_image_count++] = hash;
+    }
+    return cached;
 }
 static void virtual_keep_cached(const vp_exchange *exchange, int64_t tokens) {
     int place = 0;
@@ -188,10 +203,11 @@ static int64_t virtual_cached_of(const vp_exchange *exchange) {
     return 0;
 }
 static int64_t virtual_image_ns(const vp_exchange *exchange) {
-    const int64_t tokens = virtual_cached_of(exchange) ? 0 : virtual_image_tokens(exchange->body);
-    const int64_t bytes = virtual_server.byte_ns && tokens ? (int64_t)strcspn(strstr(exchange->body, ";base64,") + 8, "\"") * 3 / 4 : 0;
-    const int64_t text = virtual_prompt_tokens(exchange->body) - virtual_image_tokens(exchange->body);
-    return (tokens ? virtual_server.image_ns + virtual_server.token_ns * tokens : 0) + virtual_server.byte_ns * bytes + virtual_server.text_ns * text;
+    int64_t images;
+    const int64_t all = virtual_image_tokens(exchange->body, &images), tokens = all - virtual_cached_of(exchange);
+    const int64_t bytes = virtual_server.byte_ns && tokens > 0 ? (int64_t)strcspn(strstr(exchange->body, ";base64,") + 8, "\"") * 3 / 4 : 0;
+    const int64_t text = virtual_prompt_tokens(exchange->body) - all;
+    return (tokens > 0 ? virtual_server.image_ns * images + virtual_server.token_ns * tokens : 0) + virtual_server.byte_ns * bytes + virtual_server.text_ns * text;
 }
 static int64_t virtual_service_ns(void) {
     static vp_random random;

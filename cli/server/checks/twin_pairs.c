@@ -35,21 +35,28 @@ static struct reply reply_of(const struct twin_plan *plan, const struct pass_res
     reply.is_streamed = served->is_streamed;
     return reply;
 }
-/* Asks a text, or the image where it is NULL. Returns 0 or an exit code with a line in `reason`. */
+/* Asks a text, or the images where it is NULL. Returns 0 or an exit code with a line in `reason`. */
 static int ask(const struct twin_plan *plan, const char *text, struct reply *reply, char *reason, size_t capacity) {
     struct pass_result *run = runs_make(1, 0);
     struct question question;
+    struct picture *pictures = zeroed((size_t)plan->image_count, sizeof *pictures); /* the plan's */
     struct sent_request sent;
     int code;
     memset(&question, 0, sizeof question);
-    if (!text) question.picture = &plan->image->picture;
-    if (!text && !plan->is_same_image) question.unique = plan->image;
+    for (int32_t i = 0; !text && i < plan->image_count; i++) pictures[i] = plan->images[i].picture;
+    if (!text) {
+        question.pictures = pictures;
+        question.picture_count = plan->image_count;
+        question.places = plan->places;
+    }
+    if (!text && !plan->is_same_image) question.unique = plan->images;
     question.text = text ? text : plan->text;
     question.max_tokens = plan->endpoint->api == VP_CHAT_RESPONSES ? TOKENS_OF_RESPONSES : TOKENS;
     question.no_cache = plan->no_cache;
     question.knobs = plan->knobs;
     question.knob_count = text ? plan->text_knob_count : plan->knob_count;
     code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
+    free(pictures);
     if (!code) *reply = reply_of(plan, run);
     runs_free(run, 1);
     if (!code && reply->tokens < 0) {

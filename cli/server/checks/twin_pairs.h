@@ -18,9 +18,10 @@
 
 struct twin_plan {
     struct endpoint *endpoint;
-    const struct unique *image; /* each request gets pixels of its own, */
+    const struct unique *images; int32_t image_count; /* each request gets pixels of its own, */
     int is_same_image;          /* unless 1 */
-    const char *text;      /* the question that goes with it */
+    const size_t *places;       /* as struct question has them */
+    const char *text;           /* the question that goes with them */
     const vp_chat_knob *knobs; size_t knob_count, text_knob_count; /* text: those before the image's own */
     int no_cache;          /* 1 if --no_cache */
     enum twin_method method;
