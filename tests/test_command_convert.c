@@ -26,7 +26,7 @@ static int count_files(const char *name) {
     closedir(d);
     return count;
 }
-#define SAME_RUN "run %s -p 'What is after the tower?' --gemm plain --device cpu --ignore_eos --max_new_tokens 5 --seed 7 --dump %%F/%s "
+#define SAME_RUN "run %s -p 'What is behind the tower?' --gemm plain --device cpu --ignore_eos --max_new_tokens 5 --seed 7 --dump %%F/%s "
 /* the model's own run and those of its two forms: ids, logits and tokens are the same, byte for byte */
 static void same_runs(const char *model, const char *input) {
     static const char *const dumps[] = {"input_ids.npy", "image_features.npy", "block_last.npy", "logits.npy", "tokens.npy"};

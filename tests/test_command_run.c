@@ -220,7 +220,7 @@ static void test_run(void) {
              check_golden("images/img-333x517.png"));
     run_case("a4-medium-k4-skip", words);
     run_case("a6-text-only", "-p 'Is there a clock next to the bridge?'");
-    snprintf(words, sizeof words, "%s -p ' User: What can be seen after the white tower? Assistant:' --raw_prompt", check_golden("images/img-333x517.png"));
+    snprintf(words, sizeof words, "%s -p ' User: What can be seen behind the white tower? Assistant:' --raw_prompt", check_golden("images/img-333x517.png"));
     run_case("b2-adaptive-k8", words);
     test_run_json();
     test_medians();

@@ -101,7 +101,7 @@ static void test_kind(const char *kind, vp_timing timing) {
         if (l.opened && !survived)
             check_note(l.broken == sticky && l.served_again == !sticky, __FILE__, __LINE__, "call %ld of %ld: broken %d, served again %d", n, calls,
                        l.broken, l.served_again);
-        if (!check_note(cuda_on_cpu_live() == 0, __FILE__, __LINE__, "call %ld of %ld left %d after", n, calls, cuda_on_cpu_live())) break;
+        if (!check_note(cuda_on_cpu_live() == 0, __FILE__, __LINE__, "call %ld of %ld left %d behind", n, calls, cuda_on_cpu_live())) break;
         if (l.broken) { /* the program's context is not ours to reset: an engine stays impossible until the program does it */
             life none;
             CHECK(cuda_on_cpu_contexts() == 1);
