@@ -128,7 +128,8 @@ check "definitions say what TPOT is, once" [ "$(grep -A1 '^  T_decode_per_token$
 for key in $(grep -ohE 'ROW\("[A-Za-z_]+"' cli/results/metrics.h | cut -d'"' -f2); do
     check "definitions have $key" grep -qE "^  $key$" "$work/printed"
 done
-for option in $(grep -ohE -e '--[a-z][a-z_]+' cli/guides/*.txt | sort -u); do
+# other programs' options stand behind their names
+for option in $(sed -E 's/`(vllm|llama-server|sglang) [^`]*`//g' cli/guides/*.txt | grep -ohE -e '--[a-z][a-z_]+' | sort -u); do
     check "the guides' option $option exists" grep -qE -e "^ +$option\b|$option N|tile --family.*$option" <(cat "$work/all-help" <("$PROGRAM" tile --list_families | grep -oE '\b[a-z_]+=' | sed -E 's/(.*)=/  --\1/'))
 done
 # (the commands of guide numbers measure for minutes; test_servers.sh runs those of guide servers)
