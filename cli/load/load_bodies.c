@@ -171,6 +171,17 @@ static void add_words(struct text_buffer *out, int64_t words, vp_random *random)
         text_add_format(out, "%s%s", i ? " " : "",
                         WORDS[(size_t)(vp_random_double(random) * (sizeof WORDS / sizeof *WORDS))]);
 }
+/* Makes a picture that was drawn here one that numbers change. */
+static void make_unique(struct unique *image) {
+    struct unique made;
+    vp_image pixels = {0, 0, NULL};
+    if (vp_image_decode((const uint8_t *)image->picture.bytes, image->picture.byte_count, &pixels, NULL) != VP_OK)
+        abort(); /* it was encoded here */
+    unique_of_pixels(pixels.rgb, pixels.width_px, pixels.height_px, &made);
+    vp_image_free(&pixels);
+    unique_free(image);
+    *image = made;
+}
 int load_bodies_random(const struct options *options, const struct random_request *request,
                        const struct endpoint *endpoint, const struct request_knobs *knobs,
                        struct load_bodies *bodies) {
@@ -188,6 +199,7 @@ int load_bodies_random(const struct options *options, const struct random_reques
         if (request->width_px)
             scene_draw(request->width_px, request->height_px, hash_number(hash_number(HASH_START, request->seed),
                                                                           (int64_t)i), &image.picture);
+        if (image.picture.bytes && !is_given(options, "same_image")) make_unique(&image);
         add_words(&prompt, request->words, &random);
         code = add_body(&maker, &image, image.picture.bytes != NULL, NULL, prompt.data, (int64_t)i, bodies);
         unique_free(&image);
