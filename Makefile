@@ -9,6 +9,7 @@ make uninstall          removes them
 make dist               portable programs for Linux (x86-64 and 64-bit ARM, glibc 2.28) and a client for macOS, in $(DIST)
 make wheel              Python wheels with them
 make sdist              the source package of the wheel
+make deb                Debian packages of the portable programs, with manual pages and completions
 make man                the manual pages in $(B)/man
 make deps               finds the compiler's packages; installs them on Debian and Ubuntu where it may
 make help               this list
@@ -26,7 +27,7 @@ make test-slow-programs builds those of make test-slow
 make check              test-all, sanitizers, compilers and language modes, nvcc when found
 make fuzz               FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer (clang)
 make full-size          checks at the real model's size; 17 GB of memory
-make test-dist          what make dist and make wheel make, in root file systems of Debian 11, 12 and 13, on ARM under qemu
+make test-dist          what make dist, make wheel and make deb make, in root file systems of Debian 11, 12 and 13, on ARM under qemu
 make readme-count       writes the count of tests, from the last make test, into README.md
 
 Benchmarks

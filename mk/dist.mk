@@ -1,7 +1,7 @@
-# What people install without a compiler: portable programs, a wheel, a source package; `make test-dist` tries them on other systems.
+# What people install without a compiler: portable programs, a wheel, a source package, Debian packages; `make test-dist` tries them on other systems.
 # The compiler is the ordinary GCC, so the machine code is that of `make`. Only the linker is zig's (PyPI's ziglang): it knows the symbols of every
 # glibc since 2.17, where the system's own linker takes those of this system. GCC's OpenMP and support library are linked in.
-.PHONY: dist dist-linux-x86_64 dist-linux-aarch64 dist-macos-arm64 wheel wheel-x86_64 wheel-aarch64 sdist test-dist zig
+.PHONY: dist dist-linux-x86_64 dist-linux-aarch64 dist-macos-arm64 wheel wheel-x86_64 wheel-aarch64 sdist deb deb-x86_64 deb-aarch64 test-dist zig
 DIST ?= dist
 GLIBC := 2.28
 ZIG := $(abspath $(B))/zig/bin/python -m ziglang
@@ -41,8 +41,13 @@ $(B)/libvlmprof.so: $(B)/counts.o
 wheel: wheel-x86_64 wheel-aarch64
 wheel-x86_64 wheel-aarch64: wheel-%: dist-linux-%
 	@$(PYTHON3) packaging/wheel.py wheel $(B)/dist/$*/portable manylinux_$(subst .,_,$(GLIBC))_$* $(DIST)
+deb: deb-x86_64 deb-aarch64
+deb-x86_64: DEBIAN = amd64
+deb-aarch64: DEBIAN = arm64
+deb-x86_64 deb-aarch64: deb-%: dist-linux-% $(PAGES)
+	@packaging/deb.sh $(B)/dist/$*/portable/vlmprof $(DEBIAN) $(B)/man $(DIST)
 sdist:
 	@$(PYTHON3) packaging/wheel.py sdist $(DIST)
 
-test-dist: dist wheel sdist
+test-dist: dist wheel sdist $(if $(shell command -v dpkg-deb),deb)
 	@B="$(B)" DIST="$(DIST)" tests/dist.sh

@@ -19,6 +19,14 @@ for arch in x86_64 aarch64; do
     check "$arch wheel is below 6 MB" [ "$(stat -c %s "$DIST/vlmprof-$version-py3-none-manylinux_2_28_$arch.whl")" -lt 6000000 ]
     check "$arch archive has the licences" [ "$(tar -tzf "$DIST/vlmprof-$version-linux-$arch.tar.gz" | grep -cE '/(LICENSE|THIRD-PARTY.txt|vlmprof)$')" = 3 ]
 done
+if ! command -v dpkg-deb >/dev/null; then skip "Debian packages: no dpkg-deb (apt-get install dpkg)"
+else
+    for arch in x86_64:amd64 aarch64:arm64; do
+        package=$DIST/vlmprof_${version}_${arch#*:}.deb arch=${arch%:*}
+        check "$arch Debian package unpacks" dpkg-deb -x "$package" "$work/deb-$arch"
+        check "$arch Debian package has the portable program" cmp "$work/deb-$arch/usr/bin/vlmprof" "$B/dist/$arch/portable/vlmprof"
+    done
+fi
 check "the macOS client is an ARM program of macOS" [ "$(head -c 8 "$B/dist/macos/client/vlmprof" | od -An -tx1 | tr -d ' ')" = cffaedfe0c000001 ]
 
 # ---- a server on this machine: 576 tokens an image, as LLaVA-1.5's rule says

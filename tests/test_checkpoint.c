@@ -728,7 +728,7 @@ static void test_headers(void) {
     check_case("safetensors: length field");
     safetensors_write("model.safetensors", "{}", 2, 0, 3);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
-    CHECK(strstr(error.text, "after the file") != NULL);
+    CHECK(strstr(error.text, "beyond the file") != NULL);
     safetensors_write("model.safetensors", "{}", 2, 0, 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
     safetensors_write("model.safetensors", "{}", 2, 0, 1);

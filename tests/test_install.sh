@@ -21,6 +21,36 @@ done
 check "the installed program runs" "$prefix/bin/vlmprof" --version
 check "its version is the header's" grep -q "^Version: $("$prefix/bin/vlmprof" --version | awk '{ print $2 }')$" "$prefix/lib/pkgconfig/vlmprof.pc"
 
+# a Debian package of the same: its fields, its files, what dpkg installs and removes in an empty root
+packages() { # packages COMMAND...: dpkg on that root, as any user
+    PATH=$PATH:/usr/sbin:/sbin dpkg --root="$work/debian" --force-not-root --force-depends --force-script-chrootless --log="$work/dpkg.log" "$@"
+}
+if command -v dpkg-deb >/dev/null && command -v dpkg >/dev/null; then
+    architecture=$(dpkg --print-architecture) version=$("$prefix/bin/vlmprof" --version | awk '{ print $2 }')
+    package=$work/debs/vlmprof_${version}_$architecture.deb
+    check "a Debian package is made" packaging/deb.sh "$PROGRAM" "$architecture" "$B/man" "$work/debs"
+    cp "$package" "$work/first.deb"
+    sleep 1 # another time of day, which the files must not show
+    check "and made again" packaging/deb.sh "$PROGRAM" "$architecture" "$B/man" "$work/debs"
+    check "the same bytes" cmp "$package" "$work/first.deb"
+    check "Debian package: its fields" [ "$(dpkg-deb -f "$package" Package Version Architecture Depends | cut -d' ' -f2- | xargs)" = \
+        "vlmprof $version $architecture libc6 (>= 2.28)" ]
+    check "Debian package: all files are root's" [ -z "$(dpkg-deb -c "$package" | grep -v ' root/root ')" ]
+    mkdir -p "$work/debian/var/lib/dpkg/updates" "$work/debian/var/lib/dpkg/info" && touch "$work/debian/var/lib/dpkg/status"
+    check "dpkg installs it" packages -i "$package"
+    check "the program in it runs" "$work/debian/usr/bin/vlmprof" --version
+    check "dpkg finds no file changed" [ -z "$(packages -V vlmprof 2>&1)" ]
+    check "its copyright has both licences" [ "$(grep -cE '^MIT License$|^2\. libgomp and libgcc ' "$work/debian/usr/share/doc/vlmprof/copyright")" = 2 ]
+    check "it has each manual page" diff <(cd "$prefix/share/man" && ls man?) <(cd "$work/debian/usr/share/man" && ls man? | sed 's/\.gz$//')
+    for shell in bash-completion/completions/vlmprof zsh/vendor-completions/_vlmprof fish/vendor_completions.d/vlmprof.fish; do
+        check "it has $shell" [ -s "$work/debian/usr/share/$shell" ]
+    done
+    check "dpkg removes it" packages -r vlmprof
+    check "and leaves no file of it" [ -z "$(find "$work/debian/usr" -type f 2>/dev/null)" ]
+    check "without dpkg-deb one line says what to install" grep -q 'dpkg-deb is not installed: apt-get install dpkg' \
+        <(PATH=/none /bin/bash packaging/deb.sh "$PROGRAM" "$architecture" "$B/man" "$work/debs" 2>&1)
+else skip "a Debian package: no dpkg-deb and dpkg (apt-get install dpkg)"; fi
+
 # a foreign C project: the header's sample, and one that calls a function of the archive
 cat >"$work/uses.c" <<'CODE'
 #include "vlmprof.h"

@@ -7,7 +7,7 @@ B=${B:-build} CC=${CC:-cc}
 unset MAKEFLAGS MFLAGS MAKELEVEL
 makefiles=(Makefile mk/*.mk)
 
-targets=$(sed -n 's/^\.PHONY: //p' "${makefiles[@]}" | tr ' ' '\n' | grep -vxE 'all|FORCE|instrumented|fuzz-deps|stage-launches|zig|(dist|wheel)-.*' | sort)
+targets=$(sed -n 's/^\.PHONY: //p' "${makefiles[@]}" | tr ' ' '\n' | grep -vxE 'all|FORCE|instrumented|fuzz-deps|stage-launches|zig|(dist|wheel|deb)-.*' | sort)
 make help >"$work/help"
 check "make help lists the targets" diff <(echo "$targets") <(sed -n 's/^make \([a-z-]*\) .*/\1/p' "$work/help" | grep . | sort)
 check "make help describes make itself" grep -q '^make  *[a-z]' "$work/help"

@@ -100,7 +100,7 @@ rows = json.load(open(sys.argv[1]))["ops"]["rows"][:5]
 for row in rows: print(row["name"], row["calls"], "%.3f" % (row["host_self_ns"] / 1000))
 EOF
     check "load_results.py has the operations and self times of vlmprof trace" diff <("$python" "$work/top.py" "$work/trace-table") \
-        <(sed -nE 's/^(cpu_op)? +(.*[^ ]) +([0-9]+) +[0-9.]+ +([0-9.]+)$/\2 \3 \4/p' "$work/loaded")
+        <(sed -nE 's/^(cpu_op|user_annotation)? +(.*[^ ]) +([0-9]+) +[0-9.]+ +([0-9.]+)$/\2 \3 \4/p' "$work/loaded")
     mkdir "$work/nothing"
     check "load_results.py refuses a folder without results" [ "$("$python" samples/load_results.py "$work/nothing" 2>&1; echo $?)" = \
         "load_results.py: $work/nothing: there is no result file of vlmprof sweep in it
@@ -128,7 +128,8 @@ check "definitions say what TPOT is, once" [ "$(grep -A1 '^  T_decode_per_token$
 for key in $(grep -ohE 'ROW\("[A-Za-z_]+"' cli/results/metrics.h | cut -d'"' -f2); do
     check "definitions have $key" grep -qE "^  $key$" "$work/printed"
 done
-for option in $(grep -ohE -e '--[a-z][a-z_]+' cli/guides/*.txt | sort -u); do
+# (llama.cpp's, SGLang's and vLLM's own options aside)
+for option in $(grep -ohE -e '--[a-z][a-z_-]+' cli/guides/*.txt | grep -vxE -e '--(metrics|enable-metrics|save-result|save-detailed)' | sort -u); do
     check "the guides' option $option exists" grep -qE -e "^ +$option\b|$option N|tile --family.*$option" <(cat "$work/all-help" <("$PROGRAM" tile --list_families | grep -oE '\b[a-z_]+=' | sed -E 's/(.*)=/  --\1/'))
 done
 # (the commands of guide numbers measure for minutes; test_servers.sh runs those of guide servers)

@@ -6,7 +6,7 @@
 A folder of result files (described by samples/result.schema.json) becomes two tables: one row for each configuration, one for each
 sample. Printed: latency P50 and accuracy with its 95 % interval; * marks the front, where no other configuration of that data set is
 both faster and at least as accurate. --png draws it. A folder of load trials becomes a row for each trial and one for each request. A trace
-that `vlmprof run --profile --trace FILE` wrote becomes a table with a row for each operation; printed: the operations with the most self
+that `vlmprof run --profile --trace FILE` wrote becomes a table with a row for each operation, stage and step; printed: those with the most self
 time, which is their own time without that of operations inside them.
 """
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, Tuple, Union
@@ -26,6 +27,7 @@ except ImportError:
 PathLike = Union[str, Path]
 KNOBS = ["dataset_name", "tier", "top_k", "num_active_blocks"]
 LATENCIES = ["T_total", "T_vision_total", "T_LLM_prefill", "T_LLM_decode", "TTFT", "T_decode_per_token"]  # ms
+TRACED = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "kernel", "gpu_memcpy", "gpu_memset")
 OF_SAMPLE = ["sample_id", "status", "accuracy", "pred", "actual_vision_tokens", "actual_text_tokens", "output_tokens"]
 
 
@@ -118,26 +120,28 @@ def draw_front(configurations: pd.DataFrame, path: PathLike) -> None:
 
 
 def load_trace(path: PathLike) -> pd.DataFrame:
-    """A row for each operation: name, where it ran, start, duration and self time [us], and its args."""
+    """A row for each operation and annotation: name, where it ran, start, duration and self time [us], and its args. As in `vlmprof trace`, the
+    time of a stage or step outside its operations is its own, and steps are named ProfilerStep*."""
     _need_pandas()
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
-    rows = [{"name": event["name"], "kind": event["cat"], "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"],
-             "duration_us": event["dur"], "args": event.get("args", {})}
-            for event in events if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "kernel", "gpu_memcpy", "gpu_memset")]
+    rows = [{"name": re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"]), "kind": event["cat"], "pid": event["pid"], "tid": event["tid"],
+             "start_us": event["ts"], "duration_us": event["dur"], "args": event.get("args", {})}
+            for event in events if event.get("ph") == "X" and event.get("cat") in TRACED and not event["name"].startswith("end of ProfilerStep#")]
     if not rows:
         raise ValueError(f"{path}: there is no operation in it")
     table = pd.DataFrame(rows).sort_values(["pid", "tid", "start_us", "duration_us"], ascending=[True, True, True, False], ignore_index=True)
-    self_us, around, place = table["duration_us"].tolist(), [], None
-    for index, row in enumerate(table.itertuples()):
+    times = (table[["start_us", "duration_us"]] * 1000).round().astype("int64")  # ns: whole numbers, so that ends and starts that meet are equal
+    self_ns, around, place = times["duration_us"].tolist(), [], None
+    for index, (row, start, duration) in enumerate(zip(table.itertuples(), times["start_us"], times["duration_us"])):
         if place != (row.pid, row.tid):
             around, place = [], (row.pid, row.tid)
-        while around and around[-1][1] <= row.start_us:
+        while around and around[-1][1] <= start:
             around.pop()
         if around:
-            self_us[around[-1][0]] -= row.duration_us  # the innermost operation around this one
-        around.append((index, row.start_us + row.duration_us))
-    table["self_us"] = self_us
+            self_ns[around[-1][0]] -= duration  # the innermost operation around this one
+        around.append((index, start + duration))
+    table["self_us"] = [ns / 1000 for ns in self_ns]
     return table
 
 
