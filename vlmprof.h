@@ -10,7 +10,8 @@
  *          #include "vlmprof_families.h"
  *      and wherever else you need them, the includes alone.
  *   3. Link with -lm.
- *   4. Call, by task:
+ *   4. Call, for example, vp_count_tokens("qwen3-vl", 640, 480): it returns 300, the tokens of such an image.
+ *   5. Other calls, by task:
  *     vision tokens of an image        vp_layout_compute; of other models vp_count_tokens (vlmprof_families.h)
  *     crops for a number of tokens     vp_select_crops, vp_select_vision_tokens, vp_select_tiling
  *     where each vision token goes     vp_tokens_index_map, vp_tokens_image_ids
@@ -311,7 +312,7 @@ VP_API vp_geometry vp_geometry_default(void);
  *          not divide the patches per side or a margin; the margins leave no window; max_crops outside
  *          1..VP_CROPS_LIMIT; mean or std not finite, or std < 1e-6 */
 VP_API vp_result vp_geometry_check(const vp_geometry *geometry);
-/* Derived numbers; 0 for a geometry that vp_geometry_check refuses. */
+/* Derived numbers; 0 for a geometry that vp_geometry_check rejects. */
 VP_API int32_t vp_geometry_patches_per_side(const vp_geometry *geometry);  /* crop_px / patch_px: 24 */
 VP_API int32_t vp_geometry_tokens_per_side(const vp_geometry *geometry);   /* patches / pool: 12 */
 VP_API int32_t vp_geometry_tokens_per_crop(const vp_geometry *geometry);   /* 144 */
@@ -364,7 +365,7 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
  * numeric: double */
 VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, double aspect, vp_tiling *tiling);
 /* The size of an image scaled to fit inside a canvas (VP_FIT_PAD), also if a side becomes 0 and vp_layout_compute
- * refuses it.
+ * rejects it.
  * in:      canvas 1..VP_CANVAS_PX_LIMIT, image >= 1 [px]
  * returns: VP_OK; VP_ERR_RANGE a side outside that
  * numeric: every step rounded to float32, as the reference does
@@ -442,7 +443,7 @@ VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_wi
  * first. */
 /* Position of every pooled feature in the sequence.
  * in:      layout           as vp_layout_compute made it for this geometry
- *          first_position   index of the first image token in the sequence (1 behind a BOS), >= 0
+ *          first_position   index of the first image token in the sequence (1 after a BOS), >= 0
  *          capacity         entries of image_input_idx
  * out:     image_input_idx  int32 [views, tokens_per_crop], -100 = dropped (the overlap that a neighbouring crop shows)
  * returns: VP_OK; VP_ERR_CAPACITY: fewer than layout->views * tokens_per_crop entries; VP_ERR_RANGE: an invalid
@@ -508,7 +509,7 @@ VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const do
                                    int32_t *blocks);
 
 /* Which points of a grid of knobs a sweep visits. n is the length of a knob's list. The reference's grids are first
- * knob (tiers, crops) x top_k x blocks; its rules go on for more knobs. */
+ * knob (tiers, crops) x top_k x blocks; its rules extend to more knobs. */
 #define VP_GRID_STRATEGIES(X) \
     X(VP_GRID_FULL, 0, "full", "every combination") \
     X(VP_GRID_BALANCED, 1, "balanced", "places 0, n/2, n-1 of each list") \
@@ -590,7 +591,7 @@ typedef struct vp_stage_clock {
     vp_stage_mark *marks;   /* [capacity], the first `count` in the order in which they began */
     size_t capacity, count;
     size_t open;            /* index of the innermost mark that has not ended; SIZE_MAX: none */
-    size_t lost, lost_open; /* marks that found no room, and those of them that have not ended */
+    size_t lost, lost_open; /* marks that did not fit, and those of them that have not ended */
 } vp_stage_clock;
 /* A clock without marks over the caller's memory. */
 VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity);
@@ -629,7 +630,7 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
  *          numpy) */
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics);
 
-/* ---- what samples say about the quantity behind them. A confidence is a share: 0.95. If there are too few values
+/* ---- what samples say about the quantity after them. A confidence is a share: 0.95. If there are too few values
  * for an answer, the result is VP_ERR_UNSUPPORTED or, in a struct, NaN: never a guess. All of it assumes independent
  * values; the caller removes warm-up and drift. */
 /* Are `count` values enough for this percentile?
@@ -1154,7 +1155,7 @@ typedef struct vp_impl_nearest {
 } vp_impl_nearest;
 
 static void vp_impl_nearer(vp_impl_nearest *best, int32_t rows, int32_t cols) {
-    /* whole numbers far below 2^53: only the quotient and the difference are rounded, whether fused or not */
+    /* integers far below 2^53: only the quotient and the difference are rounded, whether fused or not */
     const double width = best->window * (double)cols + best->margin,
                  height = best->window * (double)rows + best->margin;
     const double distance = fabs(width / height - best->aspect);
@@ -1200,7 +1201,7 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
         crops = tier->preferred[i];
         if (crops >= tier->min_crops && crops <= tier->max_crops) vp_impl_factorise(&best, crops, 1);
     }
-    /* the preferred ones come again here; that changes nothing, because the first of equals stays */
+    /* the preferred ones come up again here; that changes nothing, because the first of equals is kept */
     for (crops = tier->min_crops; crops <= tier->max_crops; crops++) vp_impl_factorise(&best, crops, 1);
     *tiling = best.tiling;
     return VP_OK;
@@ -1871,7 +1872,7 @@ static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int32_
     }
 }
 
-/* Shuffles each column, but refuses any swap that would repeat a point: the design stays balanced and without
+/* Shuffles each column, but rejects any swap that would repeat a point: the design stays balanced and without
  * repeats at every step. If most combinations are left out, the first round is already a full shuffle; the other
  * rounds are for crowded grids. */
 static void vp_impl_grid_latin(const uint64_t *sizes, int32_t knobs, uint32_t seed, size_t points, int32_t *index) {
@@ -2981,7 +2982,7 @@ static vp_impl_decimal vp_impl_decimal_of(const char *text, size_t bytes) {
             decimal.digits = seen;
             decimal.exponent = -fraction;
         } else if (!after_point) {
-            /* zero of the integer part behind the last digit so far; meaningless before the first one */
+            /* zero of the integer part after the last digit so far; meaningless before the first one */
             decimal.exponent++;
         }
     }

@@ -452,7 +452,7 @@ FN float vk_gelu_tanh(float value) {
 
 /* ================================================================================================ kernels >>kernels
  * d, width: width of a row; ld: padded row length of an in-type buffer. One block per row unless stated.
- * Launchers are behind their kernels in kernels/shared/, those of the kernels here in >>launchers; a row of VK_KERNELS
+ * Launchers are after their kernels in kernels/shared/, those of the kernels here in >>launchers; a row of VK_KERNELS
  * (parts/engine/backend.h) names each. A kernel that one target has alone is in that target's folder; a function of
  * vk_backend or vk_decode_kernels leads to it. */
 
@@ -850,7 +850,7 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 #endif
 
 /* ============================================================================================== launchers >>launchers
- * The shared kernels behind one table, the same for every target: vk_kernels. */
+ * The shared kernels after one table, the same for every target: vk_kernels. */
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static int64_t vk_weight_bytes(const vk_linear *linear) {
     int64_t weights = (int64_t)linear->n * linear->k;
@@ -2762,7 +2762,7 @@ KERNEL_OF(VK_DECODE_THREADS, 2, k_decode_out, float *x, const float *partial, co
     vk_let_next_begin();
     vk_rows(VK_FLIGHT, strip, &in, x, weights, NULL, n, vectors, add);
 }
-/* x f32 [n] += W attended, in-type, or = without `add`: behind the shared attention; a dense MLP's second product */
+/* x f32 [n] += W attended, in-type, or = without `add`: after the shared attention; a dense MLP's second product */
 KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int add,
        int wide) {
     vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0, NULL, 0 };
@@ -2833,7 +2833,7 @@ FN void vk_decode_chosen(int32_t *chosen, void *hidden, int32_t *index, float *w
                          const uint4 *normed, const char *weights, size_t stride_bytes, int experts, int top_k,
                          int norm_topk, int expert_dim, int vectors, int ldh, vk_turns *turns, int wide) {
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
-    vk_wait_for_inputs(turns); /* which weights are read is known then */
+    vk_wait_for_inputs(turns); /* the weights to read are known by then */
     vk_choose_experts(chosen, index, weight, logits, experts, top_k, norm_topk);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
@@ -3500,7 +3500,7 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
 #include "kernels/cpu/gemm_choice.h"
 
 /* ======================================================================================================== cpu >>cpu
- * The CPU behind the backend table: when a call returns, everything is done. */
+ * The CPU after the backend table: when a call returns, everything is done. */
 static vk_cpu *vk_cpu_of(vk_queue *queue) { return (vk_cpu *)queue; }
 
 /* zeroed pages; large ones if the system has them, because a decode step reads gigabytes of weights */
@@ -3571,7 +3571,7 @@ static void vk_cpu_core_name(long implementer, long part, char *text, size_t cap
         }
     snprintf(text, capacity, "ARM implementer 0x%lx part 0x%lx", implementer, part);
 }
-/* The number behind the colon of a line that begins with `key`; -1: another line, or no number. */
+/* The number after the colon of a line that begins with `key`; -1: another line, or no number. */
 static long vk_cpu_number_of(const char *line, const char *key) {
     const char *colon = strchr(line, ':');
     char *end;

@@ -1,9 +1,15 @@
 /* vlmprof_families.h - v0.2.0 - token counts of other model families from an image's size - MIT licence
  *
- * How many tokens an image costs in other model families. It needs only the width and height and the limits in the
- * model's configuration. A preset describes one family: its name, the rule it shares with others, the keys of its
- * configuration with the values of the published checkpoints, and how certain the rule is. A family is a preset with
- * its keys set. All functions are reentrant; nothing is allocated.
+ * Do this:
+ *     printf("%d\n", (int)vp_count_tokens("qwen3-vl", 640, 480));
+ * It prints 300, the tokens of a 640 x 480 image in Qwen3-VL. A negative number is an error: a vp_result.
+ *
+ * For other limits than the published ones set the keys of a family: vp_family_find, vp_family_default, vp_family_set,
+ * vp_family_count; or vp_family_from_config for a checkpoint's own files. A count needs only the image's width and
+ * height. A preset describes one family: its name, the rule it shares with others, the keys of its configuration with
+ * the values of the published checkpoints, and how certain the rule is. A family is a preset with its keys set.
+ * memory:  none
+ * threads: reentrant
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -117,7 +123,7 @@ typedef struct vp_vision_count {
 /* Image size -> tokens.
  * in:      width_px, height_px  of the image, 1..VP_FAMILY_PX_LIMIT
  * out:     count                on success
- * returns: VP_OK; VP_ERR_RANGE: a side out of range, or the family's own code refuses the size (the text says why);
+ * returns: VP_OK; VP_ERR_RANGE: a side out of range, or the family's own code rejects the size (the text says why);
  *          VP_ERR_UNSUPPORTED: the rule for such a size is not published
  * rule:    that of the family, operation by operation
  * numeric: IEEE double where the original computes so, float32 where it does, half to even where it rounds so
@@ -143,7 +149,7 @@ VP_API const vp_family_key *vp_family_knob(const vp_family *family);
  *          tried
  * returns: VP_OK; VP_ERR_NOT_FOUND: the family has no such knob, or no value of it is small enough; VP_ERR_RANGE: an
  *          argument is out of range
- * rule:    a size that the family refuses at some value counts as over the limit. Knobs with up to 65536 values are
+ * rule:    a size that the family rejects at some value counts as over the limit. Knobs with up to 65536 values are
  *          tried from the top down, others by bisection, because there the tokens grow with the knob */
 VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count,
                                    double share, int64_t max_tokens, int64_t *value, int *unlimited, vp_error *error);
@@ -421,7 +427,7 @@ static int64_t vp_impl_floor_division(double dividend, double divisor) {
 }
 
 /* A rule takes the family and the size and fills the count. The count starts as -1, its token counts as zero. The
- * rule returns NULL, or why the family's own code refuses the size. */
+ * rule returns NULL, or why the family's own code rejects the size. */
 typedef const char *(*vp_impl_rule)(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c);
 static const char vp_impl_no_pixel[] = "a side of the resized image is less than a pixel";
 
@@ -505,7 +511,7 @@ static const char *vp_impl_count_navit(const vp_family *family, int64_t width, i
     const int64_t *value = family->value, patch = value[VP_SLOT_PATCH], unit = patch * value[VP_SLOT_MERGE];
     const double most = (double)value[VP_SLOT_MAX], side = (double)(value[VP_SLOT_SIDE] * patch);
     double patches, scale = 1.0;
-    if (family->preset->variant) { /* the first generation refuses long sides instead of scaling them */
+    if (family->preset->variant) { /* the first generation rejects long sides instead of scaling them */
         patches = (double)(width / patch) * (double)(height / patch);
         if (patches > most) {
             scale = sqrt(most / patches);
@@ -560,7 +566,7 @@ static const char *vp_impl_count_budget(const vp_family *family, int64_t width, 
     return NULL;
 }
 /* CPython's sets are walked in the order of a hash table. If two grids are equally good, this order decides. */
-static uint64_t vp_impl_pair_hash(uint64_t first, uint64_t second) { /* of a tuple of two small whole numbers */
+static uint64_t vp_impl_pair_hash(uint64_t first, uint64_t second) { /* of a tuple of two small integers */
     const uint64_t one = UINT64_C(11400714785074694791), two = UINT64_C(14029467366897019727),
                    five = UINT64_C(2870177450012600261);
     uint64_t hash = five + first * two;

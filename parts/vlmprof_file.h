@@ -1,8 +1,18 @@
 /* vlmprof_file.h - v0.2.0 - whole files: read into memory, written safely, errors with their reason - MIT licence
  *
- * Reads or maps files whole, writes files so that a reader never sees half of one, and says why something failed. What
- * the companions ask of the operating system is in this header alone: under ---- system, once for POSIX and once
- * for Windows (MinGW-w64). Otherwise it uses stdio and malloc. On Windows paths are in the program's code page.
+ * Do this:
+ *     char *text = NULL;
+ *     size_t bytes = 0;
+ *     vp_error error = {VP_OK, -1, "", ""};
+ *     if (vp_file_read("LICENSE", 1 << 20, &text, &bytes, &error) != VP_OK) printf("%s\n", error.text);
+ *     else printf("%.11s\n", text);
+ *     free(text);
+ * It prints MIT License, the first words of the file, or why the file cannot be read.
+ *
+ * Files are read or mapped whole, and written so that a reader never sees half of one: vp_file_write for a text in
+ * memory, vp_output_open, vp_output_write and vp_output_commit for one that comes in pieces. All that the companions
+ * ask of the operating system is in this header, under ---- system, once for POSIX and once for Windows (MinGW-w64).
+ * Otherwise it uses stdio and malloc. On Windows paths are in the program's code page.
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -25,7 +35,7 @@ VP_EXTERN_C_BEGIN
  * out:     text, bytes  on success only; release text with free
  * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_READ (a folder, a pipe, a device, no permission, a read error);
  *          VP_ERR_RANGE; VP_ERR_MEMORY
- * rule:    never waits for a writer: a pipe, a socket or a device is refused unread
+ * rule:    never waits for a writer: a pipe, a socket or a device is rejected unread
  * threads: reentrant */
 VP_API vp_result vp_file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, vp_error *error);
 /* The same, but pipes, sockets and devices are read to their end too. It can wait for ever; a signal whose handler was
@@ -309,7 +319,7 @@ VP_API int64_t vp_unix_ns(void) {
     return timespec_get(&now, TIME_UTC) == TIME_UTC ? (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec : 0;
 }
 
-/* The number behind /dev/fd/ and its like: a file that this program has open; -1 for other paths. */
+/* The number after /dev/fd/ and its like: a file that this program has open; -1 for other paths. */
 static int vp_impl_own_fd(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};

@@ -1,7 +1,19 @@
 /* vlmprof_image.h - v0.2.0 - image file -> upright RGB -> crops -> patches - MIT licence
  *
- * PNG and JPEG files -> upright 8-bit RGB. Any other format is refused with its name. Upright RGB -> what the vision
- * transformer takes. Resizing is antialiased bilinear, as torch does it, and only of the parts that a view shows.
+ * Do this:
+ *     static uint8_t file[1 << 16];
+ *     FILE *in = fopen("samples/cat.jpg", "rb");
+ *     size_t bytes = in ? fread(file, 1, sizeof file, in) : 0;
+ *     vp_image image;
+ *     if (vp_image_decode(file, bytes, &image, NULL) != VP_OK) return 1;
+ *     printf("%d x %d\n", (int)image.width_px, (int)image.height_px);
+ *     vp_image_free(&image);
+ *     fclose(in);
+ * It prints 451 x 300. image.rgb contains the pixels, turned upright, three bytes each.
+ *
+ * PNG and JPEG files become upright 8-bit RGB; the error for any other format names that format. From RGB,
+ * vp_preprocess makes what the vision transformer takes. Resizing is antialiased bilinear, as in torch, and only for
+ * the parts that a view shows.
  *
  * Pixels are decoded by stb_image, of which this header compiles a private, static copy. Switches, defined before
  * the include:
@@ -13,7 +25,7 @@
  *                         JPEG, with its settings as they are at the start. Its memory is then its own: what PNG data
  *                         inflate to is bounded by its limits, not by ours.
  *   VLMPROF_NO_STB        no stb_image at all: vp_image_size, _decode and _resized return VP_ERR_UNSUPPORTED;
- *                         preprocessing works as ever
+ *                         preprocessing works as usual
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -45,7 +57,7 @@ typedef struct vp_image {
 VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
                                vp_error *error);
 /* Decodes an image file into upright RGB.
- * in:      file    uint8 [bytes]  the whole PNG or JPEG file; bytes behind its end mark are ignored
+ * in:      file    uint8 [bytes]  the whole PNG or JPEG file; bytes after its end mark are ignored
  * out:     image   on VP_OK
  * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are verified), or with too few or too
  *          many data for its header; VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500
@@ -65,11 +77,11 @@ VP_API void vp_image_free(vp_image *image);
 
 /* ------------------------------------------------------------------------------------------------------- preprocess */
 /* Bytes of scratch that vp_preprocess needs for this layout, for any alignment of the memory; 0 for a geometry or
- * layout that it refuses.
+ * layout that it rejects.
  * memory:  the result is bounded by the canvas width and one band of source rows, never by the resized image: 1x5000
  *          filled to 336x3472 needs 16 kB, 1200x800 to 12 crops 78 kB, 10000x10000 0.5 MB */
 VP_API size_t vp_preprocess_scratch_bytes(const vp_geometry *geometry, const vp_layout *layout);
-/* Floats of the pixel output, views * crop_px * crop_px * 3; 0 for a geometry or layout that vp_preprocess refuses. */
+/* Floats of the pixel output, views * crop_px * crop_px * 3; 0 for a geometry or layout that vp_preprocess rejects. */
 VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_layout *layout);
 /* Resizes, normalises and cuts an image into the patches of all views.
  * in:      layout       as vp_layout_compute made it for this image and geometry
@@ -171,7 +183,7 @@ typedef struct vp_impl_resizer {
     size_t stride;        /* floats of one ring row */
     int32_t *x_first;     /* [x.count] leftmost source pixel, counted from x.first */
     float *x_weights;     /* [x.count, x.taps] */
-    float *line;          /* one source row as float, x.taps black pixels behind it */
+    float *line;          /* one source row as float, x.taps black pixels after it */
     float *ring;          /* [y.taps, stride] rows after the horizontal pass */
     const float **rows;   /* [y.taps] the rows of one output row, from the ring */
     float *y_weights;     /* [y.taps] */
@@ -271,7 +283,7 @@ static vp_result vp_impl_resizer_set(const vp_geometry *geometry, const vp_layou
                && vp_impl_axis_set(&resizer->y, layout->fit, layout->height_px, layout->global_resized_height_px,
                                    layout->global_offset_top_px, height);
     if (!good) return VP_ERR_MISMATCH;
-    /* one pixel behind the window for the four-float stores of the horizontal pass, then whole blend steps */
+    /* one pixel after the window for the four-float stores of the horizontal pass, then whole blend steps */
     resizer->stride = ((size_t)resizer->x.count * 3 + 3 + VP_IMPL_LANES - 1) / VP_IMPL_LANES * VP_IMPL_LANES;
     return VP_OK;
 }
@@ -316,7 +328,7 @@ static void vp_impl_row_to_float(const uint8_t *bytes, size_t count, float *out)
     for (i = 0; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
 }
 
-/* Horizontal pass: out [count, 3]. All pixels take the same number of taps: weights of 0 behind the real ones change
+/* Horizontal pass: out [count, 3]. All pixels take the same number of taps: weights of 0 after the real ones change
  * no bit. */
 static void vp_impl_row_filter(const float *line, const int32_t *first, const float *weights, int32_t taps,
                                int32_t count, float *out) {
@@ -894,7 +906,7 @@ static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp
     return vp_impl_image_fail(error, VP_ERR_FORMAT, bytes, "truncated PNG: the file ends before its end chunk");
 }
 
-/* SOF: the frame header of a JPEG. `segment` begins behind the length. */
+/* SOF: the frame header of a JPEG. `segment` begins after the length. */
 static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t length, size_t at,
                                     vp_impl_image_info *info, vp_error *error) {
     if (length < 6)

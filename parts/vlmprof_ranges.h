@@ -1,19 +1,29 @@
 /* vlmprof_ranges.h - v0.2.0 - ranges of a program's own code, table of operations, schedule - MIT licence
  *
- * How to profile your own program (samples/04_profile_yourself.c)
- *   Call vp_ranges_init(&ranges, records, capacity, ..) once per thread. Put VP_RANGE(&ranges, "name"); and
- *   vp_range_end(&ranges); around the code of interest; a pair costs about 40 ns. Between the two,
- *   vp_range_set(&ranges, &payload) records FLOPs, bytes, memory and shape, if you know them. When the threads are
- *   done, call vp_ops_init(&ops, rows, capacity, group_by, 0), then vp_ops_add_ranges(&ops, &ranges) for each
- *   thread, then vp_ops_sort(&ops, "cpu_time_total"), and print with vp_ops_print_torch or vp_ops_print_cprofile.
- *   Nothing is lost silently: ranges that found a buffer full are counted and reported below the table.
- *   vp_schedule_at says which steps of a loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it
- *   back, to sort it by another key. For Nsight Systems, pass the hooks of vp_engine_range_hooks() to
- *   vp_ranges_init: the ranges then appear there too.
+ * Do this:
+ *     static vp_range records[1000];
+ *     static vp_op rows[10];
+ *     vp_ranges ranges;
+ *     vp_ops ops;
+ *     vp_ranges_init(&ranges, records, 1000, 0, "main", NULL);
+ *     for (int i = 0; i < 3; i++) {
+ *         VP_RANGE(&ranges, "work");
+ *         vp_range_end(&ranges);
+ *     }
+ *     vp_ops_init(&ops, rows, 10, 0, 0);
+ *     vp_ops_add_ranges(&ops, &ranges);
+ *     printf("%s: %d calls\n", ops.rows[0].name, (int)ops.rows[0].calls);
+ * It prints work: 3 calls; ops.rows also has the times. vp_ops_sort and vp_ops_print_torch print the table as
+ * torch.profiler does, vp_ops_print_cprofile as cProfile does.
  *
- * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of
- * torch.profiler and cProfile, and the schedule that says which steps are recorded. Names, files, stages and parts
- * are borrowed texts: they must live as long as the object that refers to them.
+ * A range costs about 40 ns. Each thread has a vp_ranges of its own; add them to the table when the threads are done.
+ * vp_range_set(&ranges, &payload) within a range records FLOPs, bytes, memory and shape. Nothing is lost silently:
+ * ranges that found the buffer full are counted and reported below the table. vp_schedule_at says which steps of a
+ * loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it back, to sort it by another key. For
+ * Nsight Systems, pass the hooks of vp_engine_range_hooks() to vp_ranges_init: the ranges then appear there too.
+ *
+ * The words of the table are those of torch.profiler and cProfile. Names, files, stages and parts are borrowed texts:
+ * they must live as long as the object that refers to them.
  * memory:  the caller's arrays
  * threads: one vp_ranges per thread; fill the tables when the threads are done
  * example: samples/04_profile_yourself.c
@@ -57,7 +67,7 @@ typedef struct vp_ranges {
     vp_range *records;
     int64_t capacity, count;
     int64_t open;                    /* index of the innermost open record, -1: none */
-    int64_t dropped;                 /* ranges that found no room: not in `records` */
+    int64_t dropped;                 /* ranges that did not fit: not in `records` */
     int64_t dropped_ns;              /* time of the outermost of them; also in children_ns of the range around */
     int64_t dropped_open, dropped_begin_ns; /* those open now, and when the outermost began */
     const char *thread_name;         /* the caller's; NULL is fine */
@@ -275,7 +285,7 @@ VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops);
  *          ops     rows and capacity as vp_ops_init left them; its grouping is replaced by that of the text
  *          text    char [capacity]  receives all names; as many bytes as the JSON text has are always enough
  * returns: VP_OK; VP_ERR_CAPACITY: more rows than fit, or `text` too small; VP_ERR_MISMATCH: another schema;
- *          VP_ERR_FORMAT: a member that is missing or of another kind; VP_ERR_RANGE: a row that vp_ops_add refuses, or
+ *          VP_ERR_FORMAT: a member that is missing or of another kind; VP_ERR_RANGE: a row that vp_ops_add rejects, or
  *          two rows of one key. On failure the table is empty */
 VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity,
                                   vp_error *error);
@@ -312,7 +322,7 @@ VP_API vp_schedule vp_schedule_default(void); /* skip 0, wait 1, warmup 1, activ
  *          shorter than a cycle, or a number above 2^53 */
 VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error);
 /* The state of a step.
- * returns: VP_OK; VP_ERR_RANGE: step < 0 or above 2^53, or a schedule that vp_schedule_check refuses
+ * returns: VP_OK; VP_ERR_RANGE: step < 0 or above 2^53, or a schedule that vp_schedule_check rejects
  * source:  torch.profiler.schedule of torch 2.15; every_n_steps is ours */
 VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out);
 /* What a loop of `steps` steps records, and the rest to be saved at its end. Returns as vp_schedule_at. */
@@ -349,7 +359,7 @@ static inline int vp_impl_int64_add(int64_t *sum, int64_t value) {
     return 1;
 }
 
-/* The clock is read last when a range begins and first when it ends: so the bookkeeping is outside of the measured
+/* The clock is read last when a range begins and first when it ends: so the bookkeeping is outside the measured
  * time. */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line) {
     vp_range *range;
@@ -1187,7 +1197,7 @@ static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
     return widest;
 }
 
-/* the columns behind "# of Calls" */
+/* the columns after "# of Calls" */
 static void vp_impl_table_choose_last(vp_impl_table *table, const vp_impl_widest *widest, int64_t least_flops) {
     static const char *const units[] = { "FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs" };
     const vp_ops *ops = table->ops;

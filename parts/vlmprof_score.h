@@ -1,6 +1,15 @@
 /* vlmprof_score.h - v0.2.0 - scoring rules - MIT licence
  *
- * Input texts are UTF-8 with a NUL. Case, white space, digits and word characters follow Python's str and re
+ * Do this:
+ *     const char *references[] = {"cat", "a cat"};
+ *     char scratch[4096];
+ *     double score = 0;
+ *     vp_score_anls("cats", references, 2, scratch, sizeof scratch, &score);
+ *     printf("%g\n", score);
+ * It prints 0.75, the ANLS of the prediction "cats". vp_score_compute scores by any rule, found by its name with
+ * vp_score_metric_find; vp_score_scratch_bytes says how much scratch memory is enough.
+ *
+ * Texts are UTF-8 and end with a NUL. Case, white space, digits and word characters follow Python's str and re
  * (Unicode 14.0). Bytes that are not UTF-8 are kept unchanged.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
@@ -1785,7 +1794,7 @@ static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_s
     vp_result result;
     size_t i, nearest = SIZE_MAX, distance;
     int32_t found = 0;
-    /* the characters behind Z repeat the letters in lower case there */
+    /* the characters after Z repeat the letters in lower case there */
     if (sample->option_count > 32) return VP_ERR_MISMATCH;
     for (i = 0; letters && i < sample->option_count; i++) {
         const char one = (char)('A' + i);

@@ -1,7 +1,7 @@
 /* vlmprof_score_tools.h - v0.2.0 - scoring rules of lmms-eval, VLMEvalKit and official scripts - MIT licence
  *
- * Part of vlmprof_score.h's implementation, which includes it; not to be included by itself. Every rule is one of the
- * metrics there, is named after its tool, and does what the tool does without a judge. No rule cleans the prediction.
+ * Do not include this file: vlmprof_score.h does, and declares its rules. Each is a metric named after its tool
+ * (vp_score_metric_find("mcq_lmms", ..)), and does what the tool does without a judge. No rule cleans the prediction.
  * source: VLMEvalKit e8e78f05 (2026-08-18), lmms-eval 75571cfe (2026-08-06), MMMU bb0b95a9, MathVista 53d52587, POPE
  *         08d957b9 */
 #ifndef VLMPROF_SCORE_H
@@ -271,7 +271,7 @@ static char vp_impl_tool_extract(vp_impl_score_pool *pool, vp_impl_score_span sp
     padded = vp_impl_score_span_from(copy, copy + span.bytes + 2);
     for (letter = letters; *letter; letter++) vp_impl_tool_forms(padded, *letter, &best);
     vp_impl_tool_phrases(pool, padded, letters, &best);
-    span = vp_impl_score_trimmed(span); /* spaces were behind the signs that were stripped */
+    span = vp_impl_score_trimmed(span); /* spaces were after the signs that were stripped */
     end = span.text + span.bytes;
     for (letter = letters; *letter && span.bytes; letter++) {
         if (*span.text == *letter && !vp_impl_tool_is_letter(span.text + 1, end))
@@ -457,7 +457,7 @@ static void vp_impl_tool_picked(vp_impl_score_pool *pool, const vp_score_sample 
     outcome->option_index = index;
     outcome->score = vp_impl_tool_right(sample, (char)('A' + index));
 }
-/* MMMU-Pro's script looks behind the last "Answer:" first. */
+/* MMMU-Pro's script looks after the last "Answer:" first. */
 static void vp_impl_tool_pro(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     static const char mark[] = "Answer:";
     vp_impl_score_span span = vp_impl_score_span_of(sample->prediction);
@@ -491,7 +491,7 @@ static void vp_impl_tool_mmmu_lmms(vp_impl_score_pool *pool, const vp_score_samp
 
 /* ---- yes and no */
 /* process_punctuation: punctuation next to a space is deleted, other punctuation becomes a space, periods go.
- * after_digit: 1: a period behind a digit stays (VLMEvalKit). */
+ * after_digit: 1: a period after a digit stays (VLMEvalKit). */
 static void vp_impl_tool_points(vp_impl_score_span span, vp_impl_score_text_out *out, int after_digit) {
     unsigned char deleted[sizeof vp_impl_score_punctuation] = {0};
     const char *at, *end = span.text + span.bytes;

@@ -1,7 +1,11 @@
 /* vlmprof_stages.h - v0.2.0 - stages and parts of a request, and what an engine records of them - MIT licence
  *
- * What a measured request consists of: the names of its stages and parts, their times, the launches, and what a
- * device says of itself. Readers of results and traces need no more than this; vlmprof_engine.h makes such records.
+ * Do this:
+ *     for (int i = 0; i < VP_STAGE_COUNT; i++) printf("%s ", vp_stage_name((vp_stage)i));
+ * It prints preprocess h2d vit, and so on: the stages of a request, in order.
+ *
+ * What a measured request consists of: names of its stages and parts, their times, the launches, and what a device
+ * reports of itself. Reading results and traces needs nothing more; vlmprof_engine.h makes such records.
  * memory:  none
  * threads: reentrant
  *
@@ -45,7 +49,7 @@ typedef struct vp_telemetry {
 VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
 
 /* Stages of a request, in order; decode steps come separately.
- * A new stage needs its name here, in the place where it runs, and a vk_end_stage behind its work in the models that
+ * A new stage needs its name here, in the place where it runs, and a vk_end_stage after its work in the models that
  * have it (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c, PREPROCESS and DETOK at the
  * caller, on the host. Sums over neighbours take a stage in by its place: VIT to CONNECTOR is the vision time, EMBED to
  * SAMPLE the prefill (cli/results/metrics.c, which also names the host's stages). PRUNE is in neither: it is what
@@ -98,10 +102,10 @@ typedef struct vp_stage_times {
 /* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`,
  * launches, flops and bytes are still filled in). KERNEL: each launch, product and copy is between two stamps of
  * its own. That costs time: compare totals of this mode only with its own kernel_ns. On a GPU CUPTI's records take the
- * place of the stamps, if it is there (vp_engine_launch_timer): decode steps are then sent as ever, and times are those
- * of the device. Without it the stamps are events, which the device passes before and after a kernel: launch latency is
- * part of their time, decode steps are sent kernel by kernel, and kernels that are shorter than the host needs to send
- * one appear too long. Tokens and logits have the same bits in all modes. */
+ * place of the stamps, if it is available (vp_engine_launch_timer): decode steps are then sent as usual, and times are
+ * those of the device. Without it the stamps are events, which the device passes before and after a kernel: launch
+ * latency is part of their time, decode steps are sent kernel by kernel, and kernels that are shorter than the host
+ * needs to send one appear too long. Tokens and logits have the same bits in all modes. */
 typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE,
                               VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
@@ -112,7 +116,7 @@ typedef struct vp_launch {
     /* of the kernel, or "gemm", "attention..", "copy..", perhaps "gemm: " and cuBLAS's kernel; static */
     const char *name;
     int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
-    /* vp_part; block of the ViT or the language model, -1 outside of blocks */
+    /* vp_part; block of the ViT or the language model, -1 outside blocks */
     int32_t part, block;
     int32_t kind, line;                              /* vp_launch_kind; where it is sent: .. */
     const char *file;                                /* .. vlmprof_kernels.cu or one of parts/kernels; static */

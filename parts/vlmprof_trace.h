@@ -1,20 +1,21 @@
 /* vlmprof_trace.h - v0.2.0 - Chrome traces as torch.profiler writes them - MIT licence
  *
- * Writes a Chrome trace as torch.profiler (Kineto) writes it. chrome://tracing, Perfetto, the TensorBoard plugin and
- * HolisticTraceAnalysis load it. The events go to a temporary file piece by piece (vp_output in vlmprof_file.h); only a
- * small buffer is kept in memory.
- * vp_trace_close gives the file its name. Any program can use it: steps, host ranges, memory and counters need no
- * engine.
- *
+ * Do this:
+ *     vp_error error = {VP_OK, -1, "", ""};
  *     vp_trace_options options = vp_trace_options_default();
- *     options.path = "chrome_trace.json";
  *     vp_trace *trace;
- *     if (vp_trace_open(&options, &trace, &error) != VP_OK) ...
+ *     options.path = "chrome_trace.json";
+ *     if (vp_trace_open(&options, &trace, &error) != VP_OK) return 1;
  *     vp_trace_step_begin(trace, 0, vp_clock_ns(), &error);
- *     ...                           vp_trace_ranges, vp_trace_launches, vp_trace_memory, vp_trace_counter
  *     vp_trace_step_end(trace, vp_clock_ns(), &error);
- *     result = vp_trace_close(trace, &info, &error);
+ *     printf("%s\n", vp_trace_close(trace, NULL, &error) == VP_OK ? "written" : error.text);
  *     vp_trace_free(trace);
+ * It prints written, and the file is there, a Chrome trace as torch.profiler (Kineto) writes it. chrome://tracing,
+ * Perfetto, the TensorBoard plugin and HolisticTraceAnalysis load it. Between begin and end of a step add
+ * vp_trace_ranges, vp_trace_launches, vp_trace_memory and vp_trace_counter.
+ *
+ * Events go to a temporary file piece by piece (vp_output in vlmprof_file.h), so that only a small buffer is kept in
+ * memory; vp_trace_close gives the file its name. Steps, host ranges, memory and counters need no engine.
  *
  * What a reader finds, by cat:
  *   on the track of process and thread

@@ -23,7 +23,7 @@ static void multiply(void) {
         }
 }
 
-/* A time is a whole number of nanoseconds, and is printed as one; for ms divide: ns / 1e6 prints no false digits,
+/* A time is an integer of nanoseconds, and is printed as one; for ms divide: ns / 1e6 prints no false digits,
  * ns * 1e-6 does. */
 static void put(vp_json_writer *writer, const char *key, double value_ns) {
     vp_json_key(writer, key);

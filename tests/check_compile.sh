@@ -35,7 +35,7 @@ for header in vlmprof.h $parts; do
     printf '#define VLMPROF_STATIC\n%s\n#include "%s"\n' "$implementation" "$header" >"$work/static-$header"
 done
 { echo "$implementation"; for header in vlmprof.h $parts; do echo "#include \"$header\""; done; } >"$work/all-headers"
-# stb_image of the includer's: from a path, declared or implemented before, implemented after
+# an includer with its own stb_image: from a path, declared or implemented before, implemented after
 printf '%s\n#define VLMPROF_STB_IMAGE "stb/stb_image.h"\n#include "vlmprof_image.h"\n' "$implementation" >"$work/stb-path"
 printf '%s\n#define VLMPROF_NO_STB\n#include "vlmprof_image.h"\n' "$implementation" >"$work/stb-none"
 stb='#include <stb/stb_image.h>' own='#define STB_IMAGE_IMPLEMENTATION' image='#include "vlmprof_image.h"'

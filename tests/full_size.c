@@ -39,7 +39,7 @@ static double peak_bytes(void) {
     return kilobytes * 1024.0;
 }
 
-/* a picture of coloured waves, tiled 1 x 2, and a prompt of arbitrary ids behind it */
+/* a picture of coloured waves, tiled 1 x 2, and a prompt of arbitrary ids after it */
 static int make_request(void) {
     vp_tile_options options = vp_tile_options_default();
     vp_special_ids ids;

@@ -25,7 +25,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# what a test runs beside $PROGRAM, as its text names it, and what make builds for that
+# what a test runs besides $PROGRAM, as its text names it, and what make builds for that
 BESIDE = {"emulated/vlmprof": "build/emulated/vlmprof", "tests/vlmprof-hooks": "build/tests/vlmprof-hooks",
           "tests/vlmprof-clock": "build/tests/vlmprof-clock", "tests/vlmprof-virtual": "build/tests/vlmprof-virtual",
           "tests/fault_injector.so": "build/tests/fault_injector.so"}

@@ -33,7 +33,7 @@ together() { # decode steps of one kernel, under two schedules: the same answer 
         [ -n "$want" ] && [ "$got" = "$want" ] || { echo "vlmprof: $got, expected $want" >>"$work/log"; return 1; }
     done
 } 2>/dev/null
-order() { # order FAULT: a mistake that the emulated GPU itself makes where the blocks meet, between each two phases of a block, the head and the choice
+order() { # order FAULT: a fault of the emulated GPU at a barrier of the blocks: between two phases of a block, the head and the choice
     local at found=
     for at in 1 2 3 4 5 6 7 25 26; do
         export CUDA_ON_CPU_PLANT=$1:$at

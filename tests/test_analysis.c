@@ -250,7 +250,7 @@ static void test_epsilon(void) {
             }
             CHECK(j < kept_count);
         }
-        area = vp_pareto_area(l, a, n, front, count, 80, -1); /* against a sum over thin columns of latency, whose edges are whole numbers */
+        area = vp_pareto_area(l, a, n, front, count, 80, -1); /* against a sum over thin columns of latency, whose edges are integers */
         for (i = 50; i < 80; i++) {
             double highest = -1;
             for (j = 0; j < n; j++) if (l[j] <= (double)i) highest = fmax(highest, a[j]);
@@ -273,7 +273,7 @@ static void test_front_errors(void) {
     uint32_t front[3] = {9, 9, 9};
     size_t count = 99;
     vp_epsilon e = {0, 0, 0};
-    check_case("fronts refuse what is no number");
+    check_case("fronts refuse what is not a number");
     CHECK_INT(vp_pareto_front(NULL, NULL, 0, VP_PARETO_ALL, NULL, &count), VP_OK);
     CHECK_INT(count, 0);
     count = 99;
@@ -382,7 +382,7 @@ static void test_bootstrap(void) {
     }
     memset(before, 0x5A, sizeof before);
     memcpy(points, before, sizeof points);
-    check_case("bootstrap refuses bad input");
+    check_case("bootstrap rejects bad input");
     options.accuracy_range_high = 0.5;
     CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
     options.accuracy_range_high = 1;
@@ -815,7 +815,7 @@ static void test_compare_errors(void) {
     CHECK_INT(n, 2);
     CHECK_INT(vp_compare_plan(0.1, 0.01, 0.03, 0.05, 0.9, &n), VP_OK);
     CHECK_INT(n, 1085); /* 100 (1.6449 + 1.6449)^2 = 1082.2, and a little more for t */
-    check_case("t refuses bad input");
+    check_case("t rejects bad input");
     {
         vp_mean_interval t;
         CHECK_INT(vp_paired_t(a, b, 3, 0.95, &t), VP_ERR_RANGE);

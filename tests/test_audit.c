@@ -49,7 +49,7 @@ static void test_corners(void) {
             }
         }
     }
-    check_case("corners: a pixel below a step the count is another, a pixel above it stands there, too; thin, wide, tiny and large ones");
+    check_case("corners: a pixel below a step the count is another, a pixel above it stands there as well; thin, wide, tiny and large ones");
     for (int32_t i = 0; vp_family_at(i); i++) {
         vp_family family;
         size_t count, steps = 0, thin = 0, wide = 0, tiny = 0;
@@ -155,7 +155,7 @@ static void set_keys(vp_family *family, const char *keys) {
         CHECK_INT(vp_family_set(family, word, value, NULL), VP_OK);
     }
 }
-/* What a server that counts by `measured` says of the sizes that audit sends for `asked`. */
+/* What a server that counts by `measured` says about the sizes that audit sends for `asked`. */
 static void measure(const char *asked, const char *asked_keys, const char *measured, const char *measured_keys, int64_t offset) {
     memset(&rule, 0, sizeof rule);
     memset(&truth, 0, sizeof truth);
@@ -247,7 +247,7 @@ static void test_knobs(void) {
         measure(rows[i].family, "", rows[i].family, rows[i].keys, 2);
         CHECK_INT(audit_set_knob(&rule, &knob, &error), VP_OK);
         check_note(!memcmp(&rule.family.value, &truth.family.value, sizeof rule.family.value), __FILE__, __LINE__, "%s %s", rows[i].family, rows[i].path);
-        measure(rows[i].family, rows[i].keys, rows[i].family, "", 2); /* the rule as the knob says, the server as ever */
+        measure(rows[i].family, rows[i].keys, rows[i].family, "", 2); /* the rule as the knob says, the server as usual */
         for (size_t k = 0; k < size_count; k++) {
             sizes[k].has_without = 1;
             sizes[k].measured_without = sizes[k].measured;
@@ -547,7 +547,7 @@ static void test_command(void) {
     CHECK_INT(audit("internvl,ignore", "--family internvl --request_knob max_dynamic_patch=2" SMALL), 1);
     has(last.out, "knob ignored: ");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob top_p=1" SMALL), 0);
-    has(last.out, "top_p: the rule of qwen2_5_vl_hf knows no such knob");
+    has(last.out, "top_p: the rule of qwen2_5_vl_hf has no such knob");
     has(last.out, "by the rule they change nothing at these sizes");
     check_case("the command: usage that counts images");
     CHECK_INT(audit("qwen2.5-vl,details", "--family qwen2.5-vl" SMALL), 0);
@@ -586,19 +586,24 @@ static void test_token_cost(void) {
     free(other);
     text_list_free(&hints);
 }
+/* Delays of a busy machine can hide what the made-up server saves, not make it up: the hint comes in one of some tries. */
+static void hint_comes(const char *more, const char *hint) {
+    int tries = 0;
+    do CHECK_INT(audit("qwen2.5-vl,timed,prunes", more), 0);
+    while (!strstr(last.out, hint) && ++tries < 10);
+    has(last.out, hint);
+}
 static void test_hint(void) {
     static const char timed[] = "--family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5";
     check_case("the command: a server that prunes is a hint and no verdict");
-    CHECK_INT(audit("qwen2.5-vl,timed,prunes", timed), 0);
+    hint_comes(timed, "  hint at pruning: over 5 rounds a token of an image adds ");
     has(last.out, "verdict: equal");
-    has(last.out, "  hint at pruning: over 5 rounds a token of an image adds 0.0");
     CHECK_INT(audit("qwen2.5-vl,timed", timed), 0);
     has(last.out, "no hint at pruning: over 5 rounds");
     has(last.out, "a server that prunes can still look like this");
-    CHECK_INT(audit("qwen2.5-vl,timed,prunes", "--json --family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5"), 0);
-    has(last.out, "\"hint_at_pruning\": true");
+    hint_comes("--json --family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5", "\"hint_at_pruning\": true");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --sizes 56x56,84x84 --pruning_rounds 2"), 0);
-    has(last.out, "no hint at pruning: the server must count the prompt's tokens, and the sizes must differ");
+    has(last.out, "pruning cannot be judged: the server must count the prompt's tokens, and the sizes must differ");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --pruning_rounds 1" SMALL), 2);
 }
 static void test_json(void) {
@@ -630,7 +635,7 @@ static void test_json(void) {
     has(last.out, "\"first_difference\": null");
 }
 static void test_failures(void) {
-    check_case("the command: sizes that the server refuses");
+    check_case("the command: sizes that the server rejects");
     CHECK_INT(audit("internvl,refuse=1000", "--family internvl" SMALL), 1);
     has(last.out, "verdict: equal: the server counts all ");
     has(last.out, "the server refused ");
@@ -644,7 +649,7 @@ static void test_failures(void) {
     check_case("the command: a server that is away, or that counts nothing");
     CHECK_INT(run("audit --endpoint http://127.0.0.1:1 --endpoint_model m --family internvl"), 4);
     CHECK_INT(audit("internvl,nousage", "--family internvl" SMALL), 3);
-    has(last.err, "nothing can be compared");
+    has(last.err, "there is nothing to compare");
     check_case("the command: usage");
     CHECK_INT(run("audit --endpoint_model m --family internvl"), 2);
     has(last.err, "audit needs --endpoint URL");
@@ -655,7 +660,7 @@ static void test_failures(void) {
     has(last.err, "unknown option --max_pixels");
     CHECK_INT(audit("m", "--family internvl --request_knob max_dynamic_patch=1000"), 2);
     CHECK_INT(audit("m", "--family internvl --request_knob max_dynamic_patch=1,2"), 2);
-    has(last.err, "one value of each");
+    has(last.err, "one value per knob");
     CHECK_INT(audit("m", "--family internvl --sizes 640"), 2);
     CHECK_INT(audit("m", "--family internvl --sizes 0x5"), 2);
     CHECK_INT(audit("m", "--family qwen2.5-vl --sizes 2010x10"), 2);

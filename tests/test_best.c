@@ -39,7 +39,7 @@ static void test_best(void) {
     run("best %%F/made --budget_ms x");
     check_refused(2, "budget_ms");
     run("best %%F/none --budget_ms 1");
-    check_refused(3, "none");
+    check_refused(3, "/none: no such file or folder");
 }
 
 

@@ -376,7 +376,7 @@ static void check_errors(void) {
     texts[0] = text_of("a dog");
     images[0] = images[1] = image_of("a cat", texts, 1);
     each[0] = each[1] = corpus = poison;
-    check_case("what vp_caption_corpus refuses");
+    check_case("what vp_caption_corpus rejects");
     CHECK_INT(vp_caption_corpus(NULL, 1, VP_CAPTION_RAW, each, &corpus, &error), VP_ERR_RANGE);
     CHECK_INT(vp_caption_corpus(images, 0, VP_CAPTION_RAW, each, &corpus, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "no images to score");
@@ -395,7 +395,7 @@ static void check_errors(void) {
     CHECK_TEXT(error.where, "image 1");
     CHECK_INT(vp_caption_corpus(images, 2, VP_CAPTION_TOKENISED, each, &corpus, &error), VP_ERR_RANGE);
     CHECK(memcmp(&each[0], &poison, sizeof poison) == 0 && memcmp(&each[1], &poison, sizeof poison) == 0 && memcmp(&corpus, &poison, sizeof poison) == 0);
-    check_case("what vp_caption_tokenise refuses");
+    check_case("what vp_caption_tokenise rejects");
     memset(out, 0x55, sizeof out);
     CHECK_INT(vp_caption_tokenise(NULL, 1, out, sizeof out, &needed), VP_ERR_RANGE);
     CHECK_INT(vp_caption_tokenise("a", 1, NULL, 1, &needed), VP_ERR_RANGE);
@@ -437,7 +437,7 @@ static void check_tokens(void) {
     free(file);
 }
 
-/* seen from pycocoevalcap 1.2 with its Java tokenizer, a rule each */
+/* outputs of pycocoevalcap 1.2 with its Java tokenizer, one for each rule */
 static void check_token_rules(void) {
     static const struct { const char *text, *wanted; } cases[] = {
         {"dog'sled 'nice' 'n' 'element' 'tis", "dog sled nice 'n' element 't is"},

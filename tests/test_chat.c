@@ -247,7 +247,7 @@ static vp_result hear(void *user, const char *name, const char *data, size_t byt
     heard->events++;
     return heard->answer;
 }
-/* Cuts in pieces of `step` bytes; step 0: before and behind byte `cut`. */
+/* Cuts in pieces of `step` bytes; step 0: before and after byte `cut`. */
 static vp_result feed_events(vp_sse *sse, const char *text, size_t bytes, size_t step, size_t cut) {
     size_t at = 0;
     vp_result result = VP_OK;

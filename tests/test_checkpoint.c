@@ -566,7 +566,7 @@ static void test_published_configs(void) {
     }
 }
 
-/* RoPE's scalings by the words of published files, and what is refused with its name */
+/* RoPE's scalings by the words of published files, and what is rejected with its name */
 static void test_rope_scaling(void) {
     static const struct { const char *rope; vp_result code; vp_rope_scaling scaling; const char *where; } rows[] = {
         { "\"rope_type\":\"default\"", VP_OK, VP_ROPE_PLAIN, "" },
@@ -595,7 +595,7 @@ static void test_rope_scaling(void) {
     }
 }
 
-/* InternVL's original words: the golden's config.json with one thing changed is refused with its name, or read as the class's default */
+/* InternVL's original words: the golden's config.json with one thing changed is rejected with its name, or read as the class's default */
 static void test_internvl_chat(void) {
     static const struct { const char *from, *to, *where; vp_result code; } rows[] = {
         { "\"ps_version\": \"v2\"", "\"ps_version\": \"v1\"", "ps_version", VP_ERR_UNSUPPORTED },
@@ -656,9 +656,9 @@ static const header_case header_cases[] = {
      TENSOR("j", "U32", "1", "14", "18") "," TENSOR("k", "C64", "1", "18", "26") "," TENSOR("l", "U64", "1", "26", "34") ","
      TENSOR("m", "F6_E3M2", "4", "34", "37") "}", 37, VP_OK, ""},
     {"not a JSON text", "{\"a\":", 0, VP_ERR_FORMAT, ""},
-    {"text behind the object", "{} {}", 0, VP_ERR_FORMAT, ""},
+    {"text after the object", "{} {}", 0, VP_ERR_FORMAT, ""},
     {"a letter in the padding", "{}   x", 0, VP_ERR_FORMAT, ""},
-    {"a comma behind the last entry", "{" TENSOR("a", "U8", "1", "0", "1") ",}", 1, VP_ERR_FORMAT, ""},
+    {"a comma after the last entry", "{" TENSOR("a", "U8", "1", "0", "1") ",}", 1, VP_ERR_FORMAT, ""},
     {"lists in lists without end", "{\"a\":" NESTED NESTED NESTED "}", 0, VP_ERR_RANGE, ""},
     {"a space before the brace", " {}", 0, VP_ERR_FORMAT, "begin with"},
     {"a list", "[]", 0, VP_ERR_FORMAT, "begin with"},
@@ -728,7 +728,7 @@ static void test_headers(void) {
     check_case("safetensors: length field");
     safetensors_write("model.safetensors", "{}", 2, 0, 3);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
-    CHECK(strstr(error.text, "behind the file") != NULL);
+    CHECK(strstr(error.text, "beyond the file") != NULL);
     safetensors_write("model.safetensors", "{}", 2, 0, 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
     safetensors_write("model.safetensors", "{}", 2, 0, 1);
@@ -860,7 +860,7 @@ static void test_folder_errors(void) {
     check_case("an empty folder");
     CHECK_INT(folder_open(NULL, &error), VP_ERR_NOT_FOUND);
     CHECK(strstr(error.text, "model.safetensors") != NULL);
-    check_case("pytorch_model.bin alone is refused with the reason");
+    check_case("pytorch_model.bin alone is rejected with the reason");
     file_write("pytorch_model.bin", "x", 1);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
     CHECK(strstr(error.text, "execute code") != NULL && strstr(error.text, "safe_serialization=True") != NULL);
@@ -878,7 +878,7 @@ static void test_folder_errors(void) {
     CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
     CHECK(strstr(error.text, "folder") != NULL);
     make_empty(folder);
-    check_case("a pipe in place of model.safetensors is refused without waiting");
+    check_case("a pipe in place of model.safetensors is rejected without waiting");
     CHECK(mkfifo(in_folder("model.safetensors"), 0600) == 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
     make_empty(folder);

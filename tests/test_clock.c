@@ -8,7 +8,7 @@
 #include "support/made_results.h"
 #include "support/texts.h"
 
-/* the value behind each of these words becomes MASKED, up to one of the characters that end it */
+/* the value after each of these words becomes MASKED, up to one of the characters that end it */
 static const char *const MASKS[][2] = {
     {"cpu: ", ",;\"\n"}, {"\"build\": ", ",\n"}, {"\"host\": ", ",\n"}, {"\"kernel\": ", ",\n"}, {"\"date\": ", ",\n"},
     {"\"unix_s\": ", ",\n"}, {"_clock_mhz\": ", ",\n}"},

@@ -198,7 +198,7 @@ static void test_convert_packed(void) {
     }
     free(file);
 }
-/* A packed model of integers answers as its folder does in the same precision, which is the default then; another one is refused. */
+/* A packed model of integers answers as its folder does in the same precision, which is the default then; another one is rejected. */
 static void test_convert_integers(const char *tiny_a) {
     static const char *const dumps[] = {"image_features.npy", "logits.npy", "tokens.npy"};
     char words[1500], one[64], other[64], *journal;
@@ -254,7 +254,7 @@ static void test_convert_folder(void) {
         unload(&d);
     }
     write_text(in_folder("form0/model.safetensors"), "mine");
-    REFUSED("convert --synthetic tiny %F/form0", 2, "model.safetensors is not of an earlier convert");
+    REFUSED("convert --synthetic tiny %F/form0", 2, "model.safetensors is not an earlier output of convert");
     CHECK(count_files("form0") == 6 && access(in_folder("form0/model.packed"), F_OK) == 0);
     unlink(in_folder("form0/model.safetensors"));
     check_case("convert: an empty folder is filled, a foreign one is not touched");

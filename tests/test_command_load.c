@@ -1,5 +1,5 @@
 /* test_command_load.c: `load` as a user runs it, against a server whose queue is known: files, the second run, reports,
- * and what is refused. (What it prints, the search for a rate and Ctrl-C: test_virtual.c.) */
+ * and what is rejected. (What it prints, the search for a rate and Ctrl-C: test_virtual.c.) */
 #define _GNU_SOURCE
 #include "support/queue_server.h"
 
@@ -67,7 +67,7 @@ static void test_trials(void) {
         CHECK_TEXT(last.out, first);
         free(first);
     }
-    check_case("other options in the same folder are refused, and nothing is overwritten");
+    check_case("other options in the same folder are rejected, and nothing is overwritten");
     CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:61", command), 2);
     CHECK(has(last.err, "of another plan"));
     check_case("--json: one document with the levels");
@@ -126,7 +126,7 @@ static void test_refusals(void) {
         CHECK(has(last.err, rows[i].words));
         CHECK(last.out[0] == 0);
     }
-    check_case("a trace: times of a file; what is no time is refused with its line");
+    check_case("a trace: times of a file; what is not time is rejected with its line");
     write_text(in_folder("trace"), "0.1\n0.15\n 0.3\n0.9\n7\n");
     CHECK_INT(run("%s --output_dir %%F/t --arrivals trace=%%F/trace --ramp_s 0.01 --cool_down_s 0.01", command), 0);
     CHECK(there("t/questions_load_rate4.json"));

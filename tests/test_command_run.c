@@ -98,7 +98,7 @@ static void test_run_json(void) {
         CHECK_INT(number(&d, 0, "total_sequence_length"), 1 + (480 + 24 + 4) + number(&d, 0, "input_text_tokens"));
         check_keys(&d, vp_json_get(&d.json, 0, "provenance"), "version build host date device device_note gpu gemm_rows_1 argv seed threads clocks");
         check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
-        check_case("run: what opening took stands apart from the request");
+        check_case("run: what opening took is separate from the request");
         s = vp_json_get(&d.json, 0, "opening");
         check_keys(&d, s, "device_ms memory_ms weights_ms pages_ms page_bytes");
         CHECK(number(&d, s, "weights_ms") > 0 && number(&d, s, "pages_ms") == 0 && number(&d, s, "page_bytes") == 0);
@@ -307,10 +307,10 @@ static void test_bad_folders(void) {
 }
 static void test_bad_input(void) {
     static const char *const scores[][2] = {
-        {"[1]", "want one object {\"block\": score, ...}"}, {"{\"1\": 0.5, \"2\": 0.9, \"1\": 3}", "block 1 is listed twice"},
+        {"[1]", "expected one object {\"block\": score, ...}"}, {"{\"1\": 0.5, \"2\": 0.9, \"1\": 3}", "block 1 is listed twice"},
         {"{\"1\": \"a\"}", "the score of block 1 is not a finite number"}, {"{\"4\": 1}", "\"4\" is not a block of this model (0..3)"},
         {"{\"-1\": 1}", "\"-1\" is not a block"}, {"{\"a\": 1}", "\"a\" is not a block"}, {"{\"0\": 1}", "3 active blocks cannot be chosen"},
-        {"{}", "scores.json has no score: want {\"block\": score, ...} of the blocks 0..3"}};
+        {"{}", "scores.json has no score; expected {\"block\": score, ...} of the blocks 0..3"}};
     static const unsigned char png_head[33] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0};
     unsigned char bomb[33];
     size_t bytes = 0;
@@ -354,7 +354,7 @@ static void test_bad_input(void) {
         REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, scores[i][1]);
     }
     REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/none.json", 3, "none.json");
-    check_case("of equal scores the one that stands first in the file");
+    check_case("of equal scores the one that comes first in the file");
     write_text(in_folder("scores.json"), "{\"3\": 0.1, \"0\": -2, \"2\": 0.9, \"1\": 0.9}");
     CHECK_INT(cli("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json --max_new_tokens 1 --json"), 0);
     CHECK(last.out && strstr(last.out, "\"active_block_indices\": [0, 2, 3]"));
@@ -466,7 +466,7 @@ static void check_other_case(const char *model, const char *name, const char *kn
     }
     unload(&d);
 }
-/* InternVL's original form: what its config.json says of tiles and prompt. Another template is said, what is not implemented is refused. */
+/* InternVL's original form: what its config.json says about tiles and prompt. Another template is said, what is not implemented is rejected. */
 static void check_changed_chat(void) {
     static const char *const files[] = { "model.safetensors", "tokenizer.json", "preprocessor_config.json" };
     static const struct { const char *from, *to, *text; int code; } rows[] = {
@@ -496,7 +496,7 @@ static void check_changed_chat(void) {
         CHECK((last.out && strstr(last.out, rows[i].text)) || (last.err && strstr(last.err, rows[i].text)));
     }
 }
-/* what a model lacks is refused, and what is not known of it said */
+/* what a model lacks is rejected, and what is not known of it said */
 static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png "
@@ -540,20 +540,20 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels a side: nothing can be set");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "there are: max_patches, min_patches");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes one value");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "want whole numbers from 1");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "want NAME=NUMBER");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected whole numbers from 1");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "expected NAME=NUMBER");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "exclude each other");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 3", 2, "one view of InternVL has 4 tokens already");
     REFUSED("run " PICTURE OTHER "molmo_7b_d/checkpoint -p a --image_knob max_crops=2", 2, "--max_crops");
     REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --image_knob max_patches=2", 2, "there are: max_num_crops, min_crop_size");
     REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --top_k 1", 2, "--top_k: Gemma 3 has no experts");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --tier low", 2, "--tier");
-    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must have <image> once");
-    REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must have <image> once");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must contain <image> once");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must contain <image> once");
     REFUSED("run " OTHER "llava/checkpoint -p 'a <image> b'", 2, "no image is given");
     check_case("run: several images, videos");
     REFUSED("run " PICTURE PICTURE "--synthetic tiny-qwen3-vl-moe -p a", 2, "unexpected argument");
-    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p 'a <|image_pad|> b'", 2, "must have <|image_pad|> once");
+    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p 'a <|image_pad|> b'", 2, "must contain <|image_pad|> once");
     REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p '<|vision_start|><|video_pad|><|vision_end|>'", 2, "<|video_pad|> in a prompt stands for a video");
     write_text(in_folder("video.jsonl"), "{\"question\": \"what <|video_pad|>\"}\n");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data %F/video.jsonl --plan", 3, "<|video_pad|> in a prompt stands for a video");
@@ -616,7 +616,7 @@ static void test_other_folders(void) {
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
-/* integers: answers come, the JSON says which weights they had, and what cannot have them is refused with its name */
+/* integers: answers come, the JSON says which weights they had, and what cannot have them is rejected with its name */
 /* how far vision features of integers are from those of bf16: root of the mean square, of bf16's */
 static double feature_difference(void) {
     check_array plain, rounded;

@@ -110,7 +110,7 @@ static void test_sweep(void) {
     for (int i = 0; i < 4; i++) before[i] = check_read(result_path(i), &bytes[i]);
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
     CHECK(last.err && strstr(last.err, "(0 measured now") && last.out && strstr(last.out, "P50 over samples, ms"));
-    check_case("sweep: --json leaves the table out, --quiet all that is no error");
+    check_case("sweep: --json leaves the table out, --quiet all that is not an error");
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --json"), 0);
     CHECK(last.out && last.out[0] == '{' && !strstr(last.out, "P50 over samples") && strstr(last.out, "\"T_total_p50_range_level\": 0.75"));
     CHECK(last.out && strstr(last.out, "\"output_tokens_per_s_p50\": ") && strstr(last.out, "\"decode_tokens_per_s_p50\": "));
@@ -126,7 +126,7 @@ static void test_sweep(void) {
         free(after);
         free(before[i]);
     }
-    check_case("sweep: a grid can grow, another plan is refused");
+    check_case("sweep: a grid can grow, another plan is rejected");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0);
     CHECK(last.err && strstr(last.err, "(3 measured now"));
     REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --seed 7", 2, "another plan");
@@ -166,6 +166,12 @@ static void test_sweep_strategies(void) {
 
 static void test_sweep_failures(void) {
     document d;
+    check_case("sweep: without a usable sample it ends at once, and says why");
+    mkdir(in_folder("data"), 0777);
+    write_text(in_folder("data/small_set.jsonl"), "{\"image\": \"none.png\", \"question\": \"?\"}\n");
+    CHECK_INT(cli(SWEEP "--tier_list low"), 3);
+    CHECK(last.err_lines == 1 && strstr(last.err, "no sample can be used") && strstr(last.err, "none.png"));
+    CHECK(access(in_folder("out"), F_OK) != 0);
     check_case("sweep: an image that fails is a row that says so");
     make_data("{\"id\": 3, \"image\": \"cut.png\", \"question\": \"?\"}\n{\"id\": 4, \"image\": \"none.png\", \"question\": \"?\"}\n");
     {
@@ -375,7 +381,7 @@ static void test_noise(void) {
 
 static void test_without_experts(void) {
     document d;
-    check_case("a model without experts: top_k 0 in files that are read again; what counts experts refuses it");
+    check_case("a model without experts: top_k 0 in files that are read again; what counts experts rejects it");
     CHECK_INT(cli("sweep --synthetic tiny-dense --data samples/questions.jsonl --output_dir %F/dense --tier_list low --num_active_blocks_list 2 4"
                   " --num_samples 3 --num_runs_per_sample 1 --max_new_tokens 2 --quiet"), 0);
     if (CHECK(load(&d, in_folder("dense/questions_imgsizetier-low_crops1_topk0_blocks2.json")))) {
@@ -509,7 +515,7 @@ static void test_other_models(void) {
     check_other("tiny-gemma3", "--image_knob max_num_crops=1,2,4 --num_active_blocks_list 2 6", questions,
                 "questions_imgsizemax_num_crops2_topk0_blocks6.json", "Gemma 3", 0);
     check_case("sweep: what other models lack");
-    REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, and the model reads text only");
+    REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, but the model reads text only");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2,
             "--tier_list: tiers belong to the Molmo models, not to LLaVA");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --vision_tokens_list 288", 2,
@@ -529,7 +535,7 @@ static void test_other_models(void) {
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --image_knob longest_edge=2", 2, "max_crops");
 }
 
-/* A sweep that was stopped behind the second configuration's kernel pass times none of both again. */
+/* A sweep that was stopped after the second configuration's kernel pass times none of both again. */
 static void test_kernel_pass(void) {
 #define PASSES "sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --num_samples 1 --image_knob max_pixels=65536 --max_new_tokens 2 --ignore_eos " \
     "--top_k_list 1 2 --num_runs_per_sample 1 --device cpu --gemm plain --kernel_pass --quiet --output_dir %F/passes"

@@ -86,7 +86,7 @@ static void test_tile(void) {
         free(d.nodes);
     }
     CHECK_INT((snprintf(command, sizeof command, "tile 640x480 %s --csv", image), cli(command)), 0);
-    CHECK(last.out && strstr(last.out, image)); /* a file among sizes has its name */
+    CHECK(last.out && strstr(last.out, image)); /* a file among sizes is shown by its name */
     CHECK_INT(cli("tile 640x480 --crops 6 --preprocess adaptive-fill --csv"), 0);
     CHECK(last.out && strstr(last.out, "\n640,480,6,2,3,7,1008,704,"));
     CHECK_INT(cli("tile 640x480 --vision_tokens 1008"), 0);
@@ -97,12 +97,15 @@ static void test_tile(void) {
     REFUSED("tile 12x", 2, "WIDTHxHEIGHT");
     REFUSED("tile 0x5", 2, "1..");
     REFUSED("tile 1x5000", 2, "1x5000");
+    REFUSED("tile 640x", 2, "\"640x\" is not an image size");
+    REFUSED("tile --compare qwen9-vl 640x480", 2, "--compare: unknown family \"qwen9-vl\"; did you mean qwen2_vl_hf");
+    REFUSED("tile --family lava 640x480", 2, "--family: unknown family \"lava\"");
     REFUSED("tile no-such-file.png", 3, "no-such-file.png");
     REFUSED("tile 640x480 --csv --json", 2, "exclude");
     REFUSED("tile 640x480 --preprocess tier", 2, "--tier");
     REFUSED("tile --sizes %F/none", 3, "none");
     CHECK_INT(cli("tile 640x480 12x 0x5 --csv"), 3); /* among several a refused one is a row */
-    CHECK(last.out && strstr(last.out, "\n640,480,12,2,3,7,704,") && strstr(last.out, "12x: want") && last.err_lines == 1);
+    CHECK(last.out && strstr(last.out, "\n640,480,12,2,3,7,704,") && strstr(last.out, "\"\"12x\"\" is not an image size") && last.err_lines == 1);
     CHECK_INT(cli_with("tile --sizes - --json", "640x480\n\nnonsense\n320 240\n", in_folder("stdout"), 0), 3);
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
         CHECK_INT(d.nodes[0].count, 3);

@@ -112,7 +112,7 @@ static void test_tokenize_jsonl(void) {
     CHECK_TEXT(last.out, "{\"ids\": [99, 0], \"text\": \"a\"}\n");
     check_case("tokenize --jsonl: refusals name the line");
 #define BAD_LINE(input, words) refused_at(__FILE__, __LINE__, "tokenize --synthetic tiny --jsonl", input, 3, words)
-    BAD_LINE("{\"text\": \"a\"}\n[1]\n", "line 2: want one JSON object");
+    BAD_LINE("{\"text\": \"a\"}\n[1]\n", "line 2: expected one JSON object");
     BAD_LINE("{\"text\": \"a\"", "line 1");
     BAD_LINE("{\"text\": \"\xff\"}", "line 1");
     BAD_LINE("{\"text\": 1}", "\"text\" must be");
@@ -124,7 +124,7 @@ static void test_tokenize_jsonl(void) {
     BAD_LINE("{\"questions\": \"a\"}", "\"questions\" must be");
     BAD_LINE("{\"question\": \"a\", \"options\": [1]}", "\"options\" must be");
     BAD_LINE("{\"question\": \"a\", \"hint\": 7}", "\"hint\" must be");
-    BAD_LINE("{\"question\": \"a\", \"dataset\": \"vqa\"}", "none of the known ones");
+    BAD_LINE("{\"question\": \"a\", \"dataset\": \"vqa\"}", "not a known one");
     BAD_LINE("{\"question\": \"a\", \"dataset\": \"science_qa_img\"}", "no options");
     BAD_LINE("{\"dataset\": \"text_vqa\"}", "no question");
     BAD_LINE("{\"dataset\": \"coco_caption\", \"seed\": 4294967295, \"index\": 1}", "over 4294967295");

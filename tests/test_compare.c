@@ -105,7 +105,7 @@ static void test_verdict(void) {
 }
 static void test_not_quiet(void) {
     truth t = truth_default();
-    check_case("beside other programs a latency gets no verdict, unless that is asked for; an accuracy keeps its own");
+    check_case("next to other programs a latency gets no verdict, unless that is asked for; an accuracy keeps its own");
     t.samples = 400;
     t.size_count = 1;
     write_sweep("a", &t);
@@ -177,7 +177,7 @@ static void test_drift(void) {
 }
 static void test_not_comparable(void) {
     truth t = truth_default();
-    check_case("what is not alike is refused, unless forced by name");
+    check_case("sweeps that differ are rejected, unless that difference is forced");
     t.samples = 20;
     t.size_count = 1;
     write_sweep("a", &t);

@@ -14,7 +14,7 @@
 #define QUESTION "-p 'What is this?' --max_new_tokens 6"
 
 /* ---------------------------------------------------------------------------------------------------------- other stacks */
-/* Replaces the first `from` behind the first `behind` in a file of a checkpoint's copy; the file was not linked. */
+/* Replaces the first `from` after the first `after` in a file of a checkpoint's copy; the file was not linked. */
 static void change_text(const char *golden, const char *copy, const char *name, const char *behind, const char *from, const char *to) {
     char path[1024], *text, *at, *out;
     size_t bytes = 0;

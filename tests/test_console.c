@@ -82,12 +82,12 @@ static int code_after(int count, int in_order) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 static void test_signals(void) {
-    check_case("a signal ends the program, or is kept once where it ends in order");
+    check_case("a signal ends the program, or is noted once where the program ends in order");
     CHECK_INT(code_after(0, 0), 51);
     CHECK_INT(code_after(1, 0), EXIT_INTERRUPTED);
     CHECK_INT(code_after(1, 1), 50);
     CHECK_INT(code_after(2, 1), EXIT_INTERRUPTED);
-    check_case("progress: nothing in the first ten seconds where stderr is no terminal");
+    check_case("progress: nothing in the first ten seconds where stderr is not a terminal");
     listen_begin();
     show_progress("%d of %d", 1, 2);
     show_progress("%d of %d", 2, 2);

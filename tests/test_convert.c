@@ -1,7 +1,7 @@
 /* slow: checkpoints written, read and packed in every form, 7 s */
 /* test_convert.c - the weights of a model in other forms: the same request gives the same bits from a checkpoint, from its bf16 folder, whole
  * or in shards, and from packed weights, which the engine uses where they are mapped; every error of vp_engine_convert, and what an engine
- * refuses to do with packed weights. Headers are tested in test_checkpoint.c, the command in test_command_convert.c. */
+ * rejects to do with packed weights. Headers are tested in test_checkpoint.c, the command in test_command_convert.c. */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
@@ -150,7 +150,7 @@ static void test_forms(const char *name, const vp_model_config *c, const vp_chec
     check_values(c, cp, fp32_tensors);
     answer_of_folder(c, &other);
     CHECK(same(&original, &other, c));
-    check_case("%s: packed, too, with any number of threads", name);
+    check_case("%s: packed as well, with any number of threads", name);
     o = convert_of(c, cp, VP_CONVERT_PACKED);
     for (o.threads = 0; o.threads < 4; o.threads += 3) {
         convert(&o);
@@ -201,10 +201,10 @@ static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64
 }
 static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp) {
     vp_convert_options o = convert_of(c, cp, VP_CONVERT_PACKED);
-    check_case("packed: the layout is pinned; where this fails by intent, VP_PACKED_VERSION goes up with it");
+    check_case("packed: the layout is pinned; after an intended change increase VP_PACKED_VERSION");
     check_pinned(&o, 3265024, UINT64_C(0xbf4162fcaaf9ce9f));
     CHECK_INT(VP_PACKED_VERSION, 2);
-    check_case("packed: that of integers, too; where this fails by intent, VK_QUANT_ORDER goes up with it");
+    check_case("packed: that of integers as well; where this fails by intent, VK_QUANT_ORDER goes up with it");
     o.weights = VP_WEIGHTS_INT8;
     check_pinned(&o, 2281984, UINT64_C(0x8fcb1e5f7f37833e));
     o.weights = VP_WEIGHTS_INT4;
@@ -370,7 +370,7 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     write_header(&other);
     answer_of_folder(c, &packed_once);
     CHECK(same(&packed_now, &packed_once, c));
-    for (int i = 0; i < 2; i++) { /* headers that are whole, of another program */
+    for (int i = 0; i < 2; i++) { /* complete headers of another program */
         other = packed;
         if (i) other.weights_bytes -= 64; else other.panel_columns = 16;
         write_header(&other);
@@ -386,7 +386,7 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
 /* -------------------------------------------------------------------------------------------------------------- errors */
 static void refused(const char *what, const vp_convert_options *o, vp_result code, const char *where) {
     vp_error error;
-    check_case("convert refuses %s", what);
+    check_case("convert rejects %s", what);
     memset(&error, 0, sizeof error);
     CHECK_INT(vp_engine_convert(o, &error), code);
     CHECK(error.code == code && error.text[0] && !strchr(error.text, '\n'));

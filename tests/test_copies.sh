@@ -31,5 +31,17 @@ while IFS='|' read -r header others call; do
     for file in $others; do check "the manual of vlmprof.h names $file for $header" grep -qF "$file" <(grep -A 1 -F "$header  " vlmprof.h); done
 done <"$work/sets"
 check "each header of parts/ is one of these" diff <(cd parts && ls vlmprof_*.h) <(tr '| ' '\n\n' <"$work/sets" | grep -x 'vlmprof_.*\.h' | sort -u)
+# The example under "Do this:" at the top of each header in parts/ runs, and what it prints is what the next line says.
+for file in parts/vlmprof_*.h; do
+    header=${file#parts/}
+    [ "$header" != vlmprof_score_tools.h ] || continue
+    awk '/^ \* Do this:/ { on = 1; next } on && /^ \*     / { print substr($0, 4); next } on { exit }' "$file" >"$work/example"
+    says=$(grep -m 1 -oE '^ \* It prints [^,;.]*(\.[0-9]+)?' "$file" | sed 's/^ \* It prints //')
+    { printf '#define VLMPROF_IMPLEMENTATION\n#include "vlmprof.h"\n#include "%s"\n#include <stdio.h>\nint main(void) {\n' "$header"
+      cat "$work/example"; printf 'return 0; }\n'; } >"$work/example.c"
+    check "the example of $header compiles" $CC -std=c11 $strict -I. -Iparts "$work/example.c" -o "$work/program" -lm \
+        && (cd "$work" && mkdir -p samples && cp "$OLDPWD/LICENSE" . && cp "$OLDPWD/samples/cat.jpg" samples && ./program >printed)
+    check "the example of $header prints what its comment says" grep -qF "${says:-(the comment does not say it)}" "$work/printed"
+done
 echo "test_copies: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

@@ -119,7 +119,7 @@ static void list_embed(const dims *m, int64_t rows, int64_t views) {
     if (views && m->replaces) add(VP_PART_EMBED, "k_place_rows", features, m->d, 0, 0, 1, 0, features * (m->d * 8 + 4));
     else if (views) add(VP_PART_EMBED, "k_scatter_add", features, m->d, 0, 0, 1, features * m->d, features * (m->d * 12 + 4));
 }
-/* what attention and MLP begin with, and how their sums reach the residual: norms in front, or behind */
+/* what attention and MLP begin with, and how their sums reach the residual: norms in front, or after */
 static void list_norms(const dims *m, int64_t rows, int64_t inner) {
     const int64_t d = m->d, b = m->blocks;
     add_product(VP_PART_DENSE, rows, d, inner, b, PLAIN, !m->after, m->after ? 4 : 8, m->in);
@@ -166,7 +166,7 @@ static void list_head(const dims *m) {
     add(VP_PART_SAMPLE, "k_argmax", 1, m->vocabulary, 0, 0, 1, 2 * m->vocabulary, m->vocabulary * 4 + 4);
     add(VP_PART_SAMPLE, "k_advance", 1, 1, 0, 0, 1, 1, 8);
 }
-/* each record crosses off one call of its entry; `damage` is added to what the list says of FLOPs, and must be noticed */
+/* each record crosses off one call of its entry; `damage` is added to what the list says about FLOPs, and must be noticed */
 static int compare(const vp_launch *l, int64_t count, int64_t damage, int tell) {
     for (int i = 0; i < entries; i++) list[i].seen = 0;
     for (int64_t i = 0; i < count; i++, l++) {
@@ -346,7 +346,7 @@ int main(void) {
         test_golden("models/tiny-b", wide, 8);
         test_golden("models/tiny-b", wide, 1);
         test_golden("othermodels/olmoe/checkpoint", wide, 2);
-        test_golden("othermodels/molmo_7b_o/checkpoint", wide, 0); /* norms behind */
+        test_golden("othermodels/molmo_7b_o/checkpoint", wide, 0); /* norms after */
         test_golden("othermodels/molmo_7b_d/checkpoint", wide, 0); /* shared heads, a bias */
         test_golden("othermodels/llava/checkpoint", wide, 0);
         test_golden("othermodels/smolvlm/checkpoint", wide, 0);

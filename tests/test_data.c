@@ -311,6 +311,7 @@ static void test_columns(void) {
     CHECK(strstr(last.out, "{\"A\": \"1.5\", \"B\": \"-0.0\", \"C\": \"2\", \"D\": \"\"}"));
 }
 static void test_errors(void) {
+    char *text;
     check_case("data: what a file is, in its first bytes");
     write_file(in_folder("a.xlsx"), "PK\3\4....", 8);
     CHECK_INT(cli("data %F/a.xlsx"), 3);
@@ -327,8 +328,42 @@ static void test_errors(void) {
     check_case("data: a picture that is not there names the record, its path and the folder");
     write_text(in_folder("m.jsonl"), "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"no.jpg\"}\n{\"question_id\": 2, \"text\": \"b?\"}\nnot JSON\n");
     CHECK_INT(cli("data --json %F/m.jsonl"), 0);
-    CHECK(last.out && strstr(last.out, "picture \\\"no.jpg\\\" is not there: looked in ") && strstr(last.out, "\"row\": 2, \"images\": null"));
+    CHECK(last.out && strstr(last.out, "picture \\\"no.jpg\\\" was not found: looked in ") && strstr(last.out, "\"row\": 2, \"images\": null"));
     CHECK(last.err && strstr(last.err, "2 of 3 rows cannot be used"));
+    check_case("data: an image under another key, no answer under a known one");
+    write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"img\": \"no.jpg\"}\n");
+    CHECK_INT(cli("data %F/k.jsonl"), 3);
+    CHECK(last.out && strstr(last.out, "it has no \"image\", but \"img\""));
+    write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answr\": \"b\"}\n");
+    CHECK_INT(cli("data %F/k.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "no sample has an image: expected the key \"image\", found question, answr\n")
+          && strstr(last.out, "no sample has an answer: expected the key \"answer\" or \"answers\", found question, answr\n"));
+    put_file("/k.tsv", "question\timg\tanswr\na?\tno.jpg\tb\n");
+    CHECK_INT(cli("data %F/k.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "no sample has an image") && strstr(last.out, "no sample has an answer"));
+    check_case("data: the metric of a row, or the one that a sweep takes by default");
+    write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"metric\": \"anls\"}\n");
+    CHECK_INT(cli("data %F/k.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "  metric    anls\n") && !strstr(last.out, "no sample has an answer"));
+    CHECK_INT(cli("sweep --synthetic tiny --data %F/k.jsonl --output_dir %F/k --tier_list low --max_new_tokens 1 --num_runs_per_sample 1"), 0);
+    text = check_read(in_folder("k/k_imgsizetier-low_crops0_topk2_blocks4.json"), NULL);
+    CHECK(text && strstr(text, "\"accuracy_metric\": \"anls\""));
+    free(text);
+    write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"dataset\": \"doc_qa\"}\n");
+    CHECK_INT(cli("data %F/k.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "  metric    anls, the default"));
+    put_file("/k.tsv", "question\tanswer\na?\tb\n");
+    CHECK_INT(cli("data %F/k.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "  metric    vqa_seed, the default"));
+    check_case("data: the annotations of VQA v2 without their questions, and the questions alone");
+    write_text(in_folder("v2_mscoco_val2014_annotations.json"), "{\"annotations\": [{\"question_id\": 1, \"answers\": []}]}");
+    CHECK_INT(cli("data %F/v2_mscoco_val2014_annotations.json"), 3);
+    CHECK(last.err && strstr(last.err, "give the questions file (v2_OpenEnded_mscoco_val2014_questions.json)"));
+    write_text(in_folder("v2_OpenEnded_mscoco_val2014_questions.json"),
+               "{\"data_subtype\": \"val2014\", \"questions\": [{\"question_id\": 1, \"image_id\": 2, \"question\": \"a?\"}]}");
+    remove(in_folder("v2_mscoco_val2014_annotations.json"));
+    CHECK_INT(cli("data %F/v2_OpenEnded_mscoco_val2014_questions.json"), 3);
+    CHECK(last.out && strstr(last.out, "v2_mscoco_val2014_annotations.json is missing"));
     check_case("sweep --data: a format that is none");
     CHECK_INT(cli("sweep --synthetic tiny --data %F/a.xlsx --output_dir %F/o"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
@@ -463,7 +498,7 @@ static void test_answers(void) {
 }
 /* found by comparing with lmms-eval's own function on made-up answers */
 static void test_found_answers(void) {
-    check_case("score: spaces behind the signs that mcq_lmms strips");
+    check_case("score: spaces after the signs that mcq_lmms strips");
     put_file("/found.jsonl", "{\"prediction\": \"!\\nA/B\", \"choices\": [\"A\", \"B\"], \"answer\": \"A\"}\n"
              "{\"prediction\": \". B and C: cat\", \"choices\": [\"A\", \"B\", \"C\"], \"answer\": \"B\"}\n");
     CHECK_INT(cli("score --metric mcq_lmms %F/found.jsonl"), 0);

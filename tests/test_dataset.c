@@ -159,8 +159,8 @@ static void test_vqa_refusals(void) {
         if (!REFUSED(DATA "--data %F/" VQA_FILE, 3, "annotations.json")) break;
     }
     write_text(in_folder(NOTES_FILE), ANNOTATIONS);
-    BAD_QUESTIONS("\"question_id\": 42000", "\"question_id\": \"42000\"", "whole \"question_id\"");
-    BAD_QUESTIONS("\"image_id\": 7,", "\"image_id\": -7,", "whole \"image_id\"");
+    BAD_QUESTIONS("\"question_id\": 42000", "\"question_id\": \"42000\"", "integer");
+    BAD_QUESTIONS("\"image_id\": 7,", "\"image_id\": -7,", "integers \"question_id\" and \"image_id\"");
     BAD_QUESTIONS("\"question\": \"Where?\"", "\"question\": 1", "a question needs");
     BAD_QUESTIONS("\"question\": \"Where?\"", "\"question\": \"\\u0000\"", "\"question\" must be");
     BAD_QUESTIONS("\"val2014\"", "\"../x\"", "data_subtype");
@@ -168,13 +168,13 @@ static void test_vqa_refusals(void) {
     BAD_QUESTIONS("[]}", "[]} x", "after the object");
     BAD_QUESTIONS("\"license\": []", "\"license\": [1,]", "questions.json");
     BAD_QUESTIONS("\"license\":", "\"license\"", "a colon is missing");
-    BAD_QUESTIONS("\"license\":", "7:", "want a key");
-    BAD_NOTES("\"question_id\": 1", "\"question_id\": 1.5", "whole \"question_id\"");
+    BAD_QUESTIONS("\"license\":", "7:", "expected a key");
+    BAD_NOTES("\"question_id\": 1", "\"question_id\": 1.5", "integer");
     BAD_NOTES("\"answers\": []", "\"answers\": 5", "\"answers\" must be an array");
     BAD_NOTES("{\"answer\": \"bus\"", "{\"answer\": 1", "needs a text");
     BAD_NOTES("\"annotations\":", "\"notes\":", "has no \"annotations\"");
     write_text(in_folder(NOTES_FILE), "{\"annotations\": [{\"question_id\": 3, \"answers\": []}]}");
-    REFUSED(DATA "--data %F/" VQA_FILE, 3, "belongs to others");
+    REFUSED(DATA "--data %F/" VQA_FILE, 3, "belongs to other ones");
     write_text(in_folder(VQA_FILE), "{\"data_subtype\": \"val2014\", \"questions\": [ ]}");
     REFUSED(DATA "--data %F/" VQA_FILE, 3, "questions.json");
     write_text(in_folder(VQA_FILE), QUESTIONS);
@@ -190,7 +190,7 @@ static void test_vqa_refusals(void) {
 static void test_folder_data(void) {
     char path[600];
     document d;
-    check_case("a folder of images with one question, beside a file");
+    check_case("a folder of images with one question, next to a file");
     make_vqa();
     snprintf(path, sizeof path, "%s/vqa/val2014/b.PNG", folder);
     write_text(path, "no image");
@@ -350,7 +350,7 @@ static void test_changed_notes(void) {
     struct options o;
     struct dataset d;
     struct sample a;
-    check_case("VQA v2: a changed annotation is refused too");
+    check_case("VQA v2: a changed annotation is rejected too");
     write_text(in_folder("q.json"), "{\"data_subtype\": \"val2014\", \"questions\": [{\"image_id\": 1, \"question\": \"A?\", \"question_id\": 10}]}");
     write_text(in_folder("a.json"), "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"yes\"}]}]}");
     CHECK_INT(load_set("--data %F/q.json --annotations %F/a.json", &o, &d), 0);

@@ -178,7 +178,7 @@ static void test_resized(void) {
     CHECK_INT(picture_resized(&image, 20000, 20000, &kept, &picture, reason, sizeof reason), 2);
     free(rgb);
 }
-/* A file with these bytes has this type and size; type NULL: it is refused with these words. */
+/* A file with these bytes has this type and size; type NULL: it is rejected with these words. */
 static void kind(const char *bytes, size_t count, const char *type, int32_t width, int32_t height, const char *words) {
     struct picture picture;
     char reason[400] = "";
@@ -271,10 +271,10 @@ static void test_refused(void) {
     static const char digits[] = "0,1,2,3,4,5,6,7,8,9";
     struct request_knobs knobs = {NULL, 0};
     char text[64];
-    check_case("what is no knob");
-    refused("a", NULL, "want PATH=VALUE");
-    refused("=1", NULL, "want PATH=VALUE");
-    refused("", NULL, "want PATH=VALUE");
+    check_case("what is not a knob");
+    refused("a", NULL, "expected PATH=VALUE");
+    refused("=1", NULL, "expected PATH=VALUE");
+    refused("", NULL, "expected PATH=VALUE");
     refused("a=", NULL, "a value is empty");
     refused("a=1,,2", NULL, "a value is empty");
     refused("a=1,", NULL, "a value is empty");

@@ -6,7 +6,7 @@
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
 
-#include "vlmprof_kernels.cu" /* the CPU behind the engine: its choice of kernels, its telemetry */
+#include "vlmprof_kernels.cu" /* the CPU after the engine: its choice of kernels, its telemetry */
 #include "engine/engine_internal.h"
 
 #include "support/check.h"
@@ -104,7 +104,7 @@ static void refused(const char *what, const vp_engine_options *options, vp_resul
     vp_engine *engine = (vp_engine *)(void *)&config; /* any address: it must stay unchanged */
     vp_error error;
     memset(&error, 0, sizeof error);
-    check_case("open refuses %s", what);
+    check_case("open rejects %s", what);
     CHECK_INT(vp_engine_open(options, &engine, &error), code);
     CHECK_INT(error.code, code);
     CHECK(engine == (vp_engine *)(void *)&config);
@@ -144,7 +144,7 @@ static void test_open_errors(void) {
     c = config; c.architecture = VP_ARCHITECTURE_COUNT; refused("no known architecture", &o, VP_ERR_RANGE, "architecture");
     c = config; c.kv_head_count = 0; refused("no head of keys", &o, VP_ERR_RANGE, "kv_head_count");
     c = config; c.kv_head_count = 3; refused("4 heads that read 3 of keys", &o, VP_ERR_RANGE, "kv_head_count");
-    c = config; c.norm_after = 1; refused("experts with norms behind them", &o, VP_ERR_UNSUPPORTED, "moe_num_experts");
+    c = config; c.norm_after = 1; refused("experts with norms after them", &o, VP_ERR_UNSUPPORTED, "moe_num_experts");
     c = config; c.geometry.patch_px = 37; refused("patches of 37 pixels", &o, VP_ERR_UNSUPPORTED, "patch_size");
     c = config; c.block_count = BLOCKS + 1;
     refused("a checkpoint with a block too few", &o, VP_ERR_NOT_FOUND, "model.transformer.blocks.4.attn.attn_norm.weight");
@@ -197,7 +197,7 @@ static void refuse_run(vp_engine *engine, run *r, const char *what, const char *
     vp_reply before = r->reply;
     memset(&error, 0, sizeof error);
     memset(r->tokens, 0x5a, sizeof r->tokens);
-    check_case("run refuses %s", what);
+    check_case("run rejects %s", what);
     CHECK_INT(vp_engine_run(engine, &r->request, &r->reply, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, where);
     CHECK_INT(error.offset, offset);
@@ -230,7 +230,7 @@ static void test_run_errors(vp_engine *engine) {
     REFUSE(r.blocks[0] = -1, r.blocks[0] = 0, "a negative block", "active_blocks", 0);
     REFUSE(r.ids[7] = -1, r.ids[7] = good.ids[7], "a negative id", "input_ids", 7);
     REFUSE(r.ids[39] = 720, r.ids[39] = good.ids[39], "an id without embedding", "input_ids", 39);
-    REFUSE(r.index[143] = PROMPT, r.index[143] = -100, "an image position behind the prompt", "image_input_idx", 143);
+    REFUSE(r.index[143] = PROMPT, r.index[143] = -100, "an image position after the prompt", "image_input_idx", 143);
     REFUSE(r.request.timing = (vp_timing)3, r.request.timing = VP_TIMING_STAGE, "timing 3", "timing", -1);
     REFUSE(r.request.timing = (vp_timing)-1, r.request.timing = VP_TIMING_STAGE, "timing -1", "timing", -1);
     REFUSE(r.request.launch_capacity = -1, r.request.launch_capacity = 0, "a negative room for launches", "launches", -1);

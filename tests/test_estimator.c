@@ -262,7 +262,7 @@ static void test_held_out(void) {
     CHECK_NEAR(number_at("evaluation.mean.leave_one_configuration_out.prefill.mape_percent"), mape, 1e-9 * mape);
 }
 
-/* What a tool of this kind says of a budget: counted again from predictions out of sample */
+/* What a tool of this kind says about a budget: counted again from predictions out of sample */
 static void test_predictions(void) {
     double low, high;
     check_case("a prediction is the file's coefficients times the request");
@@ -276,7 +276,7 @@ static void test_predictions(void) {
     low = number_at("predictions.0.vision.interval_ms.0");
     high = number_at("predictions.0.vision.interval_ms.1");
     CHECK_NEAR((high - low) / 2 / number_at("predictions.0.vision.ms"), 1.96 * SCATTER, 0.006);
-    check_case("intervals hold what the same machine measures next");
+    check_case("intervals contain what the same machine measures next");
     write_sweep("b", "machine A", 8, 1, 0, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --data %%F/b --json --budget_ms 50"), 0);
     parse(last.out);
@@ -307,7 +307,7 @@ static void test_predictions(void) {
     CHECK(strstr(last.out, "budget 1000.000 ms: holds, with probability 1.000") != NULL);
     CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1"), 0);
     CHECK(strstr(last.out, "exceeds, with probability 0.000") != NULL);
-    check_case("outside of the data is told");
+    check_case("outside the data is told");
     CHECK_INT(run("predict %%F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
     CHECK(strstr(last.out, "extrapolation: top_k 8 is outside of 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
     CHECK(strstr(last.out, "extrapolation: num_active_blocks") == NULL);
@@ -390,7 +390,7 @@ static void test_recalibration(void) {
     check_case("another machine, by a line a stage");
     write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --data %%F/c"), 0);
-    CHECK(strstr(last.out, "the model is of machine A, these files of machine B") != NULL);
+    CHECK(strstr(last.out, "the model describes machine A, these files machine B") != NULL);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 50 -o %%F/c.json --json"), 0);
     parse(last.out);
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) CHECK_NEAR(number_at("stages.%s.affine.slope", vp_latency_stage_name((vp_latency_stage)s)), 1.7, 0.15);
@@ -464,7 +464,7 @@ static void test_damaged(void) {
     damage(whole, "\"coefficient\": ", "\"coefficient\": -", "stages.vision.columns[0].coefficient is out of range");
     damage(whole, "\"coefficient\": ", "\"coefficient\": 1e999, \"x\": ", "stages.vision.columns[0].coefficient is out of range");
     damage(whole, "\"coefficient\": ", "\"coefficient\": \"3\", \"x\": ", "is not of the right type");
-    damage(whole, "\"root\": [", "\"root\": [1, ", "root has not one number a column");
+    damage(whole, "\"root\": [", "\"root\": [1, ", "root does not have one number per column");
     damage(whole, "\"root\": [", "\"root\": 3, \"x\": [", "root is not of the right type");
     damage(whole, "\"degrees_of_freedom\": ", "\"degrees_of_freedom\": 1", "is not rows - used columns");
     damage(whole, "\"slope\": ", "\"slope\": null, \"x\": ", "affine.slope");
@@ -481,7 +481,7 @@ static void test_damaged(void) {
     damage(whole, "\"low\": ", "\"low\": 9", "held_out_ratios.vision.high is out of range");
     damage(whole, "\"synthetic\": false", "\"synthetic\": 1", "synthetic");
     damage(whole, "\"warnings\": [", "\"warnings\": [7, ", "");
-    check_case("a model cut anywhere is refused");
+    check_case("a model cut anywhere is rejected");
     cut = (char *)malloc(bytes + 1);
     for (size_t n = 0; cut && n + 2 < bytes; n += step) {
         memcpy(cut, whole, n);

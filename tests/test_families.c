@@ -216,7 +216,7 @@ static void test_traps(void) {
     CHECK_INT(total("llava_next_original", "", 300, 200), 976);
     CHECK_INT(total("llava-next", "", 160, 320), 888);
     CHECK_INT(total("llava_next_original", "", 160, 320), 1776);
-    check_case("LLaVA-NeXT: canvases differ, too, where the short side truncates to 0");
+    check_case("LLaVA-NeXT: canvases differ as well, where the short side truncates to 0");
     CHECK_INT(total("llava-next", "", 1, 5000), 600);
     CHECK_INT(total("llava_next_original", "", 1, 5000), 624);
     check_case("LLaVA-NeXT: the original truncates without rounding to 7 places");
@@ -256,7 +256,7 @@ static void test_traps(void) {
     check_case("Llama 4: no global tile for one tile");
     CHECK_INT(total("llama4", "", 336, 336), 147);
     CHECK_INT(total("llama4", "", 337, 336), 437);
-    check_case("Phi-4 refuses a side below 10 pixels");
+    check_case("Phi-4 rejects a side below 10 pixels");
     CHECK(refused("phi-4-multimodal", "", 5000, 1));
     check_case("Pixtral: transformers floors, mistral-common rounds half to even; a side of 0 is an error there, 1 here");
     CHECK_INT(total("pixtral", "", 1744, 328), 780);
@@ -269,7 +269,7 @@ static void test_traps(void) {
     check_case("MiniCPM-V: squares are decided by the last bit of a logarithm");
     check_grid("minicpm-v-2.6", "", 1024, 1024, 2, 3);
     check_grid("minicpm-v-2.6", "", 633, 633, 2, 1);
-    check_case("Kimi: padding comes after the limit; the first generation refuses long sides");
+    check_case("Kimi: padding comes after the limit; the first generation rejects long sides");
     CHECK_INT(total("kimi-vl", "", 1800, 1800), 1089);
     CHECK(refused("kimi-vl", "", 20, 8000) && !refused("kimi-k2.5", "", 20, 8000));
     check_case("Ovis2: transformers transposes the tiles, the count stays");
@@ -323,7 +323,7 @@ static void test_keys(void) {
     before = family;
     CHECK_INT(vp_family_set(&family, "max_patch", "3", &error), VP_ERR_NOT_FOUND);
     CHECK(strstr(error.text, "max_patches") != NULL);
-    check_case("bad values are refused and change nothing");
+    check_case("bad values are rejected and change nothing");
     {
         static const char *const bad[] = {"", "0", "-1", "1.5", "257", "x", "1x", "1e3", " 5", "99999999999999999999", "nan", "5."};
         for (size_t i = 0; i < sizeof bad / sizeof *bad - 1; i++)

@@ -176,7 +176,7 @@ static void test_no_recording(void) {
     }
 }
 
-/* a request of two tokens warms up: what is loaded or recorded for the next one is so before it */
+/* a request of two tokens warms up, so that everything is loaded and recorded before the next one */
 static void test_warm(void) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -259,7 +259,7 @@ static void test_timing(void) {
     books_check(launches, &other.reply, 1);
     for (int s = 0; s < VP_STAGE_COUNT; s++) other.reply.launch_count -= other.reply.times.launches[s];
     CHECK_INT(other.reply.launch_count, 0);
-    check_case("timing by kernels beside a host whose clock runs 20 % too fast: no launch appears after its kernel");
+    check_case("timing by kernels next to a host whose clock runs 20 % too fast: no launch appears after its kernel");
     cuda_on_cpu_set("HOST_FAST", "200000");
     r.ignore_eos = 1;
     CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
@@ -603,7 +603,7 @@ static void test_decode_step(void) {
         CHECK_INT(run_request(engine, &r, long_one ? &all : &one, &error), VP_OK);
         for (int i = 0; i < 5; i++) calls[long_one][i] = cuda_on_cpu_calls(kinds[i]) - calls[long_one][i];
     }
-    CHECK_INT(calls[1][0], calls[0][0]); /* no launch outside of it, .. */
+    CHECK_INT(calls[1][0], calls[0][0]); /* no launch outside it, .. */
     CHECK_INT(calls[1][1], calls[0][1]);
     CHECK_INT(calls[1][4], calls[0][4]); /* no copy of a token, .. */
     CHECK_INT(calls[1][2] - calls[0][2], NEW_TOKENS - 1);
@@ -836,7 +836,7 @@ static void test_energy(void) {
     cuda_on_cpu_reset(1);
 }
 
-/* a machine described by environment variables refuses with one reason, by the code, and keeps nothing */
+/* a machine described by environment variables rejects with one reason, by the code, and keeps nothing */
 static void test_machine(const char *name, const char *value, vp_result code, const char *reason) {
     vp_error error;
     life l;
@@ -895,7 +895,7 @@ int main(void) {
     vp_error error;
     life l;
     make_inputs();
-    check_case("a healthy life, under several schedules");
+    check_case("a run without faults, under several schedules");
     cuda_on_cpu_reset(1);
     CHECK_INT(live(VP_TIMING_STAGE, &l, &error), VP_OK);
     healthy = l.a;

@@ -78,17 +78,17 @@ static void test_links(void) {
     CHECK(is_kind(in_folder("second"), S_IFLNK) && is_kind(in_folder("link"), S_IFLNK));
     CHECK(holds(in_folder("target"), "new"));
     CHECK_INT(mode_of(in_folder("target")), 0600);
-    check_case("a link into another folder: the temporary file lies beside the target");
+    check_case("a link into another folder: the temporary file is next to the target");
     CHECK_INT(mkdir(in_folder("there"), 0777), 0);
     CHECK_INT(symlink("there/file", in_folder("far")), 0);
     CHECK_INT(put(in_folder("far"), "far", &error), VP_OK);
     CHECK(is_kind(in_folder("far"), S_IFLNK) && holds(in_folder("there/file"), "far"));
     CHECK_INT(unfinished_files(), 0);
-    check_case("links in a circle are refused");
+    check_case("links in a circle are rejected");
     CHECK_INT(symlink("b", in_folder("a")), 0);
     CHECK_INT(symlink("a", in_folder("b")), 0);
     CHECK_INT(put(in_folder("a"), "x", &error), VP_ERR_WRITE);
-    check_case("a link to a folder is refused");
+    check_case("a link to a folder is rejected");
     CHECK_INT(symlink("there", in_folder("to_folder")), 0);
     CHECK_INT(put(in_folder("to_folder"), "x", &error), VP_ERR_WRITE);
     CHECK(strstr(error.text, "this is a folder"));
@@ -167,7 +167,7 @@ static void test_open_file(void) {
     CHECK_INT(put(path, "tail", NULL), VP_OK);
     CHECK(holds(in_folder("out"), "head middle tail"));
     CHECK(is_kind(in_folder("to_stdout"), S_IFLNK));
-    check_case("a number that is not open is refused");
+    check_case("a number that is not open is rejected");
     CHECK_INT(put("/dev/fd/97654", "x", NULL), VP_ERR_WRITE);
     close(out);
     close(kept);
@@ -177,7 +177,7 @@ static void test_failure(void) {
     vp_output output;
     vp_error error;
     char *large = (char *)calloc(1, 100000);
-    check_case("a file that cannot be written whole leaves the old one and nothing beside it");
+    check_case("a file that cannot be written whole leaves the old one and nothing next to it");
     write_text(in_folder("kept"), "old");
     signal(SIGXFSZ, SIG_IGN);
     CHECK_INT(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -240,7 +240,7 @@ static void test_reading(void) {
     char *text = NULL;
     size_t bytes;
     pid_t child;
-    check_case("a whole file is never a pipe: it is refused without waiting");
+    check_case("a whole file is never a pipe: it is rejected without waiting");
     CHECK_INT(vp_file_read(in_folder("pipe"), 100, &text, &bytes, &error), VP_ERR_READ);
     CHECK_TEXT(error.text, "this is not a regular file");
     CHECK_INT(vp_file_read("/dev/zero", 100, &text, &bytes, &error), VP_ERR_READ);

@@ -48,7 +48,7 @@ static void test_exp2(const char *name, vk_soften soften, double promise) {
         float x = -126.0f * (float)i / STEPS, scores[VK_PAD], weights[VK_PAD];
         vk_met met = { 0.0f, 0.0f };
         double want = exp2((double)x);
-        for (int j = 0; j < VK_PAD; j++) scores[j] = j == 1 ? x : NAN; /* what is behind the live keys must not matter */
+        for (int j = 0; j < VK_PAD; j++) scores[j] = j == 1 ? x : NAN; /* what is after the live keys must not matter */
         scores[0] = -1e30f;
         CHECK(soften(&met, weights, scores, VK_PAD, 2, VK_PAD, 1.0f) == 1.0f);
         if (!(fabs((double)met.sum / want - 1.0) <= most)) most = fabs((double)met.sum / want - 1.0);
@@ -102,7 +102,7 @@ static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
     cpu.end = kernel->end;
     return cpu;
 }
-/* one tile: 1..32 rows; rows behind `rows` and columns behind k are NaN and must not matter */
+/* one tile: 1..32 rows; rows after `rows` and columns after k are NaN and must not matter */
 static void test_tile(const vk_gemm_kernel *kernel, size_t k, int wide) {
     size_t ldx = k + VK_PAD, element = wide ? 4 : 2;
     expected e;
@@ -214,7 +214,7 @@ static layer load_layer(int s, int has_bias, int wide) {
     memset(&loader, 0, sizeof loader);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.wide = wide; loader.threads = 2; loader.error = &error;
     l.linear.n = shapes[s].n; l.linear.k = shapes[s].k; l.linear.k_padded = (int)padded(k); l.linear.wide = wide; l.linear.bits = 0;
-    l.linear.weights = take(padded(n) * padded(k) * (wide ? 4 : 2)); /* rows behind n stay NaN: they may not reach a result */
+    l.linear.weights = take(padded(n) * padded(k) * (wide ? 4 : 2)); /* rows after n stay NaN: they may not reach a result */
     l.linear.bias = has_bias ? floats(n, 1.0f) : NULL;
     snprintf(name, sizeof name, "%dx%d.first", shapes[s].n, shapes[s].k);
     vk_load_linear_rows(&loader, name, &l.linear, 0, shapes[s].first_rows);
@@ -523,7 +523,7 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     CHECK(is_poison(y, total * n * sizeof *y));
     release_all();
 }
-/* the choice: a name forces the kernel of the mode's arithmetic, an unknown one or one without that arithmetic is refused */
+/* the choice: a name forces the kernel of the mode's arithmetic, an unknown one or one without that arithmetic is rejected */
 static void test_choice(void) {
     vk_cpu cpu;
     vp_error error;
@@ -638,7 +638,7 @@ static void test_attentions(void) {
 }
 
 #ifndef AMX_ON_CPU
-/* Scratch: what was counted is what is handed out, each piece on a line of its own, none behind the end. */
+/* Scratch: what was counted is what is handed out, each piece on a line of its own, none after the end. */
 static void test_scratch(int wide) {
     vk_cpu cpu;
     vk_extent extent;

@@ -1,5 +1,5 @@
 /* test_gguf.c: vlmprof_gguf.h. Blocks give the values of the gguf package, bit by bit; models of several architectures and tokenizers answer as llama.cpp
- * does from the same file; each kind of a malformed file is refused with its place; files cut and changed anywhere never crash the reader.
+ * does from the same file; each kind of a malformed file is rejected with its place; files cut and changed anywhere never crash the reader.
  * Golden files: tests/tools/make_gguf_goldens.py. */
 #include "vlmprof.h"
 #include "vlmprof_config.h"
@@ -203,7 +203,7 @@ static void test_llava(void) {
     pixels = read_patches(&model.config.geometry, &patches);
     CHECK_INT(patches, 16);
     for (int32_t i = 0; i < 16; i++) {
-        places[i] = 1 + i; /* behind the BOS */
+        places[i] = 1 + i; /* after the BOS */
         masks[i] = 1.0f;
     }
     if (CHECK_INT(vp_engine_open(&options, &model.engine, &error), VP_OK)) {
@@ -293,11 +293,11 @@ static void test_headers(void) {
     refuse(&file, VP_ERR_FORMAT, "more keys than the file has room for", 16);
     begin(&file, 3, UINT64_MAX / 2, 0);
     refuse(&file, VP_ERR_FORMAT, "more tensors than the file has room for", 8);
-    check_case("keys: a text or an array that ends behind the file, an unknown kind, an array of arrays, a name twice");
+    check_case("keys: a text or an array that ends beyond the file, an unknown kind, an array of arrays, a name twice");
     begin(&file, 3, 0, 1);
     put(&file, UINT64_MAX, 8);
     put(&file, 0, 8);
-    refuse(&file, VP_ERR_FORMAT, "a key ends behind the file", 24);
+    refuse(&file, VP_ERR_FORMAT, "a key ends beyond the file", 24);
     begin(&file, 3, 0, 1);
     put_text(&file, "k");
     put(&file, VP_GGUF_KIND_COUNT, 4);
@@ -307,9 +307,9 @@ static void test_headers(void) {
     put(&file, VP_GGUF_ARRAY, 4);
     put(&file, VP_GGUF_U64, 4);
     put(&file, (uint64_t)1 << 61, 8); /* times 8 is 0 */
-    refuse(&file, VP_ERR_FORMAT, "the value ends behind the file", 24);
+    refuse(&file, VP_ERR_FORMAT, "the value ends beyond the file", 24);
     file.data[37] = VP_GGUF_STRING;
-    refuse(&file, VP_ERR_FORMAT, "a text ends behind the file", 24);
+    refuse(&file, VP_ERR_FORMAT, "a text ends beyond the file", 24);
     file.data[37] = VP_GGUF_ARRAY;
     refuse(&file, VP_ERR_UNSUPPORTED, "an array of arrays", 24);
     begin(&file, 3, 0, 1);
@@ -327,13 +327,13 @@ static void test_headers(void) {
 }
 static void test_tensors(void) {
     struct made file;
-    check_case("tensors: dimensions, shapes, blocks, offsets, data behind the end of the file, unknown types");
+    check_case("tensors: dimensions, shapes, blocks, offsets, data after the end of the file, unknown types");
     begin(&file, 3, 1, 0);
     put_tensor(&file, "t", 1, 64, 0, 0);
     put_data(&file, 256);
     refuse(&file, VP_OK, "", 0);
     file.bytes--;
-    refuse(&file, VP_ERR_FORMAT, "its data end behind the file", 32);
+    refuse(&file, VP_ERR_FORMAT, "its data end beyond the file", 32);
     begin(&file, 3, 1, 0);
     put_tensor(&file, "t", 5, 1, 0, 0);
     put_data(&file, 256);
@@ -360,7 +360,7 @@ static void test_tensors(void) {
     put_tensor(&file, "u", 1, 9, 0, 64);
     put_data(&file, 256);
     refuse(&file, VP_ERR_UNSUPPORTED, "its type is unknown", 65);
-    check_case("an alignment that is no power of two, and a part of a split model");
+    check_case("an alignment that is not a power of two, and a part of a split model");
     begin(&file, 3, 0, 1);
     put_text(&file, "general.alignment");
     put(&file, VP_GGUF_U32, 4);
@@ -401,7 +401,7 @@ static void test_changes(void) {
         {"llama", "blk.0.attn_q.weight", "blk.0.attn_x.weight", VP_ERR_MISMATCH, "there is no tensor blk.0.attn_q.weight"},
         {"qwen2", "blk.0.attn_q.bias", "blk.0.attn_q.bios", VP_ERR_MISMATCH, "there is no tensor blk.0.attn_q.bias"},
         {"olmoe", "blk.0.ffn_up_exps.weight", "blk.0.ffn_up_expt.weight", VP_ERR_MISMATCH, "there is no tensor blk.0.ffn_up_exps.weight"},
-        {"smollm", "tokenizer.ggml.tokens", "tokenizer.ggml.tokenz", VP_ERR_FORMAT, "want texts"},
+        {"smollm", "tokenizer.ggml.tokens", "tokenizer.ggml.tokenz", VP_ERR_FORMAT, "expected texts"},
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         vp_error error = {VP_OK, -1, "", ""};
@@ -419,7 +419,7 @@ static void test_scores(void) {
         char *data = check_read(check_golden("gguf/llama.gguf"), &bytes), *text = NULL;
         vp_gguf *gguf = NULL;
         vp_gguf_value scores;
-        check_case("a score that is %s is refused", i ? "infinite" : "NaN");
+        check_case("a score that is %s is rejected", i ? "infinite" : "NaN");
         if (!CHECK(data) || !CHECK_INT(vp_gguf_read(data, bytes, "llama.gguf", &gguf, &error), VP_OK)) return;
         CHECK_INT(vp_gguf_value_find(gguf, "tokenizer.ggml.scores", &scores), VP_OK);
         memcpy(data + ((const char *)scores.data - data) + 4 * 300, i ? infinite : nan, 4);
@@ -448,7 +448,7 @@ static void test_rope(void) {
     CHECK_NEAR(config.rope_theta, 500000, 0);
     free(text);
     text = NULL;
-    check_case("a factor of another rule is refused");
+    check_case("a factor of another rule is rejected");
     CHECK_INT(vp_gguf_tensor_find(gguf, "rope_freqs.weight", &factors), VP_OK);
     data[(const char *)factors.data - data + 2] ^= 8; /* the first is 1 */
     CHECK_INT(vp_gguf_file_text(gguf, NULL, "config.json", &text, &text_bytes, &error), VP_ERR_UNSUPPORTED);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What info says of this machine against what the system says: the processor's name, its threads, memory.
+# Compares what info reports about this machine with what the system reports: the processor's name, its threads, memory.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 PROGRAM=${PROGRAM:-./vlmprof} skipped=0
 . tests/check.sh

@@ -348,7 +348,7 @@ static void test_plain_twin(void) {
 }
 
 /* the vector loops against the plain ones, on every remainder of the vector width */
-/* the whole resize: within rounding of the plain one, on random sizes; nothing is written behind the pixels */
+/* the whole resize: within rounding of the plain one, on random sizes; nothing is written after the pixels */
 static void test_resize(void) {
     check_case("a resized image is the plain resize, rounded");
     for (int turn = 0; turn < 40; turn++) {
@@ -372,7 +372,7 @@ static void test_resize(void) {
         free(rgb);
         free(resized);
     }
-    check_case("sizes that are refused");
+    check_case("sizes that are rejected");
     uint8_t one[3] = {1, 2, 3}, out[3] = {9, 9, 9};
     {
         uint8_t three[9] = {1, 2, 3, 50, 60, 70, 200, 210, 220}, wanted[6];
@@ -499,7 +499,7 @@ static void test_limits(void) {
     broken.offset_left_px = 1;
     CHECK_INT(vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed), VP_ERR_MISMATCH);
     CHECK(fence_stands(pixels, 0) && fence_stands(pixels, 16 * 576 * 588) && fence_stands(masks, 0));
-    check_case("more views than the pixel limit allows are refused");
+    check_case("more views than the pixel limit allows are rejected");
     options = vp_tile_options_default();
     options.rule = VP_TILE_CROPS;
     options.crops = 1024; /* 1025 views of 336 x 336: 116 million pixels */
@@ -833,15 +833,15 @@ static void test_jpeg_files(void) {
     free(jpeg.data);
 }
 
-/* JPEG: the first EXIF block counts, and none behind the picture */
+/* JPEG: the first EXIF block counts, and none after the picture */
 static void test_jpeg_orientation(void) {
     uint8_t segment[36] = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0, 0};
     size_t bytes = 0;
     uint8_t *file = (uint8_t *)check_read(check_golden("preprocess/images/420.jpg"), &bytes);
     int place;
-    check_case("JPEG with EXIF blocks before and behind the picture");
+    check_case("JPEG with EXIF blocks before and after the picture");
     if (!CHECK(file && bytes > 4)) return;
-    for (place = 0; place < 4; place++) { /* 0: before, 1: before twice, 2: behind, 3: both */
+    for (place = 0; place < 4; place++) { /* 0: before, 1: before twice, 2: after, 3: both */
         bytes_buffer jpeg = {NULL, 0};
         vp_image image = {0, 0, NULL};
         int32_t width = 0, height = 0;
@@ -870,7 +870,7 @@ static void test_jpeg_orientation(void) {
     free(file);
 }
 
-/* whole files from the goldens, cut short everywhere and with bytes behind the end */
+/* whole files from the goldens, cut short everywhere and with bytes after the end */
 static void test_truncation(void) {
     static const char *const names[] = {"420.jpg", "progressive.jpg", "422-restart.jpg", "exif6.jpg", "rgba.png", "bit1.png", "interlaced.png"};
     size_t i, k, bytes = 0;
@@ -882,7 +882,7 @@ static void test_truncation(void) {
         vp_error error;
         snprintf(relative, sizeof relative, "preprocess/images/%s", names[i]);
         file = (uint8_t *)check_read(check_golden(relative), &bytes);
-        check_case("%s cut short, and with bytes behind it", names[i]);
+        check_case("%s cut short, and with bytes after it", names[i]);
         if (!CHECK(file != NULL)) continue;
         CHECK_INT(vp_image_decode(file, bytes, &image, NULL), VP_OK);
         sha256(image.rgb, (size_t)image.width_px * (size_t)image.height_px * 3, whole_hash);
@@ -905,7 +905,7 @@ static void test_truncation(void) {
         copy = (uint8_t *)malloc(bytes * 2 + 100);
         memcpy(copy, file, bytes);
         memset(copy + bytes, 0xFF, 100);
-        memcpy(copy + bytes + 100, file, bytes); /* a second image behind the first, as phones write */
+        memcpy(copy + bytes + 100, file, bytes); /* a second image after the first, as phones write */
         for (k = 0; k < 3; k++) {
             CHECK_INT(vp_image_decode(copy, bytes + (k == 0 ? 1 : k == 1 ? 100 : bytes + 100), &image, NULL), VP_OK);
             if (image.rgb) sha256(image.rgb, (size_t)image.width_px * (size_t)image.height_px * 3, hash);

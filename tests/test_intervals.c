@@ -148,7 +148,7 @@ static void test_properties(void) {
         CHECK_INT(vp_rate_interval(5, 5, 0.95, &low, &high), VP_OK);
         CHECK_NEAR(high, 1, 0);
     }
-    check_case("intervals refuse what is not theirs");
+    check_case("intervals reject invalid input");
     {
         double low = 7, high = 7, values[2] = {0.5, 1.5};
         vp_bounded_interval interval;

@@ -134,7 +134,7 @@ static const char *edited(const char *from, const char *to) {
 }
 static void test_refused(void) {
     const char *no_journal = "refused is not a journal of this vlmprof";
-    check_case("what is no head is no journal");
+    check_case("what is not a head is not a journal");
     refuse("no JSON\n", no_journal);
     refuse("[1]\n", no_journal);
     refuse("{\"sample\": 1}\n", no_journal);
@@ -319,7 +319,7 @@ static void test_other_lines(void) {
         CHECK(book.shapes[0].views == 3 && book.shapes[0].sequence == 500);
         CHECK(book.shapes[1].at == second && book.shapes[1].configuration == 2 && book.shapes[1].views == 0 && book.shapes[1].sequence == 0);
     }
-    check_case("finished, until the grid grows; configurations that are no more wanted stay in the book");
+    check_case("finished, until the grid grows; configurations that are no longer wanted stay in the book");
     fresh();
     add("{\"finished\": true}\n");
     CHECK_INT(read_lines(), 0);
@@ -350,7 +350,7 @@ static void test_noise(void) {
         "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": [1]}}\n",
         "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": null, \"more\": 1}}\n"};
     long long first, second, third, block;
-    check_case("a block's line says what the machine did during the runs before it; runs behind the last block: not known");
+    check_case("a block's line says what the machine did during the runs before it; runs after the last block: not known");
     fresh();
     first = add(SAMPLE(1));
     block = add(NOISE("%lld", "1.5"), first);
@@ -362,7 +362,7 @@ static void test_noise(void) {
     CHECK(book.files[0].blocks[0].from == first && book.files[0].blocks[0].at == block && book.files[0].blocks[0].noise.steal_percent == 1.5);
     CHECK(isnan(book.files[0].blocks[1].noise.steal_percent) && book.files[0].blocks[1].noise.mhz_high == 2);
     CHECK(index_block_of(&book, 0, 0) == 2 && index_block_of(&book, 0, first) == 0 && index_block_of(&book, 0, second) == 1 && index_block_of(&book, 0, third + 1) == 2);
-    check_case("a block that begins before the last one's end, or behind its own line, is left out");
+    check_case("a block that begins before the last one's end, or after its own line, is left out");
     add(NOISE("%lld", "1"), first);
     add(NOISE("99999", "1"));
     CHECK_INT(read_lines(), 0);
@@ -393,7 +393,7 @@ static void test_damage(void) {
     CHECK_INT(read_lines(), 0);
     CHECK(strstr(room_said, "line 3 ") && strstr(room_said, "line 5 ") && !strstr(room_said, "line 6 ") && strstr(room_said, "journal.jsonl: 4 damaged lines in all\n"));
     CHECK_INT(book.sets[0].count, 3);
-    check_case("a run between two lines is damaged: the point goes on behind the last one that counts");
+    check_case("a run between two lines is damaged: the point goes on after the last one that counts");
     fresh();
     add(SAMPLE(1));
     at = add_point("x", 1, RUN(0), -1);
@@ -452,7 +452,7 @@ static void test_long(void) {
             CHECK(!memcmp(book.line.data, lines.data + at[i], book.line.bytes));
         }
     }
-    check_case("a line that is no more there cannot be read back");
+    check_case("a line that is no longer there cannot be read back");
     snprintf(id, sizeof id, "at byte %lld", at[3] + 1);
     FAILS(index_read_line(&book, 0, at[3] + 1), EXIT_INPUT, id);
     FAILS(index_read_line(&book, 0, (int64_t)lines.bytes), EXIT_INPUT, "cannot be read back");
@@ -474,7 +474,7 @@ static void test_files(void) {
         CHECK_INT(book.sets[0].entries[i]->id, ids[i]);
         CHECK_INT(book.sets[0].entries[i]->file, ids[i] % 4 == 1);
     }
-    check_case("two that hold the same sample are no parts of one sweep");
+    check_case("two that hold the same sample are not parts of one sweep");
     fresh();
     CHECK_INT(read_text("one", HEAD SAMPLE(4) SAMPLE(7)), 0);
     CHECK_INT(read_text("two", HEAD SAMPLE(5) SAMPLE(7)), 0);
@@ -555,7 +555,7 @@ static void test_written(void) {
         _exit(!journal_is_locked(fd) && !journal_lock(fd, 0) && !journal_lock(fd, 1) ? 0 : 1);
     }
     CHECK(waitpid(child, &status, 0) == child && !status);
-    check_case("a journal that was torn goes on behind its last whole line");
+    check_case("a journal that was torn goes on after its last whole line");
     write_text(in_folder("torn"), HEAD SAMPLE(1) "{\"sample\": 2, \"se");
     begin_journal(&journal, "torn");
     before_ns = vp_clock_ns();
@@ -565,7 +565,7 @@ static void test_written(void) {
     CHECK_INT(journal_append(&journal, SAMPLE(3), strlen(SAMPLE(3))), 0);
     journal_close(&journal);
     check_text_of("torn", HEAD SAMPLE(1) SAMPLE(3));
-    check_case("what is no journal stays as it is");
+    check_case("what is not a journal stays as it is");
     write_text(in_folder("foreign"), "a text\nand more");
     begin_journal(&journal, "foreign");
     CHECK_INT(HEARD(journal_open(&journal, &book)), EXIT_USAGE);

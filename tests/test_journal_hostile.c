@@ -23,7 +23,7 @@ static int line_count;
 static const char *const kinds[] = {"{\"schema\"", "{\"session\"", "{\"sample\"", "\"run\": 1", "\"bare\"", "\"done\"", "\"failed\"", "{\"kernels\"", "{\"finished\"",
     "{\"noise\"", "\"twins\": {"};
 enum { KINDS = 11, ENGINE_KINDS = KINDS - 1 };
-/* the last line of a kind: lines behind it are few, those before it stay unchanged */
+/* the last line of a kind: lines after it are few, those before it stay unchanged */
 static int line_of_kind(int kind) {
     for (int i = line_count - 1; i >= 0; i--)
         if (kinds[kind][0] == '{' ? !strncmp(lines[i].text, kinds[kind], strlen(kinds[kind])) : strstr(lines[i].text, kinds[kind]) != NULL) return i;
@@ -129,7 +129,7 @@ static int is_open_part(const char *key) {
 }
 static void check_changed(int line, const char *text, size_t bytes, int must_be_named, const char *what) {
     int code;
-    if (bytes > lines[line].bytes) return; /* it would move the lines behind it, which is another test */
+    if (bytes > lines[line].bytes) return; /* it would move the lines after it, which is another test */
     write_changed(line, text, bytes);
     code = read_journal();
     if (line == 0) check_note(!must_be_named || code == EXIT_USAGE, __FILE__, __LINE__, "%s: code %d", what, code);
@@ -275,7 +275,7 @@ static void test_order(void) {
         write_order(order, change_order(order, line_count, 2), line, foreign);
         CHECK_INT(read_journal(), line ? 0 : EXIT_USAGE);
     }
-    check_case("the head of another plan: refused, wherever it stands");
+    check_case("the head of another plan: refused, wherever it is");
     for (int line = 0; line < line_count; line += 5) {
         char *head = copy_text(lines[0].text, lines[0].bytes);
         head[lines[0].bytes - 1] = '\n';

@@ -116,10 +116,10 @@ static const char sample[] =
     "{\"name\": \"tiny\", \"shape\": [3, [4, {}], -5], \"o\": {\"x\": 1.5, \"\\u0079\": true, \"x\": null},\n"
     " \"caf\xC3\xA9\": \"a\\n\\\"\\u00e9\\ud83d\\ude00z\", \"big\": 9223372036854775807}";
 
-/* no prefix of an object is an object: each is refused, and none is read past its end (exact allocations) */
+/* no prefix of an object is an object: each is rejected, and none is read past its end (exact allocations) */
 static void test_prefixes(void) {
     size_t n;
-    check_case("every proper prefix is refused");
+    check_case("every proper prefix is rejected");
     for (n = 0; n < sizeof sample - 1; n++) {
         document d = document_open(sample, n);
         CHECK_INT(d.result, VP_ERR_FORMAT);
@@ -358,7 +358,7 @@ static void test_utf8(void) {
                     }
             }
     CHECK_INT(wrong, 0);
-    check_case("UTF-8: the first bad byte is found wherever it stands");
+    check_case("UTF-8: the first bad byte is found wherever it is");
     for (i = 0; i < sizeof wide; i++) {
         memset(wide, 'a', sizeof wide);
         wide[i] = 0x80;

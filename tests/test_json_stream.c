@@ -71,15 +71,15 @@ static void test_right(void) {
 }
 static void test_wrong(void) {
     static const struct { const char *text; int64_t offset; const char *words; } rows[] = {
-        {"", 0, "want one JSON object"},
-        {"[1]", 0, "want one JSON object"},
+        {"", 0, "expected one JSON object"},
+        {"[1]", 0, "expected one JSON object"},
         {"{", 1, "the file ends inside a value, or a value is missing"},
         {"{\"a\": 1", 7, "a comma or the end of the object is missing"},
         {"{\"a\": 1 \"b\": 2}", 8, "a comma or the end of the object is missing"},
         {"{\"a\" 1}", 5, "a colon is missing"},
         {"{\"a\"", 4, "a colon is missing"},
-        {"{7: 1}", 2, "want a key"},
-        {"{\"a\\u0000\": 1}", 10, "want a key"},
+        {"{7: 1}", 2, "expected a key"},
+        {"{\"a\\u0000\": 1}", 10, "expected a key"},
         {"{\"list\": 5}", 9, "expected an array here"},
         {"{\"list\": {}}", 9, "expected an array here"},
         {"{\"list\": [1 2]}", 12, "a comma or the end of the array is missing"},

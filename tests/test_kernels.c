@@ -585,7 +585,7 @@ static void test_grid_embed(int rows, int cols, int pool, int side, int d) {
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
-/* heads turned by row and column, half of the pairs each, what is behind them untouched; damaged: by column and row */
+/* heads turned by row and column, half of the pairs each, what is after them untouched; damaged: by column and row */
 static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide) {
     int width = 3 * heads * head_dim, ld = (int)padded((size_t)width) + 2, half = head_dim / 2, quarter = head_dim / 4, turned = 2 * heads * head_dim;
     expected e;
@@ -618,7 +618,7 @@ static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide
     verdict(x, (size_t)ld, wide, &e);
     release_all();
 }
-/* rows by their numbers; damaged: the row behind */
+/* rows by their numbers; damaged: the row after */
 static void test_take_rows(int rows, int d, int wide) {
     int ld = (int)padded((size_t)d) + 1;
     expected e;
@@ -830,7 +830,7 @@ static void test_router(int rows, int experts, int k, int norm_topk) {
     release_all();
 }
 
-/* all five lists behind each other; damaged: the pairs of an expert in reverse order */
+/* all five lists after each other; damaged: the pairs of an expert in reverse order */
 static void moe_reference(int32_t *out, const int32_t *index, int experts, int pairs, int tile_rows, int damaged) {
     int32_t *count = out, *start = out + experts, *list = start + experts + 1, *slot_row = list + pairs, *tiles = slot_row + pairs, at = 0;
     for (int e = 0; e < experts; e++) {
@@ -1163,7 +1163,7 @@ static layer layer_at(void *weights, void *values, int n, int k, int wide) {
     l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = wide ? 0 : bits;
     l.linear.scales = vk_row_scales(&l.linear);
     if (l.linear.bits) { put_integers(&l.linear, values); return l; }
-    for (size_t r = 0; r < (size_t)n; r++) /* rows behind n of a panel stay NaN: they may not reach a result */
+    for (size_t r = 0; r < (size_t)n; r++) /* rows after n of a panel stay NaN: they may not reach a result */
         for (size_t c = 0; c < k_padded; c++)
             put(weights, backend->row_major ? r * k_padded + c : panel_index(r, c, k_padded, wide),
                 c < (size_t)k ? (float)get(values, r * (size_t)k + c, wide) : 0.0f, wide);
@@ -1647,7 +1647,7 @@ static double *normed_input(float **x, float **w, int d) {
     *x = floats((size_t)d + 4, 3e-3f);
     *w = floats((size_t)d + 4, 1.0f);
     for (int i = 0; i < d; i++) (*w)[i] += 1.5f;
-    for (int i = d; i < d + 4; i++) (*x)[i] = (*w)[i] = (float)NAN; /* 16 bytes are read at once: what is behind the row must not count */
+    for (int i = d; i < d + 4; i++) (*x)[i] = (*w)[i] = (float)NAN; /* 16 bytes are read at once: what is after the row must not count */
     return normed_row(*x, *w, d);
 }
 /* plain: x unchanged, and a bias */
@@ -1889,7 +1889,7 @@ static void test_route(int rows, int experts, int d, int k, int norm_topk, int w
     want = (int32_t *)hold(count * sizeof *want);
     bad = (int32_t *)hold(count * sizeof *bad);
     for (int i = 0; i < d; i++) w[i] += 1.5f;
-    for (int i = 0; i < 4; i++) x[rows * d + i] = w[d + i] = (float)NAN; /* what is behind the rows must not count */
+    for (int i = 0; i < 4; i++) x[rows * d + i] = w[d + i] = (float)NAN; /* what is after the rows must not count */
     for (int i = 0; i < d; i++) x[i] = 0.0f;
     if (numbers < rows) x[(rows - 1) * d + d / 2] = (float)NAN;
     for (int r = 0; r < rows; r++) {
@@ -2217,7 +2217,7 @@ static void test_transfers(size_t piece, int pieces) {
     CHECK(memcmp(got, from, total) == 0);
     CHECK(memcmp(got, (char *)from + 1, total - 1) != 0); /* damaged: one byte further */
     check_work(on_gpu() ? work_of(pieces + 1, 0, 2 * (int64_t)total) : work_of(0, 0, 0), __LINE__);
-    for (size_t i = 0; i < 3; i++) { /* small results take another way than large ones */
+    for (size_t i = 0; i < 3; i++) { /* small results take a different path than large ones */
         size_t bytes = i == 0 ? 4 : i == 1 ? 64 << 10 : (64 << 10) + 1, at = total / 3;
         if (at + bytes > total) continue;
         poison(got, bytes + 1);

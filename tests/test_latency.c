@@ -292,7 +292,7 @@ static void test_linear_errors(void) {
     vp_linear_errors e, kept;
     vp_linear fit;
     int row = 0;
-    check_case("regression refuses bad input");
+    check_case("regression rejects bad input");
     options.weights = w;
     CHECK_INT(vp_linear_compute(x, y, 0, 1, &options, &fit, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_linear_compute(x, y, 4, 0, &options, &fit, NULL), VP_ERR_RANGE);

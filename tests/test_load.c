@@ -40,7 +40,7 @@ static void test_arrivals(void) {
     CHECK(vp_arrivals_next(&arrivals) == vp_arrivals_next(&again)); /* NOLINT: to the bit */
     CHECK(vp_arrivals_parse("poisson", 3, 6, &again) == VP_OK);
     CHECK(vp_arrivals_next(&arrivals) != vp_arrivals_next(&again));
-    check_case("what is no process of arrivals is refused");
+    check_case("what is not a process of arrivals is rejected");
     CHECK_INT(vp_arrivals_parse("burst", 3, 5, &arrivals), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_arrivals_parse("", 3, 5, &arrivals), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_arrivals_parse("const", 3, 5, &arrivals), VP_ERR_NOT_FOUND);
@@ -77,7 +77,7 @@ static void test_slo(void) {
         {"ttft:nan", "ttft:nan", VP_ERR_FORMAT}, {"ttft:1,e2e", "e2e", VP_ERR_FORMAT}, {"accuracy:80", "accuracy:80", VP_ERR_RANGE},
         {"accuracy:0", "accuracy:0", VP_ERR_RANGE}, {",", "", VP_ERR_FORMAT}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        check_case("\"%s\" is refused", bad[i].text);
+        check_case("\"%s\" is rejected", bad[i].text);
         CHECK_INT(vp_slo_parse(bad[i].text, &slo, &error), bad[i].result);
         CHECK_TEXT(error.where, bad[i].where);
     }
@@ -129,7 +129,7 @@ static void test_percentiles(void) {
             CHECK(known >= REPEATS / 2 && covered >= known * 85 / 100);
             if (loads[l] > 0.7) CHECK(naive < REPEATS * 60 / 100);
         }
-    check_case("a series that is too short has a percentile and no interval; what is no series is refused");
+    check_case("a series that is too short has a percentile and no interval; what is not series is rejected");
     {
         const double few[] = {3, 1, 2}, hole[] = {1, (double)NAN};
         vp_series_value value;
@@ -203,7 +203,7 @@ static void test_rate_search(void) {
     CHECK(vp_rate_search_begin(1, 0.1, 10, 0.1, &search) == VP_OK);
     while (!isnan(search.next) && search.trials < 60) vp_rate_search_take(&search, VP_TRIAL_UNDECIDED);
     CHECK(search.low == 0 && search.high == HUGE_VAL && search.trials < 60);
-    check_case("what cannot be searched is refused; shares become verdicts");
+    check_case("what cannot be searched is rejected; shares become verdicts");
     CHECK_INT(vp_rate_search_begin(0.01, 0.1, 10, 0.1, &search), VP_ERR_RANGE);
     CHECK_INT(vp_rate_search_begin(1, 0, 10, 0.1, &search), VP_ERR_RANGE);
     CHECK_INT(vp_rate_search_begin(1, 0.1, 10, (double)NAN, &search), VP_ERR_RANGE);

@@ -184,14 +184,14 @@ static void test_stall(void) {
     close_server(&endpoint, &records);
 }
 
-/* ---- the server refuses, and a signal */
+/* ---- the server rejects, and a signal */
 static void test_failures(void) {
     enum { REQUESTS = 40 };
     static double due_s[REQUESTS];
     struct endpoint endpoint;
     struct load_plan plan;
     struct load_records records;
-    check_case("a server that refuses: the trial ends after its first failures, with exit code 4");
+    check_case("a server that rejects: the trial ends after its first failures, with exit code 4");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.001 * i;
     open_server(&endpoint, 1, 1000, 1, 0);
     virtual_server.fail_from = 1;
@@ -199,7 +199,7 @@ static void test_failures(void) {
     listen_begin();
     CHECK_INT(load_run(&endpoint, &plan, &records), EXIT_DEVICE);
     listen_end();
-    CHECK(strstr(room_said, "answers nothing: the first 20 requests failed") != NULL);
+    CHECK(strstr(room_said, "does not answer: the first 20 requests failed") != NULL);
     CHECK(records.count >= 20 && records.items[0].reason != NULL);
     close_server(&endpoint, &records);
 }

@@ -1,4 +1,4 @@
-/* test_locale.c: in a program that took the user's locale, where 1.5 is written 1,5, the headers read and write numbers as ever. The program itself
+/* test_locale.c: in a program that took the user's locale, where 1.5 is written 1,5, the headers read and write numbers as usual. The program itself
  * never takes it (tests/strange_machines.sh). */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"

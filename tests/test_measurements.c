@@ -97,7 +97,7 @@ static void test_read(void) {
     }
     CHECK_NEAR(got.noise, noise, 1e-12);
     CHECK_INT(got.noise_count, 8);
-    CHECK(warnings.count == 1 && is_warned("8 measurements are few: errors and intervals say little"));
+    CHECK(warnings.count == 1 && is_warned("only 8 measurements: errors and intervals mean little"));
     check_case("files of one size share its number");
     make();
     knob_set_text(&files[1].knobs, KNOB_TIER, knob_text(&files[0].knobs, KNOB_TIER));
@@ -125,12 +125,12 @@ static void test_left_out(void) {
         values[1][rows[i].column][2] = rows[i].value;
         CHECK_INT(measure("first", &experts), 0);
         check_note(got.incomplete == (size_t)rows[i].is_out && got.count == 8 - got.incomplete, __FILE__, __LINE__, "row %zu: %zu left out", i, got.incomplete);
-        CHECK(is_warned("1 samples left out") == rows[i].is_out);
+        CHECK(is_warned("1 sample left out") == rows[i].is_out);
         CHECK_INT(got.requests[got.count - 1].views, 113);
     }
     check_case("what pruning leaves out, and how many blocks see it all the same");
     make();
-    values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, 5 of them kept: 85 rows behind the cut */
+    values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, 5 of them kept: 85 rows after the cut */
     values[0][COLUMN_KEPT_TOKENS][0] = 5;
     values[0][COLUMN_SEQUENCE][0] = (3 * 100 + 9 * 85) / 12.0;
     values[0][COLUMN_KEPT_TOKENS][1] = 21; /* all */
@@ -191,7 +191,7 @@ static void test_warnings(void) {
     make();
     files[1].device = (char *)(size_t)"cuda:0: other";
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
-    CHECK(strstr(room_said, "first and second differ in their device (cpu: made, cuda:0: other): fit them apart") != NULL);
+    CHECK(strstr(room_said, "first and second differ in their device (cpu: made, cuda:0: other): fit them separately") != NULL);
     make();
     files[1].model = NULL;
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
@@ -272,7 +272,7 @@ static void test_warnings_of_errors(void) {
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     vision->of.bias = -3; vision->bias_low = -4; vision->bias_high = -2;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
-    CHECK(is_warned("held-out configurations: predictions of vision are off on average (-3.0 [-4.0, -2.0] ms, 3.0 % of the mean): measure more"));
+    CHECK(is_warned("held-out configurations: predictions of vision are biased (-3.0 [-4.0, -2.0] ms, 3.0 % of the mean): measure more"));
     CHECK_INT(count_warnings(VP_LATENCY_SEED), 0);
     vision->of.bias = 3; vision->bias_low = 2; vision->bias_high = 4;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
@@ -315,12 +315,12 @@ static void test_experts(void) {
     CHECK_INT(experts, 7);
     experts = -1;
     CHECK_INT(measure("first", &experts), EXIT_INPUT);
-    CHECK(strstr(room_said, "first does not say how many experts the model has") && strstr(room_said, "--num_experts N says it"));
+    CHECK(strstr(room_said, "first does not say how many experts the model has") && strstr(room_said, "set --num_experts N"));
     CHECK_INT(experts, -1);
     files[0].expert_count = 16;
     files[1].expert_count = 32;
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
-    CHECK(strstr(room_said, "second is of a model with 32 experts, others of one with 16: fit them apart") != NULL);
+    CHECK(strstr(room_said, "second comes from a model with 32 experts, others from one with 16: fit them separately") != NULL);
     CHECK_INT(measure("first --num_experts 32", &experts), EXIT_USAGE);
     files[1].expert_count = 16;
     knob_set_number(&files[1].knobs, KNOB_TOP_K, 17);

@@ -48,7 +48,7 @@ static void test_both(void) {
     CHECK(last.code == 1 && !last.out[0] && !last.err[0]);
 }
 static void test_one(void) {
-    check_case("a journal alone is no sweep; with --partial its files say what is missing");
+    check_case("a journal alone is not a sweep; with --partial its files say what is missing");
     make_empty(in_folder("one"));
     copy_journal("one", 0);
     run("merge %%F/one");
@@ -63,7 +63,7 @@ static void test_one(void) {
     check_refused(2, "merge needs the folders with the journals");
     make_empty(in_folder("none"));
     run("merge %%F/none");
-    check_refused(3, "there is no journal of a sweep in it");
+    check_refused(3, "contains no journal of a sweep");
     run("merge %%F/gone");
     check_refused(3, "gone");
     write_text(in_folder("file"), "");
@@ -189,7 +189,7 @@ static void test_layout_refusals(void) {
     run("merge %%F/a --layout other --output_dir %%F/x");
     CHECK_INT(last.code, 2);
     run("merge %%F/none --layout reference --output_dir %%F/x");
-    check_refused(3, "there is no result file of a sweep in it");
+    check_refused(3, "contains no result file of a sweep");
     run("merge %%F/gone --layout reference --output_dir %%F/x");
     check_refused(3, "gone");
     run("merge %%F/a %%F/both/out --layout reference --output_dir %%F/x");
@@ -203,12 +203,12 @@ static void test_layout_refusals(void) {
     run("merge %%F/plan --layout reference --output_dir %%F/laid");
     check_refused(2, "belongs to another plan");
     CHECK(access(in_folder("x"), F_OK) != 0);
-    check_case("... a JSON file of somebody else in the task's folder stays, and nothing is written beside it");
+    check_case("... a JSON file of somebody else in the task's folder stays, and nothing is written next to it");
     make_empty(in_folder("foreign"));
     make_empty(in_folder("foreign/set"));
     write_text(in_folder("foreign/set/notes.json"), "{}");
     run("merge %%F/a --layout reference --output_dir %%F/foreign");
-    check_refused(5, "notes.json is there already and no result file of vlmprof");
+    check_refused(5, "notes.json exists and is not a result file of vlmprof");
     text = text_in("foreign", "set/notes.json");
     CHECK_TEXT(text, "{}");
     free(text);

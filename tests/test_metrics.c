@@ -178,7 +178,7 @@ static void test_served(void) {
     CHECK_INT(served_gaps(run->served, gaps), 0);
     for (int metric = METRIC_DECODE; metric <= METRIC_TTFT; metric++) if (metric != METRIC_TOTAL) lacks(run, metric, "one body");
     runs_free(run, 1);
-    check_case("what a server does not say or show is no number");
+    check_case("what a server does not say or show is not a number");
     run = answered(-1, 4);
     lacks(run, METRIC_PER_TOKEN, "does not say");
     CHECK(isnan(output_rate_of(run)) && isnan(decode_rate_of(run)));

@@ -160,6 +160,7 @@ static void run_case(vp_engine *engine, const vp_model_config *c, const golden *
     vp_error error;
     memset(o, 0, sizeof *o);
     memset(&r, 0, sizeof r);
+    memset(&dump, 0, sizeof dump);
     o->logits = (float *)malloc((size_t)NEW_TOKENS * (size_t)c->embedding_size * sizeof(float));
     o->features = (float *)malloc(((size_t)g->views * 144 * (size_t)c->d_model + 1) * sizeof(float));
     o->vit = (float *)malloc(((size_t)g->views * 576 * (size_t)(c->vit_width * c->vit_layer_count) + 1) * sizeof(float));

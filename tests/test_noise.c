@@ -230,18 +230,18 @@ static void test_words(void) {
     check_case("the warning says what was seen, where it was worst, and what to do");
     check_warning(items + 2, 1, NULL);
     check_warning(items, 3, "the machine was not quiet: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: b.json; 2 of 3 configurations are "
-                            "affected). Times may be slow by that: do this");
+                            "affected). Times may be too high: do this");
     items[2] = blocks(1, 1, 0, 12);
-    check_warning(items + 2, 1, "the machine was not quiet: the host of this virtual machine took 12 % of the CPU during the runs. Times may be slow by that: do this");
+    check_warning(items + 2, 1, "the machine was not quiet: the host of this virtual machine took 12 % of the CPU during the runs. Times may be too high: do this");
     items[2] = spread_of(0.08, 0.2);
     items[2].bare_pair_count = 30;
-    check_warning(items + 2, 1, "the machine was not quiet: two runs of one request differ by 20.0 % (standard deviation, 30 pairs). Times may be slow by that: do this");
+    check_warning(items + 2, 1, "the machine was not quiet: two runs of one request differ by 20.0 % (standard deviation, 30 pairs). Times may be too high: do this");
     items[2] = blocks(3, 3, 50, 6);
     items[2].spread = 0.08;
     items[2].pair_count = 12;
     check_warning(items + 2, 1, "the machine was not quiet: other processes used 50 % of the CPU during 3 of 3 blocks of runs; the host of this virtual machine "
                                 "took 6 % of the CPU during 3 of 3 blocks of runs; neighbouring runs of equal work differ by 8.0 % (standard deviation, 12 pairs). "
-                                "Times may be slow by that: do this");
+                                "Times may be too high: do this");
 }
 static vp_estimate estimate(double value, double low, double high) {
     vp_estimate made;
@@ -271,7 +271,7 @@ static void test_cost(void) {
     CHECK_INT(pairs_to_tell(noisy, 20), 23000); /* 20 * 33.205^2 = 22051 */
     CHECK_INT(pairs_to_tell(few, 5), 0);
     say_unknown_cost(text, sizeof text, noisy, 20, "rounds");
-    CHECK_TEXT(text, "this machine is too noisy for a verdict: between -17 and +50 %; about 23000 rounds at this noise would resolve 1 %, on a quiet machine fewer");
+    CHECK_TEXT(text, "this machine is too noisy for a verdict: between -17 and +50 %; at this noise about 23000 rounds would resolve 1 %, fewer on a quiet machine");
     say_unknown_cost(text, sizeof text, few, 5, "rounds");
     CHECK_TEXT(text, "5 rounds are too few for a verdict: an interval needs 6");
 }

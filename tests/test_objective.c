@@ -64,7 +64,7 @@ static void test_engine(void) {
     CHECK(strstr(last.out, "medium k8 b16: the best of made that meets e2e:") && strstr(last.out, "runner-up: "));
     CHECK(strstr(last.out, "run it: vlmprof run IMAGE -p TEXT --model made") != NULL);
     run("best %%F/engine --slo ttft:1000000,tpot:1000000");
-    CHECK(last.code == 0 || strstr(last.err, "which --slo limits")); /* what the files do not say is refused, never taken as met */
+    CHECK(last.code == 0 || strstr(last.err, "which --slo limits")); /* what the files do not say is rejected, never taken as met */
 }
 
 /* ---- trials */
@@ -120,7 +120,7 @@ static void test_compare_sweeps(void) {
     slower.knobs = "\"max_pixels\": 501760";
     write_server("knob", &slower, 8, SAMPLES);
     CHECK_INT(run("compare %%F/a %%F/knob"), 1);
-    CHECK(strstr(last.out, "they differ in members of the request ({} / {\"max_pixels\": 501760})") != NULL);
+    CHECK(strstr(last.out, "their request knobs differ ({} / {\"max_pixels\": 501760})") != NULL);
     slower.knobs = "\"max_pixels\": 1003520";
     write_server("knob", &slower, 9, SAMPLES);
     slower = SERVER;

@@ -62,7 +62,7 @@ static int run_words(char *const *words) {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) { }
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-/* The words of the row of BASE for a command, without the option `name`, and `more` behind them. Returns their count; 0: there is no row. */
+/* The words of the row of BASE for a command, without the option `name`, and `more` after them. Returns their count; 0: there is no row. */
 static int base_words(const struct command *command, const char *name, char *more, char **words) {
     static char room[4096];
     char *to = room;

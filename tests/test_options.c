@@ -63,7 +63,7 @@ static void test_help(void) {
     CHECK(last.out && strstr(last.out, "\033[1minput:\033[0m"));
     CHECK_INT(cli("run -p a --model ./none --color always"), 3);
     CHECK(last.err && strstr(last.err, "\033[31mvlmprof:\033[0m "));
-    check_case("help: what is refused");
+    check_case("help: what is rejected");
     REFUSED("help tokn", 2, "did you mean tokenize, tokens?");
     REFUSED("help nothing-like-it", 2, "unknown command or topic");
     REFUSED("help run --list", 2, "take no command or topic");
@@ -199,7 +199,7 @@ static void test_values(void) {
     CHECK(is_given(&o, "num_samples") && is_given(&o, "quiet") && !is_given(&o, "tier_list") && !is_given(&o, "seed"));
     CHECK(value_of(&o, "stop_half_width")->real == 2.5);
     options_free(&o);
-    check_case("operands behind --");
+    check_case("operands after --");
     CHECK_INT(HEARD(options_of_words(&o, &command_tile, "1x2 --csv 3x4 -- --json 5x6")), 0);
     CHECK(is_given(&o, "csv") && !is_given(&o, "json"));
     if (CHECK_INT(o.operand_count, 4)) {
@@ -210,7 +210,7 @@ static void test_values(void) {
     }
     options_free(&o);
 }
-/* words that are refused, with all that is said */
+/* words that are rejected, with all that is said */
 static void test_refusals(void) {
     static const char *const rows[][2] = {
         {"--top_k_list 1 01", "vlmprof: --top_k_list: 01 is listed twice\n"}, {"--tier_list low,low", "vlmprof: --tier_list: low is listed twice\n"},
@@ -254,8 +254,8 @@ static void test_rules(void) {
         {&command_sweep, "--plan", "sweep needs --data FILE..."},
         {&command_sweep, "--data a --plan --row_limit 3", "--row_limit needs --use_profiler\n"},
         {&command_sweep, "--data a --plan --use_profiler --row_limit 3", ""},
-        {&command_sweep, "--data a --plan --use_profiler --endpoint c", "--use_profiler and --endpoint exclude each other: operations are those"},
-        {&command_sweep, "--data a --plan --device cpu --endpoint c", "--device and --endpoint exclude each other: the server decides; "},
+        {&command_sweep, "--data a --plan --use_profiler --endpoint c", "--use_profiler and --endpoint exclude each other: only vlmprof"},
+        {&command_sweep, "--data a --plan --device cpu --endpoint c", "--device and --endpoint exclude each other: the server decides this; "},
         {&command_run, "--endpoint a --seed 3", "--seed and --endpoint exclude each other: "},
         {&command_run, "--endpoint a --seed 3 --twins 2", ""},
         {&command_run, "--seed 3", ""},

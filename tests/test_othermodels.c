@@ -293,7 +293,7 @@ static double relative_error(const float *got, const check_array *want, int64_t 
     }
     return sqrt(difference / size);
 }
-/* the last row of block_last is behind the final norm */
+/* the last row of block_last is after the final norm */
 static double last_block_error(const vp_checkpoint *checkpoint, const char *norm, const vp_model_config *config, const float *row, const check_array *want,
                                int64_t from) {
     float *normed = (float *)malloc((size_t)config->d_model * sizeof(float));
@@ -432,7 +432,7 @@ static void compare_bare(vp_engine *engine, const vp_model_config *config, const
         for (int s = 0; s < STEPS; s++) CHECK_INT(again.tokens[s], o->tokens[s]);
     free_output(&again);
 }
-/* of several ids that end an answer, the first that comes does */
+/* of several ids that end an answer, the first one generated ends it */
 static void compare_stops(vp_engine *engine, const vp_model_config *config, const test_case *c, const output *o) {
     int32_t blocks[64], *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends), tokens[STEPS], more[2] = { 0, o->tokens[2] }, first = 0;
     int64_t step_ns[STEPS];
@@ -482,7 +482,7 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- knobs, configs */
-/* a skipped block is the identity: the residual behind the blocks around it is the same on this device and the CPU, and another than with it */
+/* a skipped block is the identity: the residual after the blocks around it is the same on this device and the CPU, and another than with it */
 static void test_knobs(const family *f) {
     vp_model_config config;
     opened files, own_files;
@@ -617,7 +617,7 @@ static void count_idle(const vp_model_config *config, const vp_request *r, const
     *bytes = idle / 2 * (weights == VP_WEIGHTS_FP32 ? 4 * values : weights == VP_WEIGHTS_BF16 ? 2 * values
                          : values * (weights == VP_WEIGHTS_INT8 ? 17 : 9) / 16);
 }
-/* what vp_engine_count says of a request, on an engine without memory, is what is recorded when it runs: each stage's launches, FLOPs, bytes */
+/* what vp_engine_count says about a request, on an engine without memory, is what is recorded when it runs: each stage's launches, FLOPs, bytes */
 static void compare_counted(vp_engine *engine, vp_engine *paper, const vp_model_config *config, const test_case *c, int32_t skipped, vp_weights weights) {
     enum { ROOM = 1 << 16 };
     static vp_launch launches[ROOM];

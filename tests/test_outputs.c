@@ -9,7 +9,7 @@
 #include "support/device.h"
 
 
-/* %F is the folder; the path to write comes behind. `begins`: how every such file begins. */
+/* %F is the folder; the path to write comes after. `begins`: how every such file begins. */
 static const struct { const char *name, *command, *begins; } OUTPUTS[] = {
     {"fit -o", "fit %F/r -o ", "{"},
     {"predict --recalibrate -o", "predict %F/model.json --recalibrate %F/r -n 4 -o ", "{"},
@@ -57,12 +57,12 @@ static void test_output(size_t at) {
     CHECK(begins(in_folder("read"), with) && kind_of(in_folder("pipe")) == S_IFIFO);
     unlink(in_folder("pipe"));
     unlink(in_folder("read"));
-    check_case("%s: a link to the open stdout, as /dev/stdout is one", name); /* not /dev/stdout itself: a fault would replace the machine's */
+    check_case("%s: a link to the open stdout, like /dev/stdout", name); /* not /dev/stdout itself: a fault would replace the machine's */
     CHECK_INT(symlink("/proc/self/fd/1", in_folder("to_stdout")), 0);
     CHECK_INT(run("%s%%F/to_stdout", command), 0);
     CHECK(last.out && *last.out && (strstr(last.out, with) || *with == '\x89') && kind_of(in_folder("to_stdout")) == S_IFLNK);
     unlink(in_folder("to_stdout"));
-    check_case("%s: a folder is refused", name);
+    check_case("%s: a folder is rejected", name);
     CHECK_INT(mkdir(in_folder("taken"), 0777), 0);
     CHECK_INT(run("%s%%F/taken", command), 5);
     CHECK(last.err && strstr(last.err, "taken") && strstr(last.err, "this is a folder"));

@@ -1,5 +1,5 @@
 /* test_plan.c: the plan of a sweep in this process: its grid and file names in their order, the longest request, layouts of a configuration, what the
- * fingerprint goes by, and lists that are refused. */
+ * fingerprint goes by, and lists that are rejected. */
 #define _POSIX_C_SOURCE 200809L
 #include "data/plan.h"
 #include "base/console.h"
@@ -196,7 +196,7 @@ static void test_requests(void) {
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
     CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
     CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
-    check_case("what does not fit into the model takes no memory; nothing at all fits here");
+    check_case("what does not fit in the model uses no memory; here nothing fits");
     CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);
     CHECK(plan.configurations[0].need_sequence == 0 && plan.max_sequence == 0 && plan.max_views == 1 && plan.configuration_count == 1);
     {
@@ -206,7 +206,7 @@ static void test_requests(void) {
         CHECK_INT(plan.max_sequence, 4096);
         CHECK(plan.max_views == 1 && plan.configurations[0].need_views == 0);
     }
-    check_case("a configuration's name has the mean of its crops, cut to a whole number");
+    check_case("a configuration's name has the mean of its crops, cut to an integer");
     write_text(in_folder("text.jsonl"), "{\"question\": \"Why?\"}\n");
     CHECK_INT(make("--tier_list medium --data %F/text.jsonl"), 0);
     CHECK_TEXT(plan.configurations[0].file_name, "text_imgsizetier-medium_crops0_topk2_blocks4.json");

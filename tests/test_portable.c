@@ -52,7 +52,7 @@ static void test_write(void) {
     CHECK_INT(vp_file_write(in_folder(VP_OUTPUT_PREFIX "dead"), "x", 1, &error), VP_OK);
     vp_output_clean(folder);
     CHECK_INT(vp_path_kind(in_folder(VP_OUTPUT_PREFIX "dead")), VP_PATH_NONE);
-    check_case("a folder, and a folder that is not there, are refused");
+    check_case("a folder, and a folder that is not there, are rejected");
     CHECK_INT(vp_file_write(folder, "x", 1, &error), VP_ERR_WRITE);
     CHECK(strstr(error.text, "folder") != NULL);
     CHECK_INT(vp_file_write(in_folder("no/such"), "x", 1, &error), VP_ERR_WRITE);

@@ -1,5 +1,5 @@
 /* test_processor.c: prompts, expanded texts, 8-bit pixels and pixel values of models other than Molmo against the official processors (tests/golden/othermodels, and
- * what the shared goldens have beyond it), and what is refused. */
+ * what the shared goldens have beyond it), and what is rejected. */
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
@@ -209,7 +209,7 @@ static void test_text_kinds(void) {
         CHECK_INT(vp_processor_prompt(rows[i].kind, " Q ", NULL, 1, got, sizeof got, &bytes), VP_ERR_RANGE);
     }
 }
-/* the file of a model with `from` replaced by `to` is refused by the name of the setting */
+/* the file of a model with `from` replaced by `to` is rejected by the name of the setting */
 static void test_refusals(void) {
     static const struct { size_t model; const char *from, *to; vp_result code; const char *where; } rows[] = {
         { 1, "\"do_resize\": true", "\"do_resize\": false", VP_ERR_UNSUPPORTED, "do_resize" },
@@ -368,7 +368,7 @@ static void test_pixel_counts(void) {
             CHECK_INT(vp_processor_set(&processor, "min_pixels", 1, &error), VP_OK);
             CHECK_INT(vp_processor_set(&processor, "max_pixels", most, &error), VP_OK);
             CHECK_INT(vp_processor_set(&processor, "min_pixels", least, &error), VP_OK);
-            if (fields == 4) { /* its own code refuses the size */
+            if (fields == 4) { /* its own code rejects the size */
                 CHECK_INT(vp_processor_layout(&processor, width, height, &picture, &error), VP_ERR_RANGE);
                 refused++;
                 continue;

@@ -116,7 +116,7 @@ static void test_shapes(void) {
     char *text;
     vp_json json;
     uint32_t ops;
-    check_case("input shapes stand in the field of their own");
+    check_case("input shapes is in the field of their own");
     CHECK_INT(run("trace %s --table ops --group_by_input_shape --row_limit 6", golden), 0);
     CHECK(strstr(last.out, "# of Calls") && strstr(last.out, "    Input Shapes  \n") && strstr(last.out, "                               aten::mkldnn_convolution  "));
     CHECK(strstr(last.out, "  [[2, 3, 8, 8], [8, 3, 3, 3], [8], [], [], [], []]  \n"));
@@ -134,7 +134,7 @@ static void test_shapes(void) {
     CHECK_NEAR(row_number(&ours, csv_find_shaped(&ours, "aten::gelu", "[[2, 32], []]"), "calls"), 2, 0);
     free(ours.text);
     free(text);
-    check_case("shapes are shown on one line, whatever blanks the trace has; what is no list of lists is none");
+    check_case("shapes are shown on one line, whatever blanks the trace has; what is not a list of lists is none");
     write_text(in_folder("blanks.json"),
                "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":9,\"args\":{\"Input Dims\":[[2,\n3],[ ]]}},\n"
                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":9,\"args\":{\"Input Dims\":[[2, 3], []]}},\n"
@@ -180,7 +180,7 @@ static void test_known(void) {
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_total_ns"), 100000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_self_ns"), 100000 - 20250 - 5000 - 10000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_total_ns"), 20001, 0);
-    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_self_ns"), 10001, 0); /* launched with no operation around but the step */
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_self_ns"), 10001, 0); /* launched outside any operation except the step */
     CHECK_NEAR(cell_number(&t, "mm", "host_self_ns"), 15250, 0); /* its launch was noted on another thread */
     CHECK_NEAR(cell_number(&t, "mm", "device_total_ns"), 10000, 0);
     CHECK_NEAR(cell_number(&t, "mm", "device_memory_bytes"), 512, 0);
@@ -288,8 +288,8 @@ static void test_damaged(void) {
         {"", "the file is empty"}, {"   ", "cut off at byte 3, at its start"}, {"\x1f\x8b\x08", "gunzip it first"}, {"hello", "JSON, but it begins with byte 0x68"},
         {"{\"a\": 1}", "no array traceEvents"}, {"{\"traceEvents\": 1}", "no array traceEvents"}, {"{\"traceEvents\": [1]}", "an event is an object"},
         {"{\"traceEvents\": [{}] \"a\": 1}", "a comma or } is missing"}, {"{\"traceEvents\": [{} {}]}", "malformed at byte 20: a comma or ]"},
-        {"{\"traceEvents\": [{},]}", "malformed at byte 20"}, {"{\"traceEvents\": []} x", "text behind the end"},
-        {"{\"traceEvents\": [], \"traceEvents\": []}", "is there twice"}, {"{\"a\" 1}", "a colon is missing"}, {"{1: 1}", "a member's name is missing"},
+        {"{\"traceEvents\": [{},]}", "malformed at byte 20"}, {"{\"traceEvents\": []} x", "text follows the end"},
+        {"{\"traceEvents\": [], \"traceEvents\": []}", "appears twice"}, {"{\"a\" 1}", "a colon is missing"}, {"{1: 1}", "a member's name is missing"},
         {"{\"traceEvents\": [],}", "unexpected comma before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
         {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 whole events"}};
     char deep[400] = "[{\"a\":";
@@ -468,7 +468,7 @@ static void test_schedule(void) {
     free(t.text);
     CHECK_INT(system("grep -q 'ProfilerStep#2\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | head -n 1)\" && "
                      "grep -q 'ProfilerStep#6\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | tail -n 1)\""), 0);
-    check_case("a name that is taken is a notice; --warmup 0 warns; --trace_max_bytes holds");
+    check_case("a name that is taken is a notice; --warmup 0 warns; --trace_max_bytes is kept");
     CHECK_INT(run(TINY " --profile --repeat 2 --warmup 0 --output_dir %%F/out --chrome_trace --trace_max_bytes 60000"), 0);
     CHECK(strstr(last.err, "is saved already") && strstr(last.err, "--warmup 0: the first recorded request"));
     CHECK(strstr(last.err, "recording stopped at --trace_max_bytes 60000"));

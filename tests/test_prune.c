@@ -326,7 +326,7 @@ static void test_shares(void) {
     CHECK_INT(vk_prune_count(0.5, 7), 4);
     CHECK_INT(vk_prune_count(0.098, 576), 56);
     CHECK_INT(vk_prune_count(10.0 / 64.0, 192), 30);
-    check_case("a score that is no number ranks last, equal ones by index");
+    check_case("a score that is not a number ranks last, equal ones by index");
     {
         const float scores[] = { 1, NAN, 2, 2, 1, -INFINITY };
         vk_prune_top(scores, 6, 3, ranks, kept);
@@ -938,7 +938,7 @@ static void test_rejected(void) {
     r.active_block_count = 2;
     CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_ERR_RANGE);
     CHECK(strstr(error.text, "block 1, which does not run"));
-    check_case("a request without an image is as ever");
+    check_case("a request without an image is as usual");
     r = request_of(&m.config, &in, &prune, blocks);
     r.views = 0;
     if (CHECK_INT(run(&m, &r, &o, &error), VP_OK)) CHECK_INT(o.reply.times.ran[VP_STAGE_PRUNE], 0);

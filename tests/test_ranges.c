@@ -301,7 +301,7 @@ static void refused(vp_ops *ops, const vp_op *op, vp_result want, int line) {
 static void test_refused_samples(void) {
     vp_op rows[2], first = sample("a", 10, 10);
     vp_ops ops;
-    check_case("samples that are refused");
+    check_case("samples that are rejected");
     CHECK_INT(vp_ops_init(&ops, rows, 2, 64, 0), VP_ERR_RANGE);
     CHECK_INT(vp_ops_init(&ops, rows, 2, 0, 9), VP_ERR_RANGE);
     CHECK_INT(vp_ops_init(&ops, rows, 2, 0, -1), VP_ERR_RANGE);
@@ -643,7 +643,7 @@ static void test_print_rest(void) {
     CHECK(strstr(text, "         2 function calls (1 primitive calls) in 0.000 seconds\n") != NULL);
     CHECK(strstr(text, "      1/0    0.000    0.000    0.000          {lambda} [experts, step 12]\n") != NULL);
     CHECK(strstr(text, "        1    0.000    0.000    0.000    0.000 with a stack [*, step *]\n") != NULL);
-    check_case("printers: sums that pass int64 are refused");
+    check_case("printers: sums that pass int64 are rejected");
     op = sample("half of all time", INT64_MAX - 1, 0);
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     buffer = buffer_of(text, sizeof text);
@@ -914,7 +914,7 @@ static void test_json_two_rows_of_one_key(void) {
     vp_json_writer w;
     vp_error error;
     char *groups;
-    check_case("JSON: two rows of one key are refused");
+    check_case("JSON: two rows of one key are rejected");
     vp_ops_init(&ops, rows, 4, VP_OPS_BY_SHAPE, 0);
     vp_ops_add(&ops, &op);
     op.dimensions = 1;

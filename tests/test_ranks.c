@@ -22,7 +22,7 @@
     "\"actual_num_crops\": null, \"actual_tiling\": null, \"actual_image_size\": null, \"actual_vision_tokens\": null, " \
     "\"input_text_tokens\": 3, \"actual_text_tokens\": 3, \"total_sequence_length\": 4}}\n"
 static struct journal_index book;
-/* a journal of that rank; more: its lines behind the head */
+/* a journal of that rank; more: its lines after the head */
 static void write_rank(const char *name, int rank, int world_size, const char *grid, const char *more) {
     char text[4000];
     snprintf(text, sizeof text, HEAD "%s", rank, world_size, grid, more);
@@ -55,7 +55,7 @@ static void test_read(void) {
     CHECK_INT(book.file_count, 2);
     CHECK(book.files[0].rank == 0 && book.files[1].rank == 1 && book.files[0].is_own && book.files[1].is_own);
     CHECK_TEXT(book.files[1].path, in_folder("read/journal_rank1of3.jsonl"));
-    check_case("the own one is read through the file that is open already");
+    check_case("its own one is read through the file that is already open");
     memset(&own, 0, sizeof own);
     own.path = in_folder("read/journal_rank1of3.jsonl");
     own.fd = open(own.path, O_RDONLY);
@@ -130,7 +130,7 @@ static void check_parts_refused(const char *words) {
     "\"seed\": 1, \"argv\": [], \"stamp_cost_ns\": 3, \"cold\": {}}}\n"
 static void test_parts(void) {
     const char *first = "parts/journal_rank0of2.jsonl", *second = "parts/journal_rank1of2.jsonl";
-    check_case("what are no parts of one sweep");
+    check_case("what are not parts of one sweep");
     make_empty(in_folder("parts"));
     write_rank(first, 0, 2, "x", "");
     write_rank(second, 1, 3, "x", "");
@@ -143,7 +143,7 @@ static void test_parts(void) {
     write_rank(first, 0, 2, "x", SESSION("cpu: a"));
     write_rank(second, 1, 2, "x", SESSION("cuda:0: b"));
     check_parts_refused("was measured on cpu: a, ");
-    CHECK(strstr(room_said, "on cuda:0: b: their times do not belong into one file") != NULL);
+    CHECK(strstr(room_said, "on cuda:0: b: their times do not belong in one file") != NULL);
     write_rank(first, 0, 2, "x", SAMPLE(5));
     write_rank(second, 1, 2, "x", SAMPLE(5));
     check_parts_refused("both contain sample 5 of t");

@@ -44,7 +44,7 @@ static void test_damaged(void) {
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");
-    check_case("a file cut anywhere is refused");
+    check_case("a file cut anywhere is rejected");
     make_empty(in_folder("bad"));
     for (size_t bytes = 0; bytes < strlen(whole); bytes += 7) {
         snprintf(cut, sizeof cut, "%.*s", (int)bytes, whole);
@@ -74,12 +74,12 @@ static void test_damaged(void) {
     check_refused(3, "none");
     write_text(in_folder("bad/notes.json"), "{\"a\": 1}");
     run("report %%F/bad");
-    check_refused(3, "no result file in it");
+    check_refused(3, "contains no result file");
     run("report %%F/bad/notes.json");
     check_refused(3, "no per_sample_results");
     run("report");
     check_refused(2, "give a folder");
-    check_case("a file that is no result is told once");
+    check_case("a file that is not a result is told once");
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     CHECK_INT(run("report %%F/bad"), 0);
@@ -230,12 +230,12 @@ static void test_findings(void) {
     CHECK_INT(run("report %%F/made"), 0);
     if (CHECK(accuracy_finding("High resolution", p))) { CHECK_NEAR(p[0], 30, 3); CHECK(p[1] < 30 && 30 < p[2]); }
     if (CHECK(accuracy_finding("top_k 8", p))) { CHECK_NEAR(p[0], 10, 3); CHECK(p[1] > 5 && p[1] < 10 && 10 < p[2] && p[2] < 15); }
-    if (CHECK(accuracy_finding("blocks 16", p))) { CHECK_NEAR(p[0], 2, 1.5); CHECK(p[1] > 0 && p[1] < 2 && 2 < p[2]); }
+    if (CHECK(accuracy_finding("running 16 blocks", p))) { CHECK_NEAR(p[0], 2, 1.5); CHECK(p[1] > 0 && p[1] < 2 && 2 < p[2]); }
     check_case("no effect is claimed where the interval holds 0");
     t.block_skill = 0;
     write_sweep("flat", &t);
     CHECK_INT(run("report %%F/flat"), 0);
-    CHECK(accuracy_finding("top_k 8", p) && !accuracy_finding("blocks 16", p));
+    CHECK(accuracy_finding("top_k 8", p) && !accuracy_finding("running 16 blocks", p));
     CHECK(last.out && strstr(last.out, " and scores the same within 1 point: +0.0"));
 }
 static void test_front(void) {
@@ -282,7 +282,7 @@ static void test_front(void) {
     CHECK_INT(whole(get(vp_json_at(&json, get(set, "configurations"), 0), "equal_points")), 2);
 }
 /* ---- one number, one interval, in every form */
-/* 1 if a printed number is this one, rounded to its digits; zeros at the end of a whole number may be rounding, too */
+/* 1 if a printed number is this one, rounded to its digits; zeros at the end of an integer may be rounding as well */
 static int is_rounded(const char *text, double value) {
     const size_t bytes = strspn(text, "+-.0123456789");
     const char *point = memchr(text, '.', bytes);
@@ -349,7 +349,7 @@ static void test_one_number(void) {
 }
 static void test_warnings(void) {
     truth t = truth_default();
-    check_case("what a reader must know stands first");
+    check_case("what a reader must know comes first");
     t.samples = 20;
     t.size_count = 2;
     t.lost_share = 0.05;
@@ -374,7 +374,7 @@ static void test_warnings(void) {
     t.metric = "cider";
     write_sweep("corpus", &t);
     CHECK_INT(run("report %%F/corpus"), 0);
-    CHECK(strstr(last.out, "the metric cider is one of the whole corpus") != NULL);
+    CHECK(strstr(last.out, "the metric cider scores the whole corpus") != NULL);
     CHECK_INT(run("best %%F/corpus --budget_ms 1000"), 0);
     check_case("two data sets are two fronts");
     t = truth_default();
@@ -386,12 +386,12 @@ static void test_warnings(void) {
     CHECK_INT(run("report %%F/sets"), 0);
     CHECK(strstr(last.out, "P50 of T_total, made, 20 samples") && strstr(last.out, "P50 of T_total, other, 20 samples"));
     { /* the findings of a data set are together: front, then knobs; no line says that a part is never the largest */
-        const char *own = strstr(last.out, "\n  made: blocks 16 costs"), *next = strstr(last.out, "\n  other: ");
+        const char *own = strstr(last.out, "\n  made: running 16 blocks costs"), *next = strstr(last.out, "\n  other: ");
         CHECK(own && next && own < next && !strstr(next, "\n  made: "));
         CHECK(!strstr(last.out, "in 0 of "));
         CHECK_INT(lines_with(last.out, "\n  made: ") + lines_with(last.out, "\n  other: "), 2 * 2 + 2 + 2);
     }
-    CHECK(strstr(last.out, "\n  made: top_k 8 costs") && strstr(last.out, "\n  other: blocks 16 costs"));
+    CHECK(strstr(last.out, "\n  made: top_k 8 costs") && strstr(last.out, "\n  other: running 16 blocks costs"));
     run("best %%F/sets --budget_ms 1000");
     check_refused(2, "--dataset_name");
     CHECK_INT(run("best %%F/sets --budget_ms 1000 --dataset_name other"), 0);
@@ -441,7 +441,7 @@ static void test_forms(void) {
     check_refused(3, "is a report");
     check_case("exit codes of report");
     run("report %%F/made --csv --json");
-    check_refused(2, "forms of one output");
+    check_refused(2, "give one of --markdown");
     run("report %%F/made --latency nothing");
     check_refused(2, "total vision prefill decode ttft");
     run("report %%F/made --output_dir %%F/stderr/x");
@@ -460,7 +460,7 @@ static void test_forms(void) {
     }
 }
 
-/* A knob with more levels than effects can have, next to one that varies: a front, and no word on what the knobs change. */
+/* A knob with more levels than effects can have, next to one that varies: there is a front, but no effects. */
 static void test_many_levels(void) {
     check_case("257 values of top_k and two image sizes");
     make_empty(in_folder("many"));

@@ -53,7 +53,7 @@ static void write_sweep(const sweep *s) {
 }
 
 /* a reader's questions in their order */
-static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "blocks 4 costs", "most accurate: ", "id=\"warnings\"",
+static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "running 4 blocks costs", "most accurate: ", "id=\"warnings\"",
     "id=\"front\"", "id=\"knobs\"", "id=\"stages\"", "id=\"table\"", "id=\"scaling\"", "id=\"roofs\"", "id=\"predicted\"", "id=\"words\"", "id=\"source\""};
 static int parts_in_order(const char *text) {
     int found = 0;
@@ -73,7 +73,7 @@ static void test_reader(void) {
         {"<!DOCTYPE html>\n<rect x=\"nan\"/>", "a number that draws nothing"}, {"<!DOCTYPE html>\n<rect width=\"-3.0\"/>", "a number that draws nothing"},
         {"<!DOCTYPE html>\n<svg><text x=\"10\" y=\"10\">abc</text><text x=\"40\" y=\"10\">abc</text></svg>", NULL},
         {"<!DOCTYPE html>\n<svg><text x=\"10\" y=\"10\">abc</text><text x=\"20\" y=\"12\">abc</text></svg>", "a text over another"}};
-    check_case("the reader of pages refuses damaged ones");
+    check_case("the reader of pages rejects damaged ones");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *wrong = page_fault(cases[i].text);
         CHECK_TEXT(wrong ? wrong : "good", cases[i].wrong ? cases[i].wrong : "good");

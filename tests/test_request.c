@@ -126,7 +126,7 @@ static void test_preprocess_fails(void) {
 static void test_engine_fails(void) {
     static const char *const names[] = {"request", "preprocess", "engine"};
     struct pass_input input = good_input();
-    check_case("the engine refuses a request: the ranges are closed");
+    check_case("the engine rejects a request: the ranges are closed");
     input.top_k = model.config.expert_count + 1;
     check_failure(&input, VP_ERR_RANGE, names, 3);
 }

@@ -150,7 +150,7 @@ static void test_points(void) {
     CHECK_INT(gathered.lists[LIST_NEIGHBOURS].count, 1);
     gathered_free(&gathered);
 }
-/* index_read saw whole lines; then the file was changed behind its back */
+/* index_read saw whole lines; then the file was changed after its back */
 static void test_changed(void) {
     static const char *const words[] = {"\"done\"", "\"run\": 1", "{\"sample\": 2,"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

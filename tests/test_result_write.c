@@ -1,4 +1,4 @@
-/* test_result_write.c: what a sweep's result files say of many samples, recomputed here from their rows: means, deviations, percentiles, distributions
+/* test_result_write.c: what a sweep's result files say about many samples, recomputed here from their rows: means, deviations, percentiles, distributions
  * and the most frequent tiling, where it is the first of the sorted values, the last, and one of equals.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
@@ -9,7 +9,7 @@
 
 #define SINGLE "samples/rocket.jpg"       /* 1 x 1 at the low tier */
 #define WIDE "samples/chart.png"          /* 1 x 2 */
-#define TALL "samples/turned-house.jpg"   /* 2 x 1: sorts behind both */
+#define TALL "samples/turned-house.jpg"   /* 2 x 1: sorts after both */
 
 /* a sweep over these images; its one result file is read into `json` */
 static char *result_text;

@@ -144,7 +144,7 @@ static void test_text(void) {
     CHECK_INT(ask("lump", NULL), 0);
     shows("the answer came in one piece");
     said("8 tokens came in 1 piece");
-    check_case("reasoning: TTFT counts it, and the first output stands beside it");
+    check_case("reasoning: TTFT counts it, and the first output is next to it");
     CHECK_INT(ask("thinks", NULL), 0);
     shows("answer   Hel");
     shows("first_output ");
@@ -154,7 +154,7 @@ static void test_text(void) {
     CHECK(value("runs.0.at_ms.first_output") >= 30); /* the server's wait before it */
     CHECK(strstr(last.out, "\"reasoning\": \"Hm\""));
     CHECK_INT(ask("ponders", NULL), 0);
-    shows("answer   (nothing but reasoning: raise --max_new_tokens)\n");
+    shows("answer   (only reasoning: raise --max_new_tokens)\n");
     check_case("a cached prompt, retries and new connections are warned about");
     CHECK_INT(ask("cached", "--num_runs 2 --same_image"), 0);
     said("2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");
@@ -165,7 +165,7 @@ static void test_text(void) {
     CHECK_INT(ask("retry", "--cold"), 0);
     said("run 1 took 2 attempts");
     CHECK_INT(ask("good", "--cold"), 0);
-    said("1 of 1 runs opened a new connection: connecting");
+    said("1 of 1 runs opened a new connection: their times include connecting");
     shows("1 run without a warm-up (--cold)");
     CHECK_INT(ask("good", "--ignore_eos"), 0);
     said("--ignore_eos had no effect: 4 tokens of 8");
@@ -276,7 +276,7 @@ static void test_key(void) {
     said("the first line is empty");
 }
 static void test_failures(void) {
-    check_case("a server that is away, refuses, breaks off or answers nonsense");
+    check_case("a server that is away, rejects, breaks off or answers nonsense");
     CHECK_INT(ask("refuses", NULL), 4);
     said("image too wide");
     CHECK_TEXT(last.out, "");
@@ -314,7 +314,7 @@ static void test_failures(void) {
     CHECK_INT(ask("good", "--resize big"), 2);
     said("WIDTHxHEIGHT");
     CHECK_INT(ask("good", "--request_knob a=1,2"), 2);
-    said("one value of each");
+    said("one value per knob");
     CHECK_INT(ask("good", "--request_knob messages[9].content=1"), 2);
     said("messages[9]");
     CHECK_INT(ask("good", "--request_knob nothing"), 2);

@@ -1,5 +1,5 @@
 /* test_schema.c: samples/result.schema.json is made from the rows of cli/results and describes the result files of a sweep: files of the program are checked
- * against it, damaged ones must fail, and every key has a description. The validator below knows just the words that this schema uses and refuses others.
+ * against it, damaged ones must fail, and every key has a description. The validator below knows just the words that this schema uses and rejects others.
  * Runs $PROGRAM (default ./vlmprof), and $B/emulated/vlmprof for what a GPU adds, from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -168,7 +168,7 @@ static int valid(checker *c, uint32_t schema, uint32_t value, const char *path, 
 }
 
 /* ---------------------------------------------------------------------------------------------------- the validator's own test */
-/* 1: valid, 0: not, -1: the schema is refused, -2: one of them is not JSON */
+/* 1: valid, 0: not, -1: the schema is rejected, -2: one of them is not JSON */
 static int verdict(const char *schema, const char *value) {
     document s, v;
     checker c;
@@ -280,7 +280,7 @@ static void check_reference_keys(const vp_json *j) {
     }
 }
 
-/* The schema must reject a good file with one thing changed: `from` (its first place behind `behind`) becomes `to`. */
+/* The schema must reject a good file with one thing changed: `from` (its first place after `after`) becomes `to`. */
 static void check_damage(const char *text, const char *behind, const char *from, const char *to) {
     const char *start = strstr(text, behind), *place = start ? strstr(start, from) : NULL;
     char *changed = (char *)malloc(strlen(text) + strlen(to) + 1);

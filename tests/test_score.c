@@ -390,7 +390,7 @@ static void check_metrics(void) {
     CHECK_INT(metric, VP_SCORE_ANLS);
     CHECK_INT(vp_score_metric_find("vqa_score", &metric), VP_OK);
     CHECK_INT(metric, VP_SCORE_VQA_SEED);
-    check_case("what is no name is not found");
+    check_case("what is not a name is not found");
     CHECK_INT(vp_score_metric_find("", &metric), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_score_metric_find("ansl ansl_em", &metric), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_score_metric_find("score", &metric), VP_ERR_NOT_FOUND);
@@ -419,7 +419,7 @@ static void check_edges(void) {
     int32_t index = 7;
     size_t distance = 7;
     double score = 7;
-    check_case("the VQA v2 evaluator lower-cases last: behind a deleted hyphen a capital sigma is not final");
+    check_case("the VQA v2 evaluator lower-cases last: after a deleted hyphen a capital sigma is not final");
     CHECK_INT(vp_score_vqa_normalise("\xCE\xB1\xCE\xA3-\xCE\xB1 -", small, sizeof small, NULL), VP_OK);
     CHECK_TEXT(small, "\xCE\xB1\xCF\x82\xCE\xB1");
     CHECK_INT(vp_score_vqa_normalise_official("\xCE\xB1\xCE\xA3-\xCE\xB1 -", small, sizeof small, NULL), VP_OK);

@@ -63,7 +63,7 @@ static void check_scored(const char *metric, const char *file) {
     snprintf(command, sizeof command, "score --metric %s %s", metric, path);
     CHECK_INT(cli(command), 0);
     CHECK_INT(last.err_lines, 1);
-    CHECK(last.err && strstr(last.err, metric) && strstr(last.err, " rows") && strstr(last.err, "without a score"));
+    CHECK(last.err && strstr(last.err, metric) && strstr(last.err, " rows"));
     for (got = last.out, want = text; got && *got && *want && good; rows++) {
         size_t got_bytes = strcspn(got, "\n"), want_bytes = strcspn(want, "\n");
         good = CHECK(parse(&g, got, got_bytes)) && CHECK(parse(&w, want, want_bytes)) && check_columns(&g, 0, &w, 0, 1e-12)
@@ -111,7 +111,7 @@ static void test_caption_scores(void) {
           "\"score\": null, \"reason\": \"the row has no references to compare with\"}\n{\"image_id\": 3, "));
     CHECK(last.out && strstr(last.out, "\"corpus\": {") && strstr(last.out, "\"images\": 2, \"tokenizer\": \"built-in tokenizer\"}}\n"));
     CHECK_INT(cli_with("score --metric bleu_1 --clean none", "[{\"prediction\": \"A Dog.\", \"references\": [\"a dog\"]}, 3]", in_folder("stdout"), 0), 3);
-    CHECK(last.out && strstr(last.out, "\"tokenizer\": null") && strstr(last.out, "line 2: want one JSON object of an image"));
+    CHECK(last.out && strstr(last.out, "\"tokenizer\": null") && strstr(last.out, "line 2: expected one JSON object per image"));
     CHECK_INT(cli_with("score --metric rouge_l", "{\"images\": []}\nx\n{\"images\": [1, {\"candidate\": \"a\", \"references\": [\"a\"]}]}", in_folder("stdout"), 0), 3);
     CHECK(last.out && strstr(last.out, "no image of the set") && strstr(last.out, "line 2: ") && strstr(last.out, "\"score\": 1.0}\n"));
     REFUSED("score --metric cider --clean run %F/none", 3, "none");
@@ -144,7 +144,9 @@ static void test_score(void) {
     CHECK_TEXT(last.out, "{\"id\": \"x\", \"unparsed\": true, \"parsed\": null, \"score\": null, \"reason\": \"unparsed: the answer names no option\"}\n"
                          "{\"unparsed\": false, \"parsed\": \"B\", \"score\": 1.0}\n");
     CHECK_TEXT(last.err, "vlmprof: mmmu: 2 rows, mean 0.500000 over 2, standard error 0.500000, 95 % interval 0.094531 to 0.905469 (Wilson); "
-                         "0 without a score, 1 unparsed (0 in the mean), 0 empty\n");
+                         "1 answer the rule could not read (0 in the mean)\n");
+    CHECK_INT(cli_with("score --metric pope_official", "{\"prediction\": \"\", \"answer\": \"yes\"}", in_folder("stdout"), 0), 0);
+    CHECK(last.err_lines == 1 && strstr(last.err, " 1 row, ") && !strstr(last.err, " 0 ") && strstr(last.err, "; 1 empty\n"));
     CHECK_INT(cli_with("score --metric em --clean none -", "{\"prediction\": \"Answer: a\", \"references\": [\"a\"]}", in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\"cleaned\": \"Answer: a\"") && strstr(last.out, "\"score\": 0.0"));
     CHECK_INT(cli_with("score --metric anls --clean run", "{\"prediction\": \"Answer: a\", \"references\": [\"a\"]}", in_folder("stdout"), 0), 0);
@@ -154,7 +156,7 @@ static void test_score(void) {
                        "{\"prediction\": \"a\\u0000b\", \"references\": [\"a\"]}\n[1]\n{\"prediction\": \"a\", \"references\": [\"A\"]}\n",
                        in_folder("stdout"), 0), 3);
     CHECK(last.out && strstr(last.out, "no references") && strstr(last.out, "line 2: ") && strstr(last.out, "no prediction")
-          && strstr(last.out, "must be texts") && strstr(last.out, "line 6: want one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
+          && strstr(last.out, "must be texts") && strstr(last.out, "line 6: expected one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
     CHECK(last.err && strstr(last.err, "2 lines are not JSON objects") && last.err_lines == 2);
     check_case("score --json: a last line with the counts, also of a set of captions");
     CHECK_INT(cli_with("score --metric em --json",

@@ -200,7 +200,7 @@ static void test_retries(void) {
     static const struct { const char *name; const hostile_reply *replies; int count, attempts, least_ms; } cases[] = {
         {"503, 503, then an answer", busy_replies, 3, 3, 0}, {"429 with a pause of 1 s, then an answer", later_replies, 2, 2, 1000},
         {"502 without a pause: half a second", plain_replies, 2, 2, 500}, {"closed before the headers", silent_replies, 2, 2, 500},
-        {"reset before the headers", reset_replies, 2, 2, 500}, {"closed behind the headers", heads_replies, 2, 2, 500}};
+        {"reset before the headers", reset_replies, 2, 2, 500}, {"closed after the headers", heads_replies, 2, 2, 500}};
     int i;
     for (i = 0; i < COUNT(cases); i++) {
         hostile_server hostile;
@@ -483,7 +483,7 @@ static void test_key(void) {
     }
 }
 
-/* Spells a key as a server may: each character unchanged, as an escape of JSON, of a URL, in JSON inside JSON, with a line end behind it. */
+/* Spells a key as a server may: each character unchanged, as an escape of JSON, of a URL, in JSON inside JSON, with a line end after it. */
 enum { SPELLINGS = 8 };
 static size_t spell(const char *key, int spelling, vp_random *random, char *out) {
     char *to = out;

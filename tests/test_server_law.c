@@ -132,7 +132,7 @@ static void test_little_said(void) {
     two.sizes = 1;
     write_server("one", &two, 5, 12);
     CHECK_INT(run("fit %%F/one -o %%F/one.json"), 0);
-    CHECK(strstr(last.out, "12 measurements are few") && strstr(last.out, "a single configuration"));
+    CHECK(strstr(last.out, "only 12 measurements") && strstr(last.out, "a single configuration"));
     CHECK_INT(run("predict %%F/one.json --vision_tokens 60"), 0);
     CHECK(strstr(last.out, "Student") && !strstr(last.out, "held-out"));
 }
@@ -276,7 +276,7 @@ static void test_usage(void) {
     engine.details = 1;
     write_sweep("engine", &engine);
     run("fit %%F/a %%F/engine");
-    check_refused(3, "is of a server");
+    check_refused(3, "comes from a server");
     CHECK_INT(run("fit %%F/engine --num_experts 64 -o %%F/engine.json"), 0);
     run("predict %%F/engine.json 640x480 --family qwen2-vl");
     check_refused(2, "--family is for models of servers");

@@ -437,7 +437,7 @@ static void test_garbage(void) {
     snprintf(kept, sizeof kept, "%s", path);
     RUNS(0, SMALL "--output_dir %F/unbroken");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        check_case("a result file beside a good journal holds \"%.20s\"", files[i]);
+        check_case("a result file next to a good journal holds \"%.20s\"", files[i]);
         RUNS(0, SMALL "--output_dir %F/out");
         write_file(kept, files[i], strlen(files[i]));
         RUNS(0, LOUD "--output_dir %F/out"); /* --quiet drops warnings */
@@ -479,7 +479,7 @@ static void test_ranks(void) {
     CHECK(before && after && bytes == again_bytes && !memcmp(before, after, bytes));
     free(before);
     free(after);
-    check_case("merge refuses what does not belong together");
+    check_case("merge rejects what does not belong together");
     CHECK_INT(cli("merge %F/ranks %F/ranks --output_dir %F/merged"), 2);
     SAYS("overlap");
     CHECK_INT(cli("merge %F/ranks %F/whole --output_dir %F/merged"), 2);
@@ -694,7 +694,7 @@ static void test_energy(void) {
 }
 static void test_two_devices(void) {
     char *journals[2];
-    check_case("emulated: two ranks on a machine with two GPUs take one each, and measure what one does");
+    check_case("emulated: two ranks on a machine with two GPUs take one each, and measure the same as one rank");
     for (int rank = 0; rank < 2; rank++) {
         cli(text("CUDA_ON_CPU_DEVICES=2 RANK=%d LOCAL_RANK=%d WORLD_SIZE=2 %s", rank, rank, GPU_PAIR "--output_dir %F/ranks"));
         CHECK_INT(last.code, 0);

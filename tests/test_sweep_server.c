@@ -1,5 +1,5 @@
 /* test_sweep_server.c: sweeps of servers against a scripted one on 127.0.0.1: what is sent and kept, two models and knobs in one report, resumed after
- * kill -9 and Ctrl-C with the same answers and counts, what breaks and is refused, and no file that contains the key.
+ * kill -9 and Ctrl-C with the same answers and counts, what breaks and is rejected, and no file that contains the key.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; files are in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
@@ -148,7 +148,7 @@ static void test_files(void) {
 static void test_key(void) {
     char path[700];
     FILE *f;
-    check_case("the key is sent and stands in no file, message or output");
+    check_case("the key is sent and is in no file, message or output");
     CHECK(strstr(server.request, KEY) != NULL);
     CHECK(!holds(folder, KEY));
     check_case("a key from a file, too");
@@ -391,7 +391,7 @@ static void test_failures(void) {
     CHECK(holds(in_folder("out"), "\"status\": \"failed\""));
     chat.nonsense_from = 0;
     remove_folder(in_folder("out"));
-    check_case("a knob that the server refuses fails its configurations, with the server's words; the others are measured");
+    check_case("a knob that the server rejects fails its configurations, with the server's words; the others are measured");
     RUNS(1, ONE "--request_knob image_url.detail=low,refused --num_runs_per_sample 1 --output_dir %F/out");
     SAYS("(6 measured now, 3 failed)");
     CHECK(holds(in_folder("out"), "detail refused is none"));
@@ -422,7 +422,7 @@ static void test_refusals(void) {
         {"--top_k_list 1 2", "--top_k_list and --endpoint exclude each other: the server decides"},
         {"--use_profiler", "--use_profiler and --endpoint exclude each other"},
         {"--style vqa2", "--style and --endpoint exclude each other"},
-        {"--request_knob image_url", "want PATH=VALUE"},
+        {"--request_knob image_url", "expected PATH=VALUE"},
         {"--request_knob messages[7].x=1", "--request_knob"},
         {"--family qwen2_vl --tier_list low", "with --family aim at tokens"},
         {"--family no_such_family", "--family"},

@@ -21,7 +21,7 @@ static void check_rows(const row *rows, size_t count) {
 #define CHECK_ROWS(rows) check_rows(rows, sizeof rows / sizeof *rows)
 
 #define TIERS_IN "640x480 1920x1080 100x100 33x900 "
-/* a file with one piece of its text replaced, the first one behind `after` */
+/* a file with one piece of its text replaced, the first one after `after` */
 static void edit(const char *path, const char *after, const char *from, const char *to) {
     char *text = text_of_file(path), *start = strstr(text, after), *at = start ? strstr(start, from) : NULL;
     kept_text t = {NULL, 0, 0};
@@ -177,7 +177,7 @@ static void check_figures(const char *name, const char *path) {
     free(all.data);
     free(text);
 }
-/* a model with one piece changed is refused, with the place and what is wrong */
+/* a model with one piece changed is rejected, with the place and what is wrong */
 static void test_damaged_models(void) {
     static const char *const edits[][3] = {
         {"\"residual_correlation\"", "[1.0, 0.", "[1.0, 0.1"}, {"\"residual_correlation\"", "[1.0, ", "[0.9, "}, {"\"residual_correlation\"", "[[", "[1, ["},
@@ -398,7 +398,7 @@ static void test_estimator_words(void) {
     rename_all("undecoded/made_imgsizetier-low_crops1_topk4_blocks12.json", "\"T_LLM_decode\"", "\"not_T_decode\"");
     CHECK_MANY("text-estimator-words.txt", commands);
 }
-/* result files with one thing that cannot be: report's words, and where it is */
+/* result files with one impossible value: what report prints, and where the value is */
 static void test_damaged_results(void) {
     static const char *const edits[][3] = {
         {"{", "\"top_k\": 4", "\"top_k\": 0"}, {"{", "\"top_k\": 4", "\"top_k\": \"4\""}, {"{", "\"num_active_blocks\": 12", "\"num_active_blocks\": null"},

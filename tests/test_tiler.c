@@ -46,7 +46,7 @@ static void test_geometry(void) {
     CHECK_INT(vp_geometry_margin_px(&g), 112);
     CHECK(g.mean[0] == 0.48145466f && g.mean[1] == 0.4578275f && g.mean[2] == 0.40821073f);
     CHECK(g.std[0] == 0.26862954f && g.std[1] == 0.26130258f && g.std[2] == 0.27577711f);
-    check_case("geometry: each impossible value is refused");
+    check_case("geometry: each impossible value is rejected");
     for (i = 0; i < COUNT(wrong); i++) {
         bad = g;
         field[0] = &bad.crop_px;
@@ -463,7 +463,7 @@ static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, in
     return best_up.rows ? best_up : best_down;
 }
 
-/* The same in whole numbers, for sides so long that float32 cannot separate neighbouring scales; both sides above the margin. */
+/* The same in integers, for sides so long that float32 cannot separate neighbouring scales; both sides above the margin. */
 static vp_tiling slow_adaptive_exact(int64_t window, int64_t h, int64_t w, int32_t most) {
     vp_tiling best_up = {0, 0}, best_down = {0, 0};
     int64_t up[2] = {0, 1}, down[2] = {0, 1}; /* numerator, denominator */
@@ -512,7 +512,7 @@ static int same(vp_tiling a, vp_tiling b) { return a.rows == b.rows && a.cols ==
 static int32_t random_side(vp_random *random, int32_t window, int32_t margin) {
     const uint64_t kind = vp_random_below(random, 9);
     if (kind < 5) return 1 + (int32_t)vp_random_below(random, 4999);
-    if (kind < 7) { /* next to a whole number of windows */
+    if (kind < 7) { /* next to an integer of windows */
         const int32_t side = margin + window * (int32_t)vp_random_below(random, 40) + (int32_t)vp_random_below(random, 4) - 2;
         return side < 1 ? 1 : side;
     }
@@ -566,7 +566,7 @@ static void test_rules(void) {
         tier.min_crops = 1 + (int32_t)vp_random_below(&random, 12);
         tier.max_crops = tier.min_crops + (int32_t)vp_random_below(&random, 12);
         tier.preferred_count = (int32_t)vp_random_below(&random, 4);
-        for (i = 0; i < tier.preferred_count; i++) { /* some are outside of the tier, which makes them void */
+        for (i = 0; i < tier.preferred_count; i++) { /* some are outside the tier, which makes them void */
             tier.preferred[i] = (int32_t)vp_random_below(&random, 27);
             if (tier.preferred[i] >= tier.min_crops && tier.preferred[i] <= tier.max_crops) order[number++] = tier.preferred[i];
         }
@@ -638,7 +638,7 @@ static void test_maps(void) {
     }
 }
 
-/* Any pair of sides, any rule: a layout is refused or makes sense; nothing overflows (the sanitizers watch). */
+/* Any pair of sides, any rule: a layout is rejected or makes sense; nothing overflows (the sanitizers watch). */
 static void test_sizes(void) {
     const uint32_t seed = 7;
     vp_random random;
@@ -663,7 +663,7 @@ static void test_sizes(void) {
         if (vp_layout_compute(&g, &options, width, height, &l, NULL) != VP_OK) {
             const double ratio = width > height ? (double)width / height : (double)height / width;
             CHECK(memcmp(&l, &poison, sizeof l) == 0);
-            CHECK(fill ? ratio > 200.0 : ratio > 1.9); /* only long images are refused: crops of a few pixels make that easy */
+            CHECK(fill ? ratio > 200.0 : ratio > 1.9); /* only long images are rejected: crops of a few pixels make that easy */
             refused++;
             continue;
         }
@@ -695,7 +695,7 @@ static void test_extremes(void) {
     square.patch_px = 16;
     square.crop_px = 256;
     square.margin_left_patches = square.margin_right_patches = 0;
-    check_case("extreme sizes: fill answers, pad refuses below a pixel");
+    check_case("extreme sizes: fill answers, pad rejects below a pixel");
     options.fit = VP_FIT_FILL;
     CHECK_INT(vp_layout_compute(&g, &options, 1, 5000, &l, NULL), VP_OK);
     CHECK_INT(l.resized_width_px, 336);

@@ -199,7 +199,7 @@ static void test_percentile_interval(void) {
         {100000, 99, 0.95, 98938, 99062}, {40, 10, 0.9, 1, 8}, {50, 25, 0.8, 9, 17}, {10000, 99.9, 0.95, 9983, 9997}};
     double *values = (double *)malloc(1000000 * sizeof *values), low = -7, high = -7;
     size_t i;
-    check_case("intervals of percentiles: the ranks are scipy's, too few values are refused");
+    check_case("intervals of percentiles: the ranks are scipy's, too few values are rejected");
     for (i = 0; i < 1000000; i++) values[i] = (double)(i + 1);
     for (i = 0; i < sizeof table / sizeof table[0]; i++) {
         const vp_result want = table[i].low ? VP_OK : VP_ERR_UNSUPPORTED;

@@ -92,7 +92,7 @@ static vp_tokenizer *load_text(const char *text) {
     return t;
 }
 
-/* encodes and compares; sentinel behind the ids */
+/* encodes and compares; sentinel after the ids */
 static void encode_is(const vp_tokenizer *t, const char *text, size_t bytes, const int32_t *want, size_t want_count) {
     size_t count = 0, i;
     vp_result result = vp_tokenizer_encode(t, text, bytes, got_ids, IDS_MAX, &count);
@@ -311,7 +311,7 @@ static void test_metaspace(void) {
     }
 }
 
-/* the file of a model with `from` replaced by `to` is refused by the name of what is not implemented */
+/* the file of a model with `from` replaced by `to` is rejected by the name of what is not implemented */
 static void test_other_refusals(void) {
     static const struct { const char *model, *from, *to; vp_result code; const char *where, *text; } rows[] = {
         { "llava", "\"Prepend\"", "\"Lowercase\"", VP_ERR_UNSUPPORTED, "normalizer", "'Lowercase'" },
@@ -697,7 +697,7 @@ static void test_byte_tokenizer(void) {
     vp_tokenizer_free(t);
     vp_tokenizer_free(NULL);
 
-    check_case("byte tokenizer refuses bad ids");
+    check_case("byte tokenizer rejects bad ids");
     t = NULL;
     for (i = 0; i < 3; i++) {
         static const int32_t out_of_range[3] = { 2, -1, 1 << 22 };

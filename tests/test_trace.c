@@ -183,7 +183,7 @@ static size_t check_flows(const file *f) {
     free(ops);
     return count / 4;
 }
-/* the members of the head and their order; nothing but the name behind the events, and no bracket */
+/* the members of the head and their order; nothing but the name after the events, and no bracket */
 static void check_members(const file *f) {
     static const char *const first[] = {"schemaVersion", "deviceProperties"},
                       *const last[] = {"distributedInfo", "displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName"};
@@ -201,7 +201,7 @@ static void check_members(const file *f) {
     line = strstr(f->text, "\"distributedInfo\"");
     CHECK(rank && line && rank > line && !memchr(line, '\n', (size_t)(rank - line)));
 }
-/* Steps follow each other. Behind several, and behind everything, is the empty slice that HTA needs: its name contains
+/* Steps follow each other. Behind several, and after everything, is the empty slice that HTA needs: its name contains
  * "ProfilerStep" and begins otherwise, so that no reader takes it for a step. Returns the number of steps. */
 static int64_t check_steps(const file *f) {
     const event *last = NULL, *closing = NULL;
@@ -491,7 +491,7 @@ static void test_cpu(void) {
     run.device = -1;
     run.spans = spans_of;
     run.span_count = 5;
-    spans_of[4].launch = launches; /* one whose launch found no room in the caller's buffer */
+    spans_of[4].launch = launches; /* one whose launch did not fit in the caller's buffer */
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     spans_of[3].launch = -1;
@@ -603,7 +603,7 @@ static void test_random(uint32_t seed, int files) {
             CHECK(vp_trace_step_begin(trace, request, at, NULL) != VP_ERR_RANGE);
             result = vp_trace_launches(trace, &run, NULL);
             CHECK(result == VP_OK || result == VP_ERR_CAPACITY);
-            at += 1000 * (int64_t)scale + 1000000; /* behind whatever the request did on the host */
+            at += 1000 * (int64_t)scale + 1000000; /* after whatever the request did on the host */
             vp_trace_step_end(trace, at, NULL);
         }
         CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
@@ -869,7 +869,7 @@ static void test_refusals(void) {
     vp_trace *trace = NULL;
     vp_trace_run run;
     vp_trace_metadata bad_text[1] = {{"key", "\xff"}};
-    check_case("options and requests that are refused");
+    check_case("options and requests that are rejected");
     CHECK_INT(vp_trace_open(NULL, &trace, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_open(&o, NULL, NULL), VP_ERR_RANGE);
     REFUSED(path, NULL);
@@ -1035,7 +1035,7 @@ static void check_stages(const file *f, const vp_stage_times *said, size_t nth) 
                    (ON_GPU ? 0.0005 : 0.005) * (double)said->device_ns[stage] + 10.0, name, __FILE__, __LINE__);
     }
 }
-/* for tests/tools/check_trace.py, next to a trace that is kept: what the engine said of each stage, in us over all requests */
+/* for tests/tools/check_trace.py, next to a trace that is kept: what the engine said about each stage, in us over all requests */
 static void write_said(const char *path, const vp_stage_times *said) {
     char name[700];
     FILE *f;

@@ -39,7 +39,7 @@ static struct twin_search search_for(int64_t wanted, int kind, int64_t size, int
     for (twin_search_begin(wanted, known, &search); search.next >= 0;) twin_search_take(&search, ask_tokenizer(&search, kind, size, template_tokens));
     return search;
 }
-/* what it says that it found has as many tokens as it says */
+/* the text that it found has the number of tokens that it reports */
 static int is_true(const struct twin_search *search, int kind, int64_t size, int64_t template_tokens) {
     char *text = twin_text(search->nearest.filler, search->nearest.repeats, 99);
     const int good = count_tokens(text, kind, size, template_tokens) == search->nearest.tokens;
@@ -117,7 +117,7 @@ static void test_memory(void) {
     CHECK_INT(twin_recall(&memory, 1 << 30)->tokens, 600);
     twin_forget(&memory);
     CHECK(memory.count == 0 && memory.texts == NULL);
-    check_case("texts of the same length are another text for another mark");
+    check_case("texts of the same length with other marks are other texts");
     {
         char *one = twin_text(0, 3, 1), *other = twin_text(0, 3, 123456789012345678u), *glued = twin_text(1, 3, 0), *none = twin_text(1, 0, 0);
         CHECK_TEXT(one, "b a a a a a a a a a a");
@@ -147,7 +147,7 @@ static void test_pairs(void) {
     struct text_list warnings = {NULL, 0};
     char words[1000];
     make_pairs(pairs, 20);
-    check_case("the difference is the median of the pairs' own, with a range; the other medians stand beside it");
+    check_case("the difference is the median of the pairs' own, with a range; the other medians is next to it");
     result = twins_result(pairs, 20, TWINS_EXACT);
     CHECK(result.pairs == 20 && result.difference.median == 59.5 && result.difference.low < 59.5 && result.difference.high > 59.5);
     CHECK(result.difference.level >= 0.95 && result.floor_ms == 5 && result.upload_ms == 2 && result.adjusted == 0 && isnan(result.ms_per_token));
@@ -416,7 +416,7 @@ static void test_sweep(void) {
         CHECK_INT(count, 9);
     }
     free(journal);
-    check_case("a server that counts in steps of 5: refused with its reason, which stands in the files; adjusted measures, and says so");
+    check_case("a server that counts in steps of 5: refused with its reason, which is in the files; adjusted measures, and says so");
     steps_of_texts = 5;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --num_samples 1 "
                                       "--max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 5", server.port);

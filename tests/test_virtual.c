@@ -322,7 +322,7 @@ static void test_ends(void) {
     CHECK(offered > 35 && offered < 65); /* per second of the 0.6 s until then, not of the 0.8 s that were planned */
     free(text);
     CHECK_INT(run("report %%F/i"), 0);
-    CHECK(strstr(last.out, "rate 50 was interrupted: its numbers are of the ") != NULL);
+    CHECK(strstr(last.out, "rate 50 was interrupted: its numbers cover the ") != NULL);
     server("");
     CHECK_INT(run(LOAD "i --duration_s 1 --request_rate 50 --quiet"), 0);
     text = text_of_file(in_folder("i/questions_load_rate50.json"));
@@ -332,7 +332,7 @@ static void test_ends(void) {
     CHECK_INT(run(LOAD "j --duration_s 1 --request_rate 50 --max_new_tokens 3 --quiet"), 0);
     run("compare %%F/i %%F/j");
     CHECK(strstr(last.out, "they differ in max_new_tokens (") != NULL);
-    check_case("a server that refuses from the first and from a later request on");
+    check_case("a server that rejects from the first and from a later request on");
     server("fail_from=2");
     run(LOAD "x --duration_s 1 --request_rate 50");
     kept("refused", 4);

@@ -1,4 +1,4 @@
-/* test_waits.c: inputs that are pipes or sockets. What must be a regular file is refused at once; what is read once as a stream is read when a writer
+/* test_waits.c: inputs that are pipes or sockets. What must be a regular file is rejected at once; what is read once as a stream is read when a writer
  * comes, and SIGTERM ends the wait for one. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
@@ -104,7 +104,7 @@ static const struct { const char *command, *text, *words; } STREAMS[] = {
     {"sweep --synthetic tiny --data %F/pipe --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --output_dir %F/streamed",
      "{\"question\": \"Only words?\"}\n", "(1 measured now, 0 failed)"}};
 
-/* Waits until the program has its signal handlers, and a little more, so that it waits for what it waits for. */
+/* Waits until the program has its signal handlers, and a little longer, so that it is blocked in its wait. */
 static void pause_until_ready(pid_t child) {
     char path[64], line[200];
     for (int tries = 0; tries < 20000; tries++) {

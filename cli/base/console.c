@@ -108,7 +108,7 @@ void catch_signals(void) {
     action.sa_handler = on_signal; /* without SA_RESTART: a wait for a pipe or a terminal ends */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    action.sa_handler = SIG_IGN; /* a write then fails with EFBIG or EPIPE, and is answered like a full disk */
+    action.sa_handler = SIG_IGN; /* a write then fails with EFBIG or EPIPE, which is handled like a full disk */
     sigaction(SIGXFSZ, &action, NULL);
     sigaction(SIGPIPE, &action, NULL);
 }

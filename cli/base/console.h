@@ -28,10 +28,10 @@ void hide_control_bytes(char *text);
  * Returns exit_code, so that callers can return the call. */
 int complain(int exit_code, const char *format, ...);
 
-/* To be called where writing to stdout failed: keeps the reason. Returns EXIT_OUTPUT. */
+/* Call this where writing to stdout failed: it keeps the reason. Returns EXIT_OUTPUT. */
 int output_failed(void);
 
-/* The exit code of a command that ended with `code`, after all that was printed has left. Complains when stdout cannot
+/* The exit code of a command that ended with `code`, after all output is flushed. Complains when stdout cannot
  * be written; not about a pipe that its reader closed (vlmprof .. | head -1): that reader has what it wanted. */
 int end_output(int code);
 

@@ -30,7 +30,7 @@ int make_folder(const char *path) {
         if (kept != '/' && kept) continue;
         *end = 0;
         if (mkdir(prefix, 0777) && (errno != EEXIST || !is_folder(prefix))) {
-            int code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", prefix,
+            int code = complain(EXIT_OUTPUT, "%s: cannot create the folder: %s", prefix,
                                 errno == EEXIST ? "a file of this name exists" : strerror(errno));
             free(prefix);
             return code;

@@ -96,7 +96,7 @@ int has_value(const vp_json *json, uint32_t object, const char *key) {
 }
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node) {
     const vp_json_node *value = &json->nodes[node];
-    const size_t quotes = value->type == VP_JSON_STRING; /* the node of a string begins behind its quote */
+    const size_t quotes = value->type == VP_JSON_STRING; /* the node of a string begins after its quote */
     char *text = copy_text(json->text + value->start - quotes, (size_t)value->bytes + 2 * quotes);
     for (char *end = text; (end = strpbrk(end, "\r\n")) != NULL;) *end = ' '; /* strings contain no raw line end */
     vp_json_raw(writer, text, (size_t)value->bytes + 2 * quotes);

@@ -65,7 +65,7 @@ static int64_t stream_place(const struct json_stream *stream) { return stream->b
 static vp_result stream_fail(const struct json_stream *stream, const char *text, vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, stream_place(stream), stream->source->path, text);
 }
-/* Reads more bytes behind those in the window. Returns 1 if there were some; not so at the end or after a read
+/* Reads more bytes after those in the window. Returns 1 if there were some; not so at the end or after a read
  * error. */
 static int stream_has_read(struct json_stream *stream) {
     ssize_t got;
@@ -163,7 +163,7 @@ static vp_result stream_member(struct json_stream *stream, struct stream_visitor
     char *key = NULL;
     vp_result result = stream_value(stream, &place, &bytes, error);
     if (result == VP_OK && (key = node_text(&stream->value.json, 0)) == NULL)
-        result = stream_fail(stream, "want a key", error);
+        result = stream_fail(stream, "expected a key", error);
     if (result == VP_OK && !stream_has_taken(stream, ':')) result = stream_fail(stream, "a colon is missing", error);
     if (result == VP_OK && !strcmp(key, visitor->array)) result = stream_array(stream, visitor, error);
     else if (result == VP_OK) {
@@ -175,7 +175,7 @@ static vp_result stream_member(struct json_stream *stream, struct stream_visitor
 }
 static vp_result stream_object(struct json_stream *stream, struct stream_visitor *visitor, vp_error *error) {
     vp_result result = VP_OK;
-    if (!stream_has_taken(stream, '{')) return stream_fail(stream, "want one JSON object", error);
+    if (!stream_has_taken(stream, '{')) return stream_fail(stream, "expected one JSON object", error);
     if (!stream_has_taken(stream, '}')) {
         do result = stream_member(stream, visitor, error);
         while (result == VP_OK && stream_has_taken(stream, ','));

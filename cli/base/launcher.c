@@ -41,7 +41,8 @@ static vp_result read_number(const struct source *source, const char *name, int3
         *out = (int32_t)value;
         return VP_OK;
     }
-    snprintf(words, sizeof words, "is \"%.200s\", no number from 0 on: start with a launcher that sets it, or unset it",
+    snprintf(words, sizeof words, "is \"%.200s\"; expected a number, 0 or more: start with a launcher that sets it, or "
+                                  "unset it",
              text);
     return vp_fail(source->error, VP_ERR_FORMAT, -1, name, words);
 }
@@ -59,7 +60,7 @@ static vp_result check_order(const struct source *source, const char *name, int3
                              int32_t count) {
     char words[160];
     if (place < count) return VP_OK;
-    snprintf(words, sizeof words, "is %d, but %s is %d: ranks count from 0 and stay below it", place, count_name,
+    snprintf(words, sizeof words, "is %d, but %s is %d: ranks count from 0 to one below it", place, count_name,
              count);
     return vp_fail(source->error, VP_ERR_RANGE, -1, name, words);
 }

@@ -74,6 +74,7 @@ void text_add(struct text_buffer *buffer, const char *text, size_t bytes) {
     buffer->bytes += bytes;
     buffer->data[buffer->bytes] = 0;
 }
+const char *plural_s(int64_t count) { return count == 1 ? "" : "s"; }
 void text_add_string(struct text_buffer *buffer, const char *text) { text_add(buffer, text, strlen(text)); }
 void text_add_format(struct text_buffer *buffer, const char *format, ...) {
     va_list arguments, again;

@@ -29,6 +29,9 @@ void text_add(struct text_buffer *buffer, const char *text, size_t bytes);
 void text_add_string(struct text_buffer *buffer, const char *text);
 void text_add_format(struct text_buffer *buffer, const char *format, ...);
 
+/* The end of a noun: "%lld row%s" with count, plural_s(count). */
+const char *plural_s(int64_t count);
+
 /* Texts that the list owns, in the order they came. {NULL, 0} is an empty list. */
 struct text_list { char **items; size_t count; };
 

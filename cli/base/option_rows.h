@@ -6,18 +6,18 @@
 
 /* Rules of rows that belong to vlmprof's own engine, where the command also takes --endpoint. */
 #define OF_ENGINE \
-    .excludes = "endpoint", .because = "the server decides; what it takes by request is --request_knob"
+    .excludes = "endpoint", .because = "the server decides this; --request_knob sets what a request may change"
 
 #define OPTION_MODEL \
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
-     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed; or a GGUF file", \
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or weights packed by convert; or a GGUF file", \
      .excludes = "synthetic endpoint"}
 #define OPTION_MMPROJ \
-    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the file of its vision tower", \
+    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the GGUF file of its vision tower", \
      .needs = "model", .because = "it is the vision tower of --model FILE.gguf"}
 #define OPTION_SYNTHETIC \
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
-     "seeded random weights in a real shape (tiny, molmoe-1b, ..): latency is real, answers are noise", \
+     "seeded random weights in a real model's shape (tiny, molmoe-1b, ..): latency is real, answers are noise", \
      .excludes = "model endpoint"}
 #define OPTION_PREPROCESS \
     {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", \
@@ -28,10 +28,10 @@
      .excludes = "crops vision_tokens endpoint"}
 #define OPTION_MAX_CROPS \
     {"max_crops", COUNT, "N", "12", 1, 1024, NULL, \
-     "most crops of adaptive tiling, without the global view (default: the checkpoint's, else 12)", \
-     .excludes = "crops vision_tokens endpoint", .unless = "family", .because = "it is for adaptive tiling"}
+     "adaptive tiling: most crops, not counting the global view (default: the checkpoint's, else 12)", \
+     .excludes = "crops vision_tokens endpoint", .unless = "family", .because = "it applies to adaptive tiling only"}
 #define OPTION_CROPS \
-    {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the factorisation nearest to the image's shape", \
+    {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the grid closest to the image's shape", \
      .excludes = "vision_tokens endpoint"}
 #define OPTION_VISION_TOKENS \
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, "target number of vision tokens: N / 144 - 1 crops", \
@@ -45,21 +45,22 @@
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values", .excludes = "json"}
 #define OPTION_IMPORTANCE_SCORES_FILE \
     {"importance_scores_file", TEXT, "FILE", NULL, 0, 0, NULL, \
-     "JSON {\"block\": score}: first and last block stay, the best others fill up", OF_ENGINE}
+     "JSON {\"block\": score}: the first and last blocks run, then those with the best scores", OF_ENGINE}
 #define OPTION_IGNORE_EOS \
-    {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always make max_new_tokens tokens"}
+    {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always generate max_new_tokens tokens"}
 #define WEIGHTS_NAMES "bf16 fp32 int8 int4"
 #define OPTION_WEIGHTS \
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
-     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks store integers with a scale " \
-     "per row and 32 values", \
+     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks in integers, a scale per row " \
+     "and 32 values", \
      OF_ENGINE}
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
-     "of the head, apart from --weights; bf16: as the rest of the model", OF_ENGINE}
+     "weights of the output head, independent of --weights; bf16: as the rest of the model", OF_ENGINE}
 #define OPTION_VISION_WEIGHTS \
     {"vision_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
-     "of the linears of tower and connector, apart from --weights; bf16: as the rest of the model", OF_ENGINE}
+     "weights of the linear layers of tower and connector, independent of --weights; bf16: as the rest of the model", \
+     OF_ENGINE}
 #define DATA_FORMAT_WORDS \
     "auto vlmprof vqa vlmevalkit csv parquet docvqa infovqa textvqa chartqa pope ocrbench mathvista tallyqa llava " \
     "llava_questions openai aiperf vllm"
@@ -68,13 +69,12 @@
 #define OPTION_PROMPT_ORIGIN                                                                                           \
     {                                                                                                                  \
         "prompt_origin", CHOICE, "TOOL", NULL, 0, 0, "lmms_eval vlmevalkit none",                                      \
-            "ask and score known sets as this tool does (help tasks; default: vlmevalkit for TSV and CSV, lmms_eval "  \
-            "for Parquet "                                                                                             \
-            "and official JSON, none for JSONL)"                                                                       \
+            "prompt and score known sets as this tool does (help tasks; default: vlmevalkit for TSV and CSV, "         \
+            "lmms_eval for Parquet and official JSON, none for JSONL)"                                                 \
     }
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
-     "of synthetic weights, of the sampling of data and of caption prompts"}
+     "seed of synthetic weights, data sampling and caption prompts"}
 #define OPTION_DEVICE \
     {"device", TEXT, "D", "auto", 0, 0, NULL, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N", OF_ENGINE}
 #define OPTION_THREADS \
@@ -84,44 +84,43 @@
      OF_ENGINE}
 #define OPTION_GPU \
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
-     "what a GPU does differently: events (a profile times launches by events where CUPTI could do it), " \
-     "dependent (decode kernels fetch weights while the one before runs), wgmma (Hopper: linears by our own kernels, " \
-     "not cuBLAS), tuned (cuBLAS's fastest of 8 algorithms by shape, timed in the warm-up), persistent (a decode " \
-     "step of MolmoE is one kernel), clusters (Hopper: products of many rows by pairs of our own blocks, where " \
-     "counts say that it pays); none but events was tried on a GPU yet", OF_ENGINE}
+     "GPU switches: events (a profile times launches by events where CUPTI could do it), dependent (decode kernels " \
+     "fetch weights while the one before runs), wgmma (Hopper: linears by our own kernels, not cuBLAS), tuned " \
+     "(cuBLAS's fastest of 8 algorithms by shape, timed in the warm-up), persistent (a decode step of MolmoE is one " \
+     "kernel), clusters (Hopper: products of many rows by pairs of our own blocks, where counts say that it pays); " \
+     "only events has been tried on a GPU so far", OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency on the x axis"}
-/* the same where energy can stand for it */
+/* the same, where energy may take its place */
 #define OPTION_AXIS \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
      "x axis of accuracy plots: a latency, or the J of a request or of an output token (GPU)"}
 #define OPTION_RESAMPLES \
-    {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "draws of the bootstrap over samples"}
+    {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "bootstrap resamples of the samples"}
 #define OPTION_LINE_MAX \
-    {"line_max_mb", COUNT, "N", "64", 1, 2047, NULL, "most MB of a line; a longer one is an error"}
+    {"line_max_mb", COUNT, "N", "64", 1, 2047, NULL, "longest line in MB; a longer one is an error"}
 #define OPTION_JSON \
     {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
 #define OPTION_JSON_LINES \
     {"json", FLAG, NULL, NULL, 0, 0, NULL, \
-     "adds a last line {\"summary\": ...} with the counts; stdout is one JSON object a line with it and without"}
+     "add a last line {\"summary\": ...} with the counts; stdout is one JSON object per line either way"}
 #define OPTION_SORT_BY \
     {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, \
      "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time " \
      "of CPU or GPU)"}
 #define OPTION_ROW_LIMIT \
-    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "most rows of the table"}
+    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "at most N rows in the table"}
 #define OPTION_GROUP_BY \
     {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
-     "a row for each operation and: none, or some of shape stage part (of the model) block step (of decoding) place " \
-     "(line)"}
+     "group operations by: none, or some of shape stage part (of the model) block step (of decoding) place (line)"}
 #define OPTION_GROUP_BY_INPUT_SHAPE \
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, "adds shape to --group_by"}
 #define OPTION_GROUP_BY_STACK_N \
     {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, \
-     "innermost stack frames that distinguish rows (default: 1 with --with_stack)"}
+     "number of innermost stack frames that distinguish rows (default: 1 with --with_stack)"}
 #define OPTION_RECORD_SHAPES \
-    {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "shapes in traces"}
+    {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "record shapes in traces"}
 #define OPTION_PROFILE_MEMORY \
     {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, "memory columns, the engine's memory, and memory in traces"}
 #define OPTION_WITH_STACK \
@@ -132,9 +131,9 @@
     OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_GROUP_BY_INPUT_SHAPE, OPTION_GROUP_BY_STACK_N, \
     OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK
 #define OPTION_TRACE_MAX_BYTES \
-    {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "recording stops before a trace is larger"}
+    {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "stop recording before a trace exceeds this size"}
 #define OPTIONS_OF_ALL \
-    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "nothing on stderr but errors; sweep and merge: no table"}, \
+    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "print only errors on stderr; sweep and merge: no table either"}, \
     {"color", CHOICE, "WHEN", "auto", 0, 0, "auto always never", "auto: on a terminal, unless NO_COLOR is set"}, \
     {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
 /* A row that is not an option: the title of the options below it in the help. */

@@ -231,7 +231,7 @@ int has_family_keys(const struct options *options) {
         }
     return 0;
 }
-/* Stores a family key with its value, which NULL says is missing. */
+/* Stores a family key with its value; NULL: the value is missing. */
 static int key_store(struct options *options, const char *name, size_t bytes, const char *value) {
     if (!value) return complain(EXIT_USAGE, "--%.*s needs a value", (int)bytes, name);
     options->keys = resize(options->keys, options->key_count + 2, sizeof *options->keys);
@@ -253,7 +253,7 @@ static int option_parse_list(struct options *options, int index, int first, int 
     return options->values[index].count ? 0
                                         : complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
 }
-/* Parses argv[first], which is --name, --name=value or a short form, and its value. *next is the first argument behind
+/* Parses argv[first], which is --name, --name=value or a short form, and its value. *next is the first argument after
  * them. Returns 0 or an exit code. */
 static int option_parse(struct options *options, int first, int *next) {
     const char *argument = options->argv[first], *equal = NULL, *name = argument + 2;

@@ -6,15 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an option takes: nothing (FLAG), a whole number, a real number, a text, a text or nothing (MAYBE, only as
- * --name=TEXT), one of some words, a list of whole numbers, a list of texts, a list of texts whose commas stay and that
+/* What an option takes: nothing (FLAG), an integer, a real number, a text, a text or nothing (MAYBE, only as
+ * --name=TEXT), one of some words, a list of integers, a list of texts, a list of texts whose commas stay and that
  * may be given again (WHOLES). A GROUP is not an option: its name is the title of the rows below it in the help. */
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS, WHOLES, GROUP } option_kind;
 
 struct option_spec {
     const char *name;
     option_kind kind;
-    const char *argument; /* what the help shows behind the name */
+    const char *argument; /* what the help shows after the name */
     const char *fallback; /* the default, as one would type it; NULL: none */
     int64_t least, most;  /* range of COUNT, REAL and COUNTS */
     const char *choices;  /* words of CHOICE, separated by spaces */
@@ -56,7 +56,7 @@ struct command {
     int (*run)(const struct options *options); /* returns an exit code */
 };
 
-/* Returns 1 if this command has such an option. Rooms that several commands share ask before they read it. */
+/* Returns 1 if this command has such an option. Code that several commands share asks before it reads the value. */
 int has_option(const struct options *options, const char *name);
 
 /* The value of an option of this command. A name that is not in its table is a bug: the program aborts. */
@@ -69,7 +69,7 @@ int is_given(const struct options *options, const char *name);
  * text lives as long as the options. */
 void option_decide(const struct options *options, const char *name, const char *text);
 
-/* The default that the help shows behind a row's text; NULL: none, or the text says it in its own words. */
+/* The default that the help shows after a row's text; NULL: none, or the text says it in its own words. */
 const char *shown_default(const struct option_spec *spec);
 
 /* How many letters two names differ by; two neighbours that changed places are one. 1000 when one is longer than 64
@@ -87,7 +87,7 @@ void add_unknown_word(struct text_buffer *out, const char *kind, const char *val
 /* The same as a complaint about an option's value. Returns EXIT_USAGE. */
 int complain_word(const char *option, const char *kind, const char *value, const char *words);
 
-/* Returns 1 if the text is a whole number of at most 18 digits, and *value is set. */
+/* Returns 1 if the text is an integer of at most 18 digits, and *value is set. */
 int can_parse_number(const char *text, int64_t *value);
 
 /* Returns 1 if `word` is one of the `words`, which spaces separate. */

@@ -38,8 +38,8 @@ static void print_candidate(const struct tradeoff *tradeoff, const struct object
     const struct objective_share *good = &candidate->good;
     print_plain("  accuracy    %s\n",
                 number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
-    print_plain("  good        %s %% of %zu samples [%s, %s]%s\n", number_percent(good->share).text, good->count,
-                number_percent(good->low).text, number_percent(good->high).text,
+    print_plain("  good        %s %% of %zu sample%s [%s, %s]%s\n", number_percent(good->share).text, good->count,
+                plural_s((int64_t)good->count), number_percent(good->low).text, number_percent(good->high).text,
                 good->low < objective->share ? "; too few samples to be sure" : "");
 }
 static void put_candidate(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,

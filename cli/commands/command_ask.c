@@ -38,9 +38,9 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
     OPTION_GROUP("measuring"),
-    {"num_runs", COUNT, "R", NULL, 1, 10000, NULL, "timed runs, after an untimed one that warms up (default: 1)"},
+    {"num_runs", COUNT, "R", NULL, 1, 10000, NULL, "timed runs, after one untimed warm-up (default: 1)"},
     OPTION_COLD,
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the order in the pairs of --twins", .needs = "twins"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of the order within the pairs of --twins", .needs = "twins"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -87,7 +87,7 @@ static int served_resize(struct served_run *state, size_t index, int is_same, co
     if (resized.rgb) vp_image_free(&resized);
     return code;
 }
-/* Reads an image, and makes of it what is sent. size: NULL: its own. Returns 0 or an exit code with a reason. */
+/* Reads an image, and makes from it what is sent. size: NULL: its own. Returns 0 or an exit code with a reason. */
 static int served_load_image(struct served_run *state, size_t index, int is_same, const struct image_px *size,
                              char *reason, size_t capacity) {
     struct unique *unique = &state->images[index];
@@ -102,7 +102,7 @@ static int served_load_image(struct served_run *state, size_t index, int is_same
     state->pictures[index] = unique->picture;
     return code;
 }
-/* Reads the images, and makes of them what is sent. Returns 0 or an exit code. */
+/* Reads the images, and makes from them what is sent. Returns 0 or an exit code. */
 static int served_load_images(const struct options *options, struct served_run *state) {
     const char *size = text_of(options, "resize");
     const int is_same = is_given(options, "same_image");
@@ -130,7 +130,7 @@ static int served_count(const struct options *options, struct served_run *state)
     int code;
     if (!is_given(options, "family")) return 0;
     family = resize(NULL, 1, sizeof *family);
-    code = family_by_name(text_of(options, "family"), family);
+    code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     state->tokens_by_rule = zeroed(state->image_count, sizeof *state->tokens_by_rule);
     for (size_t i = 0; i < state->image_count && !code; i++) {
@@ -143,7 +143,7 @@ static int served_count(const struct options *options, struct served_run *state)
     free(family);
     return code;
 }
-/* Makes everything ready that can be wrong before the server is asked. Returns 0 or an exit code. */
+/* Prepares and checks everything before the server is asked. Returns 0 or an exit code. */
 static int served_prepare(const struct options *options, struct served_run *state) {
     struct question *question = &state->question;
     int code;
@@ -156,7 +156,7 @@ static int served_prepare(const struct options *options, struct served_run *stat
                         (long long)number_of(options, "twins"), TWIN_PAIRS_LEAST);
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
-        return complain(EXIT_USAGE, "--request_knob: run takes one value of each; sweep measures several");
+        return complain(EXIT_USAGE, "--request_knob: run takes one value per knob; sweep takes several");
     state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
     knobs_combination(&state->knobs, 0, state->setting);
     state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
@@ -187,7 +187,7 @@ static int ask_pass(void *with, struct pass_result *run) {
 }
 
 /* ---- twins */
-/* The pairs of --twins. After Ctrl-C the whole pairs stay. Returns 0 or an exit code. */
+/* The pairs of --twins. After Ctrl-C the complete pairs are kept. Returns 0 or an exit code. */
 static int served_twins(const struct options *options, struct served_run *state) {
     struct twin_memory memory = {NULL, 0, 0, 0};
     char reason[LINE_BYTES] = "";
@@ -291,17 +291,16 @@ static void warn_of_pieces(struct served_run *state) {
     if (served->is_streamed && pieces && tokens >= 2 * pieces)
         text_list_add(&state->timed.warnings,
                       "%lld tokens came in %lld piece%s: the first piece may contain several tokens, so TTFT may be "
-                          "too "
-                      "long and TPOT too short; where the server gives its own times, they are better",
-                      (long long)tokens, (long long)pieces, pieces == 1 ? "" : "s");
+                          "too long and TPOT too short; prefer the server's own times where it gives them",
+                      (long long)tokens, (long long)pieces, plural_s((int64_t)pieces));
 }
 /* An answer that was buffered and came at once has a decode rate of its own network, not of the model. */
 static void warn_of_rate(struct served_run *state) {
     const double rate = range_of_runs(state->timed.runs, state->timed.count, term_of, TERM_DECODE_RATE).median;
     if (rate > CREDIBLE_TOKENS_PER_S)
         text_list_add(&state->timed.warnings, "%.0f tokens/s is not credible, because no server decodes so fast: the "
-                      "answer was buffered and came at once (a proxy's buffer, or a server that does not stream); "
-                      "TTFT then is the time of the whole answer, and TPOT says nothing", rate);
+                      "answer was buffered and came at once (a proxy's buffer, or a server that does not stream); TTFT "
+                      "then is the time of the whole answer, and TPOT means nothing", rate);
 }
 static void served_warn(const struct options *options, struct served_run *state) {
     vp_noise_summary noise = state->timed.noise;
@@ -325,8 +324,9 @@ static void served_warn(const struct options *options, struct served_run *state)
                           (long long)served->usage.completion_tokens, (long long)wanted);
     }
     if (new_count)
-        text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s: connecting is in their times",
-                      new_count, state->timed.count, new_count > 1 ? ", as the server had closed the last one" : "");
+        text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s: their times include connecting",
+                      new_count, state->timed.count, new_count > 1 ? ", "
+                                                                     "because the server had closed the last one" : "");
     if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0
         && state->timed.runs[0].served->usage.image_tokens != rule_sum(state))
         text_list_add(&state->timed.warnings, "the server counts %lld image tokens, the rule of %s %lld",
@@ -349,7 +349,7 @@ static void print_head(const struct served_run *state) {
     struct text_buffer knobs = {NULL, 0, 0};
     print_plain("answer   ");
     print_answer(run->answer, run->answer_bytes);
-    if (!run->answer_bytes && served->reasoning) print_plain("(nothing but reasoning: raise --max_new_tokens)");
+    if (!run->answer_bytes && served->reasoning) print_plain("(only reasoning: raise --max_new_tokens)");
     print_plain("%s\n", answers_are_equal(state->timed.runs, state->timed.count)
                             ? ""
                             : "   (run 1; other runs gave other answers)");
@@ -392,9 +392,10 @@ static void print_tokens(const struct served_run *state) {
                     count_text(usage->cached_tokens, text[1]));
     else print_plain("\ncache    the server does not say whether the prompt came from one\n");
     print_plain("output   %s token%s", count_text(usage->completion_tokens, text[0]),
-                usage->completion_tokens == 1 ? "" : "s");
+                plural_s((int64_t)usage->completion_tokens));
     if (usage->reasoning_tokens > 0) print_plain(", %lld of them reasoning,", (long long)usage->reasoning_tokens);
-    if (served->is_streamed) print_plain(" in %zu piece%s", served->piece_count, served->piece_count == 1 ? "" : "s");
+    if (served->is_streamed)
+        print_plain(" in %zu piece%s", served->piece_count, plural_s((int64_t)served->piece_count));
     else print_plain(" in one body");
     if (served->finish_reason) print_plain("; finish_reason %s", served->finish_reason);
     putchar('\n');
@@ -404,7 +405,7 @@ static void print_server_timings(const struct served *served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     if (served->timings && parse_json(&parsed, served->timings, strlen(served->timings), NULL) == VP_OK
         && node_is(&parsed.json, 0, VP_JSON_OBJECT) && parsed.json.nodes[0].count) {
-        print_plain("\nthe server's own numbers of run 1, as it names them\n");
+        print_plain("\nthe server's own numbers for run 1, under its names\n");
         for (uint32_t i = 1, member = 0; member < parsed.json.nodes[0].count;
              member++, i = parsed.json.nodes[i + 1].end) {
             struct text_buffer value = {NULL, 0, 0};
@@ -473,7 +474,7 @@ static void print_twins(const struct served_run *state) {
                     number_measured(further.median, further.low, further.high).text, state->image_count - 1);
     }
     range_words((size_t)result->pairs, "pairs", result->difference.level, words);
-    print_plain("%d pair%s in turns after a warm-up%s%s\n", result->pairs, result->pairs == 1 ? "" : "s",
+    print_plain("%d pair%s in turns after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);
 }
 static void print_served(const struct options *options, const struct served_run *state) {

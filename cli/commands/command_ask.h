@@ -10,10 +10,10 @@
 
 /* Rows of one question, to the engine or to a server. */
 #define OPTION_PROMPT {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"}
-#define OPTION_MAX_NEW_TOKENS {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"}
+#define OPTION_MAX_NEW_TOKENS {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "longest answer in tokens"}
 #define OPTION_COLD \
     {"cold", FLAG, NULL, NULL, 0, 0, NULL, \
-     "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"}
+     "skip the warm-up: the first timed run includes start-up costs, and no other request is sent"}
 
 /* Rows: what only a server's request has. must: 1 where there is no other way to answer. */
 #define OPTIONS_OF_ASK(must) \
@@ -27,9 +27,9 @@
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
     OPTIONS_OF_UNIQUE, \
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, \
-     "ask the server to leave its prompt cache out (cache_prompt, cache_salt; hosted servers may refuse that)"}, \
+     "ask the server not to use its prompt cache (cache_prompt, cache_salt; hosted servers may reject this)"}, \
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
-     "also count the image's tokens by the rule of this model family; its keys as with tile, like --max_pixels N"}
+     "also count the image's tokens by the rule of this model family; its keys are options, as in tile: --max_pixels N"}
 
 int ask_command(const struct options *options);
 

@@ -39,15 +39,16 @@ static const struct option_spec AUDIT_OPTIONS[] = {
     OPTION_REQUEST_KNOB,
     OPTION_GROUP("the rule"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "the model family; its keys as with tile, like --max_pixels N, where the server is configured otherwise",
+     "the model family; its keys are options, as in tile (--max_pixels N), for a server configured otherwise",
      .is_required = 1, .because = "vlmprof tile --list_families shows all"},
     OPTION_GROUP("the images"),
-    {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL, "how many sizes, at the corners of the rule"},
-    {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "no image has more pixels"},
+    {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL, "how "
+                                                                    "many sizes to send, at the corners of the rule"},
+    {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "most pixels of an image"},
     {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead", .excludes = "images image_pixels"},
     {"pruning_rounds", COUNT, "N", NULL, 2, 1000, NULL,
      "time the smallest and the largest image and texts of as many tokens, N times in turns: an image token that adds "
-     "less time than a text token hints at a server that prunes"},
+     "less time than a text token hints that the server prunes"},
     {"images_per_request", COUNT, "N", NULL, 2, 16, NULL,
      "then send 2 to N of the images in one request: each must count as it does alone"},
     OPTION_GROUP("output"),
@@ -101,9 +102,11 @@ static int add_sizes(const struct options *options, struct audit *audit) {
         int64_t width = 0, height = 0;
         vp_result result;
         if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height))
-            return complain(EXIT_USAGE, "--sizes: \"%.60s\": want WIDTHxHEIGHT in pixels, like 640x480", text);
+            return complain(EXIT_USAGE,
+                            "--sizes: \"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
+                            text);
         if (!has_image_size(width, height))
-            return complain(EXIT_USAGE, "--sizes: %s: an image has 1 to %d pixels", text, VP_IMAGE_PIXELS_MAX);
+            return complain(EXIT_USAGE, "--sizes: %s: an image must have 1 to %d pixels", text, VP_IMAGE_PIXELS_MAX);
         *corner = (struct corner){(int32_t)width, (int32_t)height, {0, 0, 0, 0, 0, 0, 0, 0, 0}, "given"};
         result = audit_count(audit->rule, corner->width_px, corner->height_px, &corner->count, &error);
         if (result != VP_OK) return complain_result(EXIT_USAGE, "--sizes", result, &error);
@@ -119,7 +122,7 @@ static int add_corners(const struct options *options, struct audit *audit) {
     for (size_t i = 0; i < audit->count; i++) audit->asked[i].corner = corners[i];
     free(corners);
     if (audit->count) return 0;
-    return complain(EXIT_INPUT, "%s takes no image of so few pixels", audit->rule->family.preset->name);
+    return complain(EXIT_INPUT, "%s does not accept such small images", audit->rule->family.preset->name);
 }
 /* A key that the options set to the very value of a knob means the knob: without it the published value applies. */
 static void split_rules(struct audit *audit) {
@@ -142,12 +145,12 @@ static int make_rules(const struct options *options, struct audit *audit) {
     int code;
     audit->rule = zeroed(1, sizeof *audit->rule);
     audit->without = zeroed(1, sizeof *audit->without);
-    if ((code = family_by_name(text_of(options, "family"), &audit->rule->family)) != 0
+    if ((code = family_by_name("family", text_of(options, "family"), &audit->rule->family)) != 0
         || (code = family_set_keys(options, &audit->rule->family, 1)) != 0
         || (code = knobs_of_options(options, &audit->knobs)) != 0)
         return code;
     if (knobs_combinations(&audit->knobs) > 1)
-        return complain(EXIT_USAGE, "--request_knob: audit takes one value of each");
+        return complain(EXIT_USAGE, "--request_knob: audit takes one value per knob");
     *audit->without = *audit->rule;
     audit->setting = resize(NULL, audit->knobs.count + 1, sizeof *audit->setting);
     knobs_combination(&audit->knobs, 0, audit->setting);
@@ -155,14 +158,14 @@ static int make_rules(const struct options *options, struct audit *audit) {
         vp_error error = {VP_OK, -1, "", ""};
         const vp_result result = audit_set_knob(audit->rule, &audit->setting[i], &error);
         if (result == VP_ERR_NOT_FOUND)
-            text_list_add(&audit->notes, "%s: the rule of %s knows no such knob", audit->setting[i].path,
+            text_list_add(&audit->notes, "%s: the rule of %s has no such knob", audit->setting[i].path,
                           audit->rule->family.preset->name);
         else if (result != VP_OK) return complain_result(EXIT_USAGE, "--request_knob", result, &error);
     }
     split_rules(audit);
     return 0;
 }
-/* Makes everything ready that can be wrong before the server is asked. Returns 0 or an exit code. */
+/* Prepares and checks everything before the server is asked. Returns 0 or an exit code. */
 static int audit_prepare(const struct options *options, struct audit *audit) {
     int code;
     if ((code = make_rules(options, audit)) != 0
@@ -218,7 +221,7 @@ static int is_refusal(int code, int status) {
     return code == EXIT_DEVICE && status >= 400 && status != 401 && status != 403 && status != 404 && status != 429
            && status != 503;
 }
-/* Sends an image of a size. Returns 0, also where the server refuses it, or an exit code after a complaint. */
+/* Sends an image of a size. Returns 0, also where the server rejects it, or an exit code after a complaint. */
 static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     const uint64_t number = ask_mark();
     char reason[LINE_BYTES];
@@ -296,7 +299,7 @@ static int is_known(const struct audit *audit, enum measure by, const vp_chat_us
 static int64_t ruled_by(enum measure by, const vp_vision_count *count) {
     return by == MEASURE_FEATURES ? count->feature_tokens : count->total_tokens;
 }
-/* Judges by a measure. Returns truth, or 0: the server does not say it of all sizes. */
+/* Judges by a measure. Returns 0 if the server does not report it for all sizes, otherwise 1. */
 static int judge_by(struct audit *audit, enum measure by) {
     audit->size_count = 0;
     audit->by = by;
@@ -335,7 +338,7 @@ static int audit_decide(struct audit *audit) {
         return 0;
     }
     if (audit->refused) return complain(EXIT_DEVICE, "the server refused every image: %s", audit->refusals.items[0]);
-    return complain(EXIT_INPUT, "%s: its answers have no usage with prompt_tokens: nothing can be compared",
+    return complain(EXIT_INPUT, "%s: its answers report no usage.prompt_tokens, so there is nothing to compare",
                     audit->endpoint.url);
 }
 
@@ -388,8 +391,8 @@ static int audit_time(const struct options *options, struct audit *audit) {
     close_progress();
     if (!code && token_cost_find(rounds, count, &audit->cost)) token_cost_words(&audit->cost, &audit->notes);
     else if (!code)
-        text_list_add(&audit->notes, "no hint at pruning: the server must count the prompt's tokens, and the sizes "
-                                     "must differ by at least %d of them", COST_TOKENS_LEAST);
+        text_list_add(&audit->notes, "pruning cannot be judged: the server must count the prompt's tokens, and the "
+                                     "sizes must differ by at least %d of them", COST_TOKENS_LEAST);
     free(rounds);
     return code;
 }
@@ -680,7 +683,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_audit = {
     "audit", "--endpoint URL --endpoint_model NAME --family NAME",
-    "does a server count image tokens as its model's rule says, and obey a request's knobs? exit 1 when not",
+    "check that a server counts image tokens by its model's rule and obeys a request's knobs; exit 1 if not",
     "vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2.5-vl\n"
     "  vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2.5-vl \\\n"
     "      --request_knob mm_processor_kwargs.max_pixels=501760 --json\n"

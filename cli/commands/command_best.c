@@ -29,19 +29,19 @@ static const struct option_spec BEST_OPTIONS[] = {
     {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must meet the budget"},
     OPTION_RESAMPLES,
     OPTION_SEED_OF_BOOTSTRAP,
-    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "which data set, where the files are of several"},
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "which data set, if the files come from several"},
     OPTION_GROUP("limits"),
-    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "most ms that the latency may take"},
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "latency budget in ms"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
-     "ttft:MS,tpot:MS,e2e:MS or some of them, instead of a budget: what a good sample meets; of trials of load, a "
-     "request",
+     "ttft:MS,tpot:MS,e2e:MS or some of them, instead of a budget: limits that a good sample meets, or a good request "
+     "of load trials",
      .excludes = "budget_ms latency percentile"},
-    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --slo: samples or requests that must be good",
+    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --slo: share of the samples or requests that must be good",
      .needs = "slo"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "least accuracy, 0.6 for example"},
     {"require_better_than", CHOICE, "WHAT", NULL, 0, 0, "random",
-     "of pruned configurations those alone whose accuracy is above that of random tokens of the same number, by the "
-     "whole 95 % interval of the paired difference",
+     "keep only pruned configurations that are more accurate than as many random tokens, by the whole 95 % interval of "
+     "the paired difference",
      .excludes = "slo"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -55,8 +55,9 @@ static const struct result_group *group_of(const struct results *results, const 
         if (task && !strcmp(results->files[results->groups[i].first].dataset_name, task)) return &results->groups[i];
     if (!task && results->group_count == 1) return &results->groups[0];
     *code = complain(EXIT_USAGE,
-                     task ? "--dataset_name: no result file is of \"%.100s\"; the first is of \"%.100s\""
-                          : "the files are of several data sets: --dataset_name names one, such as %.0s\"%.100s\"",
+                     task ? "--dataset_name: no result file is for \"%.100s\"; the first is for \"%.100s\""
+                          : "the files come from several data sets: choose one with --dataset_name, such as "
+                            "%.0s\"%.100s\"",
                      task ? task : "", results->files[0].dataset_name);
     return NULL;
 }
@@ -366,8 +367,8 @@ static int run_command(const struct options *options) {
 const struct command command_best = {
     "best",
     "DIR... (--budget_ms MS | --slo LIMITS)",
-    "the most accurate configuration within a latency budget, and the probability that it meets it; of trials, the "
-        "highest load",
+    "find the most accurate configuration within a latency budget, with the probability that it meets it; for load "
+        "trials, the highest load",
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
     "--min_accuracy 0.6 --json\n  vlmprof best results --slo ttft:500,tpot:50",
     SIZE_MAX,

@@ -26,18 +26,19 @@
 
 static const struct option_spec COMPARE_OPTIONS[] = {
     OPTION_GROUP("what counts"),
-    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "a latency that differs by less is the same"},
-    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "an accuracy that differs by less is the same (1 is 0.01)"},
+    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "latencies that differ by less count as the same"},
+    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "accuracies that differ by less count as the same (1 is "
+                                                           "0.01)"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
-     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, images ...; although "
-     "the machine was not quiet: noise; all"},
+     "compare even if this differs: device, clocks, model, weights, data, seed, runs, timing, images ...; noise: even "
+     "if the machine was not quiet; all"},
     OPTION_GROUP("planning"),
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples would find a change of --effect"},
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
-     "with --plan: the smallest change of a latency that must be found; more than --margin"},
+     "with --plan: the smallest change of a latency to find; more than --margin"},
     OPTION_GROUP("output"),
     {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print the comparisons that are INCONCLUSIVE"},
-    {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "also end with 1 for the verdict INCONCLUSIVE"},
+    {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "also exit with 1 if the verdict is INCONCLUSIVE"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -187,7 +188,7 @@ static int check_alike(struct comparison_job *job) {
         if (pair == job->pair_count) continue;
         snprintf(line, sizeof line, "%s (%s / %s)", ALIKE[what], values[0], values[1]);
         if (is_forced(job->options, ALIKE[what]))
-            text_list_add(&job->warnings, "they differ in %s: compared all the same", line);
+            text_list_add(&job->warnings, "they differ in %s; compared anyway", line);
         else {
             text_add_string(&refused, refused.bytes ? ", " : "");
             text_add_string(&refused, line);
@@ -196,7 +197,7 @@ static int check_alike(struct comparison_job *job) {
         }
     }
     if (refused.bytes)
-        code = complain(EXIT_USAGE, "compare: not comparable: %.600s; --force%.200s compares them all the same",
+        code = complain(EXIT_USAGE, "compare: not comparable: %.600s; --force%.200s compares them anyway",
                         refused.data, words.data);
     free(refused.data);
     free(words.data);
@@ -283,7 +284,7 @@ static int accuracy_test(struct score_range range, const double *before, const d
             return TEST_BOUNDED;
     return TEST_RATES;
 }
-/* A comparison of which the samples say nothing but the difference itself. */
+/* A comparison for which the samples give only the difference. */
 static vp_comparison comparison_unknown(double estimate, size_t count) {
     vp_comparison comparison;
     comparison.count = count;
@@ -442,7 +443,7 @@ static void warn_of_pairs(struct comparison_job *job) {
         size_t both = 0;
         if (before->is_served && after->is_served && knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
             && !asked++)
-            text_list_add(&job->warnings, "they differ in members of the request (%.80s / %.80s)",
+            text_list_add(&job->warnings, "their request knobs differ (%.80s / %.80s)",
                           knob_text(&before->knobs, KNOB_REQUEST), knob_text(&after->knobs, KNOB_REQUEST));
         for (size_t i = 0; i < before->count; i++) {
             size_t row = result_row(after, before->ids[i]);
@@ -459,8 +460,9 @@ static void warn_of_pairs(struct comparison_job *job) {
     warn_of_caches(job);
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)
-        text_list_add(&job->warnings, "%zu samples are measured on one side only: left out; %zu pairs are compared",
-                      missing, pairs);
+        text_list_add(&job->warnings, "%zu sample%s %s measured on one side only and left out; %zu pair%s %s compared",
+                      missing, plural_s((int64_t)missing), missing == 1 ? "was" : "were", pairs,
+                      plural_s((int64_t)pairs), pairs == 1 ? "is" : "are");
     if (lengths)
         text_list_add(
             &job->warnings,
@@ -640,7 +642,7 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(document, BLOCK_HEADING, "How to read this");
     document_text(
         document, BLOCK_LINE,
-        "differences paired by sample, B less A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy "
+        "differences paired by sample, B minus A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy "
         "+-%.3g points",
         100 * job->margin, 100 * job->accuracy_margin);
     document_text(
@@ -656,9 +658,9 @@ static void write_method(struct document *document, const struct comparison_job 
                   job->has_unknown_range ? "; of scores of no known range: Student's t" : "");
     document_text(
         document, BLOCK_LINE,
-        "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample counts alike; "
-        "in the ratio of the two means slow samples count more; consecutive samples are correlated, so fewer count as "
-        "independent");
+        "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample weighs the "
+        "same, while in the ratio of the two means slow samples weigh more; consecutive samples are correlated, so "
+        "fewer count as independent");
 }
 enum { WORTH_SAMPLES = 10000 }; /* a forecast of more is not worth measuring */
 static void write_plan(struct document *document, const struct comparison_job *job) {
@@ -735,10 +737,11 @@ static void write_open(struct document *document, const struct comparison_job *j
         document_text(document, BLOCK_LINE, "%zu INCONCLUSIVE comparison%s not shown: --all shows them", open,
                       open == 1 ? " is" : "s are");
     if (verdict->more > WORTH_SAMPLES)
-        document_text(document, BLOCK_LINE, "to decide them all takes more than 10,000 more samples: not worth it");
+        document_text(document, BLOCK_LINE, "deciding them all would take more than 10,000 more samples: not worth it");
     else if (verdict->more)
         document_text(document, BLOCK_LINE,
-                      "about %zu more samples should decide the inconclusive cases, at the same spread", verdict->more);
+                      "about %zu more sample%s should decide the inconclusive cases, at the same spread",
+                      verdict->more, plural_s((int64_t)verdict->more));
     else
         document_text(document, BLOCK_LINE,
                       "how many more samples would decide them is not known: a difference is near the margin, or has "
@@ -752,7 +755,7 @@ static void write_comparison(struct document *document, const struct comparison_
     if (job->is_identical) {
         document_text(document, BLOCK_LINE, "%s and %s have the same numbers in all samples of %zu configuration%s",
                       job->options->operands[0], job->options->operands[1], job->pair_count,
-                      job->pair_count == 1 ? "" : "s");
+                      plural_s((int64_t)job->pair_count));
         document_list(document, "Warnings", &job->warnings);
         return;
     }
@@ -762,7 +765,7 @@ static void write_comparison(struct document *document, const struct comparison_
             text_add_format(&counts, "%s%zu %s", counts.bytes ? ", " : "", verdict->count[says], SAYS[says]);
     document_text(document, BLOCK_LINE, "B %s against A %s: %zu configuration%s, %zu comparisons: %s",
                   job->options->operands[1], job->options->operands[0], job->pair_count,
-                  job->pair_count == 1 ? "" : "s", job->count, counts.data);
+                  plural_s((int64_t)job->pair_count), job->count, counts.data);
     free(counts.data);
     write_rows(document, job);
     write_open(document, job, verdict);
@@ -829,7 +832,7 @@ static int run_command(const struct options *options) {
     struct comparison_job job;
     int code, is_load;
     if (!(opt(options, "margin")->real > 0) || !(opt(options, "accuracy_margin")->real > 0))
-        return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
+        return complain(EXIT_USAGE, "compare: with a margin of 0 nothing would count as the same; use a larger one");
     if (options->operand_count != 2)
         return complain(EXIT_USAGE,
                         "compare: give two folders or files of results, before and after; see vlmprof compare --help");
@@ -870,7 +873,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_compare = {
     "compare", "A B",
-    "did it become slower, or worse? B against A, paired by sample and configuration, or trials at equal loads; exit 1 "
-    "when it did",
+    "did it become slower or less accurate? B against A, paired by sample and configuration, or load trials at equal "
+    "loads; exit 1 if so",
     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
     SIZE_MAX, COMPARE_OPTIONS, sizeof COMPARE_OPTIONS / sizeof *COMPARE_OPTIONS, NULL, run_command};

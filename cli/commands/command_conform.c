@@ -26,7 +26,7 @@ static const struct option_spec CONFORM_OPTIONS[] = {
     {"against", TEXT, "WHAT", NULL, 0, 0, NULL,
      "another folder or GGUF file, run by our engine; dump:DIR, another stack's .npy files; or a server's URL",
      .is_required = 1, .unless = "script"},
-    {"against_mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the file of its vision tower",
+    {"against_mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the GGUF file of its vision tower",
      .needs = "against"},
     {"precision", CHOICE, "P", "auto", 0, 0, "auto fp32 fp16 bf16 int8 int4",
      "what the other stack rounds to; auto: fp32 where that explains what differs, else what weights and files show"},
@@ -71,7 +71,7 @@ static enum precision choose_precision(const struct comparison *comparison, enum
     if (comparison->is_dump || comparison->is_server) return ours > PRECISION_BF16 ? ours : PRECISION_BF16;
     return ours == theirs ? PRECISION_FP32 : ours > theirs ? ours : theirs;
 }
-/* Returns 1 if the files of another stack show by themselves that it computes in fp32: a stage of real numbers behind
+/* Returns 1 if the files of another stack show by themselves that it computes in fp32: a stage of real numbers after
  * the pixels is as near to ours as another order of summation makes it. */
 static int shows_fp32(const struct conformity *in_fp32) {
     for (int stage = CONFORM_TOWER; stage <= CONFORM_PREFILL; stage++) {

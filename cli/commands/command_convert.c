@@ -27,16 +27,16 @@ static const struct option_spec CONVERT_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_SYNTHETIC,
     OPTION_SEED,
-    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "where IN is a GGUF file: the file of its vision tower",
+    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "if IN is a GGUF file: the GGUF file of its vision tower",
      .excludes = "synthetic"},
     OPTION_GROUP("output"),
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
      "hf: bf16 safetensors, for any device and other programs; packed: memory-mapped by the CPU"},
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4",
-     "packed: of the language model's blocks, as run --weights makes them"},
+     "packed: weights of the language model's blocks, as in run --weights"},
     OPTION_HEAD_WEIGHTS,
     OPTION_VISION_WEIGHTS,
-    {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: most MB of tensors in one file"},
+    {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: size limit of a file, in MB of tensors"},
     OPTION_THREADS,
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
      "a JSON object on stdout instead of the line on stderr: files, tensors, bytes of weights, seconds"},
@@ -70,7 +70,7 @@ static void remove_staging(const char *staging) {
     rmdir(staging);
 }
 
-/* Returns 1 if a file next to the weights that is copied along: configuration, tokenizer, code, licence. */
+/* Returns 1 if the file is copied along with the weights: configuration, tokenizer, code, licence. */
 static int is_small_file(const char *name) {
     static const char *const endings[] = {".json", ".txt", ".py", ".jinja", ".md"};
     const char *dot = strrchr(name, '.');
@@ -114,7 +114,7 @@ static int copy_small_files(const struct convert_job *job) {
     return code;
 }
 
-/* ---- the files that a preset has not: config.json, and tokenizer.json with its byte tokenizer */
+/* ---- the files that a preset lacks: config.json, and tokenizer.json with its byte tokenizer */
 static void put_preset_language(vp_json_writer *writer, const vp_model_config *config) {
     PUT(writer, KEY("d_model", config->d_model), KEY("n_heads", config->head_count),
         KEY("n_layers", config->block_count), KEY("moe_num_experts", config->expert_count),
@@ -276,7 +276,7 @@ static int open_folder(struct convert_job *job) {
                         job->out, inside.items[0]);
     text_list_free(&inside);
     if (!code && mkdir(job->staging, 0777))
-        code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", job->staging, strerror(errno));
+        code = complain(EXIT_OUTPUT, "%s: cannot create the folder: %s", job->staging, strerror(errno));
     return code;
 }
 /* Writes the list CONVERTED of all staged files. Returns 0 or an exit code. */
@@ -339,13 +339,14 @@ static int check_overwritten(const struct convert_job *job, const struct text_li
         if (access(path, F_OK) == 0 && strcmp(staged->items[i], CONVERTED)
             && !text_list_has(&job->old, staged->items[i]))
             code = complain(EXIT_USAGE,
-                            "convert: %s is not of an earlier convert and would be overwritten: choose another folder",
+                            "convert: %s is not an earlier output of convert and would be overwritten: choose another "
+                            "folder",
                             path);
         free(path);
     }
     return code;
 }
-/* Makes the new names in OUT last. Returns 0 or an exit code. */
+/* Syncs the new names in OUT to the disk. Returns 0 or an exit code. */
 static int sync_names(const struct convert_job *job) {
     int error = vp_folder_sync(job->out);
     return error ? complain(EXIT_OUTPUT, "%s: the new files are not safely on the disk: %s; convert again", job->out,
@@ -408,7 +409,7 @@ static int convert_inputs(struct convert_job *job) {
                         "convert --synthetic takes molmoe-1b and tiny: a folder of %s would lack its config.json; run, "
                         "sweep and selftest take --synthetic %s", job->model.name, job->model.name);
     if (is_packed(&job->model, NULL))
-        return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of",
+        return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made from",
                         job->model.name);
     return 0;
 }
@@ -436,7 +437,7 @@ static int report_converted(const struct convert_job *job, int64_t since_ns) {
     if (is_given(job->options, "json")) return print_converted(job, &written, seconds);
     print_note("vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out,
                text_of(job->options, "layout"), (double)written.file_bytes / 1e9, (long long)written.file_count,
-               written.file_count == 1 ? "" : "s", seconds, job->model.synthetic ? "; random weights" : "");
+               plural_s((int64_t)written.file_count), seconds, job->model.synthetic ? "; random weights" : "");
     return 0;
 }
 static void remove_unfinished(void *user) {

@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "formats/table.h"
+#include "score/scoring.h"
 #include "tile/family.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
@@ -23,16 +24,16 @@ static const struct option_spec DATA_OPTIONS[] = {
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
      "the evaluation set (mmstar, docvqa_val, ..; help tasks lists them), where the file does not say"},
     OPTION_PROMPT_ORIGIN,
-    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, "where pictures are that are named by relative paths"},
+    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder of pictures that are named by relative paths"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, "the annotations of a VQA v2 question file"},
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
      "count the tokens of each image by the rule of a model family (vlmprof tile --list_families)"},
     OPTION_GROUP("output"),
     {"samples", COUNT, "N", "3", 0, INT32_MAX, NULL, "how many samples the summary shows"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "write the samples as vlmprof JSONL"},
-    {"images", TEXT, "DIR", NULL, 0, 0, NULL, "with --output: write the pictures that are inside the data to DIR",
+    {"images", TEXT, "DIR", NULL, 0, 0, NULL, "with --output: write pictures embedded in the data to DIR",
      .needs = "output"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, "one JSON object a sample on stdout, with the hash of each picture"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, "one JSON object per sample on stdout, with the hash of each picture"},
     OPTIONS_OF_ALL,
 };
 
@@ -46,10 +47,12 @@ struct data_job {
 };
 /* What one file had. */
 struct file_tally {
-    size_t usable, bad, dropped, pictures, several, by_format[6];
+    size_t usable, bad, dropped, pictures, answered, several, by_format[6];
     int32_t least_px, most_px; /* the shortest and the longest side */
     const char *metric;        /* of the first sample; "several" when others differ */
     char first_bad[REASON_BYTES + 40];
+    struct text_list keys;     /* of the first row */
+    char set_name[64];         /* its "dataset" */
     int64_t tokens, most_tokens; /* by --family's rule: of all images, and of one sample at most */
 };
 static const char *const PICTURE_FORMATS[6] = {"PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"};
@@ -117,8 +120,8 @@ static char *save_picture(const struct data_job *job, const struct table *table,
     free(path);
     return NULL;
 }
-/* A picture's path as the written file's reader finds it: relative to that file where it is below its folder, otherwise
- * absolute. Takes the path and returns a malloc'ed one. */
+/* A picture's path as a reader of the written file finds it: relative to that file where it is below its folder,
+ * otherwise absolute. Takes the path and returns a malloc'ed one. */
 static char *path_from_output(const struct data_job *job, char *path) {
     char *folder = copy_text(job->output.path, strlen(job->output.path)), *slash = strrchr(folder, '/');
     char *base, *picture = realpath(path, NULL);
@@ -153,7 +156,8 @@ static int save_sample(struct data_job *job, const struct table *table, const st
         if (path) text_list_take(&paths, path_from_output(job, path));
         else code = is_given(job->options, "images")
                         ? EXIT_OUTPUT
-                        : complain(EXIT_USAGE, "%s has pictures inside: --images DIR says where they go", table->name);
+                        : complain(EXIT_USAGE, "%s has "
+                                               "embedded pictures: --images DIR says where to write them", table->name);
     }
     example_prompt(example, &joined);
     line->bytes = 0;
@@ -190,6 +194,7 @@ static void count_sample(const struct data_job *job, struct file_tally *tally, c
     else if (example->metric != tally->metric &&
              (!example->metric || !tally->metric || strcmp(example->metric, tally->metric)))
         tally->metric = "several";
+    tally->answered += example->answer || example->answers.count;
     tally->several += example->picture_count > 1;
     for (size_t i = 0; i < example->picture_count; i++) {
         const struct picture *picture = &example->pictures[i];
@@ -247,15 +252,66 @@ static void print_columns(const struct table *table) {
         print_plain("%s%s", i ? ", " : "", table_column_name(table, i));
     print_plain("%s\n", count > 40 ? ", .." : "");
 }
+/* The rule that a line of our own names, as --output writes it. */
+static void read_own_metric(const vp_json *json, struct example *example) {
+    char *name = json->node_count ? node_text(json, vp_json_get(json, 0, "metric")) : NULL;
+    vp_score_metric metric;
+    if (name && example->answers.count && find_row_metric(name, &metric))
+        example->metric = vp_score_metric_of(metric)->name;
+    free(name);
+}
+/* The keys of a row, by which a reader finds a misspelt one. */
+static void keep_keys(struct file_tally *tally, const vp_json *json) {
+    char *name;
+    if (tally->keys.count || !json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
+    for (uint32_t key = 1; key < json->nodes[0].end; key = json->nodes[key + 1].end)
+        text_list_take(&tally->keys, node_text(json, key));
+    if ((name = node_text(json, vp_json_get(json, 0, "dataset"))) != NULL)
+        snprintf(tally->set_name, sizeof tally->set_name, "%.63s", name);
+    free(name);
+}
+/* What no sample has, with the keys that the rows have instead. */
+static void print_missing(const struct file_tally *tally, const char *what, const char *keys) {
+    print_plain("  note      no sample has %s: expected the key %s, found ", what, keys);
+    for (size_t i = 0; i < tally->keys.count && i < 40; i++) print_plain("%s%s", i ? ", " : "", tally->keys.items[i]);
+    print_plain("%s\n", tally->keys.count > 40 ? ", .." : "");
+}
+/* Notes about what a sweep would miss. */
+static void print_notes(const struct table *table, const struct file_tally *tally) {
+    const int is_own = table->format == DATA_VLMPROF || table->format == DATA_TSV || table->format == DATA_CSV;
+    char *annotations = annotations_path(table->path);
+    if (is_own && tally->usable && !tally->pictures) print_missing(tally, "an image", "\"image\"");
+    if (is_own && tally->usable && !tally->answered) print_missing(tally, "an answer", "\"answer\" or \"answers\"");
+    if (table->format == DATA_VQA && !table->notes_path)
+        print_plain("  note      no annotations, so nothing is scored: %.300s is missing; --annotations names another "
+                    "file\n", annotations ? annotations : "a file like v2_mscoco_val2014_annotations.json");
+    if (tally->several)
+        print_plain("  note      %zu sample%s several pictures; MolmoE, Molmo, Molmo2 and LLaVA take one\n",
+                    tally->several, tally->several == 1 ? " has" : "s have");
+    if (tally->by_format[5]) print_plain("  note      TIFF pictures are not decoded: convert them to PNG\n");
+    free(annotations);
+}
+/* The rule by which a sweep scores: the data's own, or the default of the set's name. */
+static const char *rule_of(const struct table *table, const struct file_tally *tally) {
+    vp_score_metric metric, unknown;
+    if (tally->metric || !tally->answered) return tally->metric ? tally->metric : "none";
+    vp_score_metric_for_dataset("", &unknown);
+    vp_score_metric_for_dataset(table->variant, &metric);
+    if (metric == unknown) vp_score_metric_for_dataset(tally->set_name, &metric);
+    return vp_score_metric_of(metric)->name;
+}
 static void print_tally(const struct data_job *job, const struct table *table, const struct file_tally *tally) {
     static const char *const origins[] = {"none: the raw question", "lmms_eval", "vlmevalkit"};
     print_plain("%s: %s%s%s\n", table->path, format_title(table->format), table->notes_path ? " with " : "",
                 table->notes_path ? table->notes_path : "");
-    print_plain("  rows      %zu: %zu samples, %zu that cannot be used, %zu without a picture left out\n",
-                table->row_count, tally->usable, tally->bad, tally->dropped);
+    print_plain("  rows      %zu: %zu sample%s", table->row_count, tally->usable, plural_s((int64_t)tally->usable));
+    if (tally->bad) print_plain(", %zu cannot be used", tally->bad);
+    if (tally->dropped) print_plain(", %zu left out, without a picture", tally->dropped);
+    print_plain("\n");
     print_plain("  set       %s\n", table->task ? table->task->name : "not known");
     print_plain("  prompt    %s\n", origins[table->origin]);
-    print_plain("  metric    %s\n", tally->metric ? tally->metric : "none");
+    print_plain("  metric    %s%s\n", rule_of(table, tally),
+                tally->metric || !tally->answered ? "" : ", the default; --metric of a sweep sets another");
     print_plain("  images    %zu", tally->pictures);
     for (size_t i = 0; i < 6; i++)
         if (tally->by_format[i]) print_plain(", %zu %s", tally->by_format[i], PICTURE_FORMATS[i]);
@@ -265,10 +321,7 @@ static void print_tally(const struct data_job *job, const struct table *table, c
         print_plain("  tokens    %lld of all images by the rule of %s, of one sample at most %lld\n",
                     (long long)tally->tokens, job->family->preset->name, (long long)tally->most_tokens);
     print_columns(table);
-    if (tally->several)
-        print_plain("  note      %zu samples have several pictures; MolmoE, Molmo, Molmo2 and LLaVA take one\n",
-                    tally->several);
-    if (tally->by_format[5]) print_plain("  note      TIFF pictures are not decoded: convert them to PNG\n");
+    print_notes(table, tally);
     if (tally->bad) print_plain("  trouble   %s\n", tally->first_bad);
 }
 
@@ -308,6 +361,8 @@ static int read_file(struct data_job *job, const char *path) {
                 show_sample(job, &example, i);
                 continue;
             }
+            if (table.format == DATA_VLMPROF) read_own_metric(&row.parsed.json, &example);
+            keep_keys(&tally, &row.parsed.json);
             count_sample(job, &tally, &example, i);
             if (is_given(options, "json")) code = print_sample(job, &table, &row, i, &example, &line);
             if (!code && job->has_output && !example.reason[0])
@@ -320,6 +375,7 @@ static int read_file(struct data_job *job, const char *path) {
     job->usable += tally.usable;
     job->bad += tally.bad;
     free(line.data);
+    text_list_free(&tally.keys);
     row_free(&row);
     example_free(&example);
     table_close(&table);
@@ -367,7 +423,7 @@ static int run_command(const struct options *options) {
         return unknown_task(text_of(options, "dataset_name"));
     if (is_given(options, "family")) {
         job.family = resize(NULL, 1, sizeof *job.family);
-        if ((code = family_by_name(text_of(options, "family"), job.family)) != 0
+        if ((code = family_by_name("family", text_of(options, "family"), job.family)) != 0
             || (code = family_set_keys(options, job.family, 1)) != 0) {
             free(job.family);
             return code;
@@ -397,7 +453,7 @@ static int run_command(const struct options *options) {
 const struct command command_data = {
     "data",
     "FILE..",
-    "show what a data file says: format, samples, prompts, metric",
+    "show what a data file contains: format, samples, prompts, metric",
     "vlmprof data MMStar.tsv   # DocVQA.parquet, messages.jsonl, llava.json ..; --json prints every sample",
     SIZE_MAX,
     DATA_OPTIONS,

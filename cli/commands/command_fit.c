@@ -25,11 +25,12 @@
 static const struct option_spec FIT_OPTIONS[] = {
     OPTION_GROUP("model"),
     {"features", CHOICE, "KIND", "physical", 0, 0, "physical seed mean",
-     "of the model that is written: what the hardware does, the experiments' inputs, or none"},
-    {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, "experts of the model, where the files do not say it"},
+     "features of the model: what the hardware does, the experiments' inputs, or none"},
+    {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, "experts of the model, if the files do not say"},
     OPTION_GROUP("output"),
-    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "write the model there (short: -o)"},
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "write e3_latency_estimator.json there: the same model and errors"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "file for the model (short: -o)"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder "
+                                                  "for e3_latency_estimator.json: the same model and its errors"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -65,8 +66,8 @@ static void write_formulas(struct document *document, const struct estimator *es
     const struct part_errors *held_out = evaluation->errors[kind][SPLIT_CONFIG];
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
     struct text_buffer total = {NULL, 0, 0};
-    document_text(document, BLOCK_HEADING, "Latency in ms; MAPE on configurations that the fit did not see [95 %% "
-                                           "interval]");
+    document_text(document, BLOCK_HEADING, "Latency in "
+                                           "ms; MAPE on configurations not seen by the fit [95 %% interval]");
     text_add_format(&total, "%s =", part_name(ESTIMATE_TOTAL));
     for (int stage = 0, terms = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         struct text_buffer formula;
@@ -84,8 +85,10 @@ static void write_fit(struct document *document, const struct estimator *estimat
                       const struct measurements *measurements) {
     write_formulas(document, estimator, evaluation);
     document_list(document, "Warnings", &estimator->warnings);
-    document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes",
-                  measurements->count, measurements->config_count, measurements->size_count);
+    document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurement%s of %zu configuration%s, %zu image size%s",
+                  measurements->count, plural_s((int64_t)measurements->count), measurements->config_count,
+                  plural_s((int64_t)measurements->config_count), measurements->size_count,
+                  plural_s((int64_t)measurements->size_count));
     document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name, estimator->device);
     document_text(document, BLOCK_LINE,
                   "predicted: the " ESTIMATE_LOCATION " time of such requests; measured: each sample's "
@@ -96,8 +99,8 @@ static void write_fit(struct document *document, const struct estimator *estimat
     if (isfinite(evaluation->noise))
         document_text(
             document, BLOCK_LINE,
-            "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average; "
-            "no MAPE of the total can be below that, and a load that drifts from sample to sample comes on top",
+            "noise floor: runs of a sample scatter, so the mean of its T_total is off by %.2f %% on average; no MAPE "
+            "of the total can be lower, and a load that drifts between samples adds to it",
             100 * evaluation->noise);
     errors_describe(document, &ENGINE_FORM, evaluation->errors[0][0]);
     write_coefficients(document, estimator);
@@ -119,7 +122,8 @@ static int fit_servers(const struct options *options, const struct results *resu
     struct document document = {NULL, 0, NULL};
     int code;
     if (is_given(options, "features") || is_given(options, "num_experts"))
-        return complain(EXIT_USAGE, "fit: --features and --num_experts are for vlmprof's engine; %s is of a server",
+        return complain(EXIT_USAGE, "fit: --features and "
+                                    "--num_experts are for vlmprof's engine; %s comes from a server",
                         results->files[0].path);
     code = server_laws_fit(results, &laws);
     if (!code) code = load_levels_read(&levels, options->operands, options->operand_count);
@@ -181,7 +185,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_fit = {
     "fit", "DIR... [-o MODEL.json]",
-    "a model of mean latencies from result files, of the engine's stages or of a server, and how far it is off on "
+    "fit a model of mean latencies to result files, of the engine's stages or of a server, with its error on "
     "configurations it never saw",
     "vlmprof fit results -o model.json\n  vlmprof fit server-sweep server-load -o server.json",
     SIZE_MAX, FIT_OPTIONS, sizeof FIT_OPTIONS / sizeof *FIT_OPTIONS, NULL, run_command};

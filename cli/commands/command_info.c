@@ -209,7 +209,7 @@ static void print_model(const struct model *model, const struct holdings *holdin
         for (int i = 0, shown = 0; i < VP_DTYPE_COUNT; i++)
             if (holdings->dtypes[i])
                 print_plain("%s%lld %s", shown++ ? ", " : "", (long long)holdings->dtypes[i], DTYPE_KEYS[i]);
-        print_plain(") in %lld file%s, %.4g GB\n", (long long)model->file_count, model->file_count == 1 ? "" : "s",
+        print_plain(") in %lld file%s, %.4g GB\n", (long long)model->file_count, plural_s((int64_t)model->file_count),
                     (double)model->file_bytes / 1e9);
     }
     for (int fp32 = 0; fp32 < 2; fp32++)
@@ -308,11 +308,11 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
                        const struct holdings *holdings) {
     char all[32], available[32];
     print_plain("vlmprof     %s, %s\n", VLMPROF_VERSION, build_text());
-    print_plain("cpu         %s, %lld thread%s\n", cpu->name, (long long)cpu->threads, cpu->threads == 1 ? "" : "s");
+    print_plain("cpu         %s, %lld thread%s\n", cpu->name, (long long)cpu->threads, plural_s((int64_t)cpu->threads));
     print_plain("memory      %s, %s available\n", gigabytes(cpu->memory_bytes, all),
                 gigabytes(cpu->available_bytes, available));
     if (!strcmp(cpu->huge_pages, "never"))
-        print_plain("huge pages  none: the system gives none (transparent_hugepage is never); decoding is slower\n");
+        print_plain("huge pages  none: transparent_hugepage is \"never\"; decoding is slower\n");
     else print_plain("huge pages  %s\n", cpu->huge_pages[0] ? cpu->huge_pages : "not known");
     print_plain("gemm        ");
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) print_plain("%s%s", i ? ", " : "", vp_engine_gemm_name(i));
@@ -390,6 +390,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_info = {
     "info", "[--model DIR | --synthetic NAME]",
-    "this build, its processor, memory, kernels and GPUs; with --model, contents and memory of a checkpoint",
+    "show this build, processor, memory, kernels and GPUs; with --model, a checkpoint's contents and memory",
     "vlmprof info --model checkpoint --json",
     0, INFO_OPTIONS, sizeof INFO_OPTIONS / sizeof *INFO_OPTIONS, NULL, run_command};

@@ -108,7 +108,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "answers of exactly N tokens: --max_new_tokens N --ignore_eos; a server that makes others is named",
      .excludes = "max_new_tokens ignore_eos"},
     {"max_retries", COUNT, "N", "0", 0, 100, NULL,
-     "requests that are refused are tried again so often; 0: a refused request has failed"},
+     "retries of a rejected request; 0: a rejected request has failed"},
     OPTIONS_OF_UNIQUE,
     {"repeat_image", REAL, "SHARE", NULL, 0, 1, NULL,
      "of the images, this share comes again as the sample's last request had it: what an encoder cache saves",
@@ -319,6 +319,7 @@ static int make_bodies(struct load *load) {
     load->dataset.path = text_of(options, "data");
     if (load->dataset.path) {
         code = dataset_load(options, NULL, &load->dataset);
+        if (!code) code = dataset_check_usable(&load->dataset, NULL);
         if (!code && is_given(options, "output_tokens"))
             load->dataset.new_tokens = (int32_t)number_of(options, "output_tokens");
         return code ? code
@@ -456,7 +457,7 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
     }
     if (level->client_busy) {
         snprintf(text, sizeof text, "%s: this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
-                 "trial: that is in the latencies; use a quieter machine or a lower load", name,
+                 "trial: the latencies include that; use a quieter machine or a lower load", name,
                  100 * level->client_cpu, 100 * level->client_delay);
         warn_once(load, WARNED_CLIENT, text);
     }
@@ -517,7 +518,7 @@ static void add_trial_warnings(struct load *load) {
         const int more = load->warned[which] - 1;
         if (more > 0)
             text_list_add(&load->warnings, "%s (also true of %d other trial%s)", load->warning_of[which], more,
-                          more == 1 ? "" : "s");
+                          plural_s((int64_t)more));
         else if (!more) text_list_copy(&load->warnings, load->warning_of[which]);
         free(load->warning_of[which]);
         load->warning_of[which] = NULL;

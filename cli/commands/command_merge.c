@@ -22,7 +22,7 @@ static const struct option_spec MERGE_OPTIONS[] = {
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files (default: the first DIR)"},
     {"partial", FLAG, NULL, NULL, 0, 0, NULL,
-     "write what is there: ranks, points that are missing are counted in the files"},
+     "write what is there; missing ranks and points are counted in the files"},
     {"layout", CHOICE, "NAME", NULL, 0, 0, "reference",
      "reference: copies the result files in DIR to OUTPUT_DIR/TASK/combined_profiling_results_*.json, which the "
      "reference's scripts read (help reference)",
@@ -82,7 +82,7 @@ static int run_command(const struct options *options) {
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = ranks_read_folder(&index, options->operands[i], NULL);
     if (!code && !index.file_count)
-        code = complain(EXIT_INPUT, "%s: there is no journal of a sweep in it", options->operands[0]);
+        code = complain(EXIT_INPUT, "%s contains no journal of a sweep", options->operands[0]);
     if (!code) code = make_folder(folder);
     if (!code) vp_output_clean(folder);
     if (!code && (fd = ranks_lock(folder)) < 0) code = EXIT_OUTPUT;
@@ -99,8 +99,10 @@ static int run_command(const struct options *options) {
         int unwritten = is_table ? summaries_print(&results) : 0;
         if (unwritten) code = unwritten;
         for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
-        print_note("vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n",
-                   results.count, index.file_count, folder, (long long)failed, (long long)missing);
+        print_note("vlmprof: %zu result file%s from %d journal%s in %s (%lld point%s failed, %lld missing)\n",
+                   results.count, plural_s((int64_t)results.count), index.file_count,
+                   plural_s((int64_t)index.file_count), folder, (long long)failed, plural_s((int64_t)failed),
+                   (long long)missing);
     }
     if (results.count && is_given(options, "json")) {
         const char *status = missing ? "partial" : failed ? "complete with failures" : "complete";
@@ -115,7 +117,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_merge = {
     "merge", "DIR...",
-    "result files from the journals of a sweep's processes, in any folders; needs no model",
+    "write result files from the journals of a sweep's processes, in any folders; needs no model",
     "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial\n"
     "  vlmprof merge results --layout reference --output_dir for-scripts",
     SIZE_MAX, MERGE_OPTIONS, sizeof MERGE_OPTIONS / sizeof *MERGE_OPTIONS, NULL, run_command};

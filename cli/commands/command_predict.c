@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rules of what says what a request is. */
+/* Which options describe a request, and what they exclude. */
 #define OF_REQUEST .excludes = "data recalibrate", .because = "the result files say it"
 static const struct option_spec PREDICT_OPTIONS[] = {
     RULED_GROUP("input", OF_REQUEST),
@@ -31,14 +31,14 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"views", COUNT, "N", NULL, 0, 100000, NULL,
      "a request by its counts: passes of the vision encoder, crops and global view; 0: text only"},
     {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL,
-     "prompt positions: BOS, image and text; of a server all its tokens"},
+     "prompt positions: BOS, image and text; for a server all tokens of the prompt"},
     OPTION_GROUP("servers"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "tokens of a size by the rule of this model family; its keys as with tile, like --max_pixels N"},
+     "count the tokens of a size by the rule of this model family; its keys are options, as in tile: --max_pixels N"},
     {"image_bytes", COUNT, "N", NULL, 0, 1000000000, NULL,
      "bytes of the image that is sent (default: the data's median); used only by latency models with a cost per byte"},
     {"rate", REAL, "R", NULL, 0, 1000000000, NULL,
-     "under a load of R requests per second, between rates that trials of load measured"},
+     "under a load of R requests per second, within the rates that load trials measured"},
     {"workers", FLAG, NULL, NULL, 0, 0, NULL,
      "how many workers --rate needs where vision encoder and language model are apart, by the times of one request",
      .needs = "rate"},
@@ -55,8 +55,8 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     OPTION_MAX_CROPS,
     OPTION_CROPS,
     {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL,
-     "of a size: the target number; with --views: those that the language model sees; of a server: "
-     "the image's, 0: text only"},
+     "for a size: the target number; with --views: those that the language model sees; for a server: the image's, 0: "
+     "text only"},
     {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: the data's median)"},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "decoder blocks that run (default: the data's median)"},
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
@@ -70,10 +70,10 @@ static const struct option_spec PREDICT_OPTIONS[] = {
      .excludes = "recalibrate"},
     RULED_GROUP("another device", .needs = "recalibrate"),
     {"recalibrate", TEXT, "DIR", NULL, 0, 0, NULL,
-     "fit the model to the device of these result files, by a line a stage", .needs = "output"},
+     "adapt the model to the device of these result files, by one line per stage", .needs = "output"},
     {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL,
      "with --recalibrate: how many of them it may use (short: -n)"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "with --recalibrate: of the choice of measurements"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "with --recalibrate: seed of the choice of measurements"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --recalibrate: the new model (short: -o)"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -147,7 +147,7 @@ static int can_predict_request(const struct estimator *estimator, const vp_laten
     if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
     return 1;
 }
-/* Warns of requests outside of the model's data, once for each knob; of stages that the model lacks; of pruning that
+/* Warns of requests outside the model's data, once for each knob; of stages that the model lacks; of pruning that
  * the data has none of; of predictions below 0 ms. */
 static void warn_of_ranges(const struct estimator *estimator, const vp_latency_request *requests,
                            const struct prediction *predictions, size_t count, struct text_list *warnings) {
@@ -162,14 +162,14 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
     for (size_t i = 0; i < count && !estimator->knows_pruning; i++) {
         if (!requests[i].dropped_tokens) continue;
         text_list_add(warnings, "no row of the model's data was pruned: prefill and decode are predicted for the "
-                                "shorter sequence, and what choosing the tokens costs is not in it");
+                                "shorter sequence, without the cost of choosing the tokens");
         break;
     }
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         size_t negative = 0;
         for (size_t i = 0; i < count && predictions; i++) negative += predictions[i].value[stage] < 0;
         if (!estimator->model.fitted[stage])
-            text_list_add(warnings, "%s is not in the model: the total is without it", part_name(stage));
+            text_list_add(warnings, "%s is not in the model: the total leaves it out", part_name(stage));
         if (negative)
             text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: %s", part_name(stage), negative, count,
                           estimator->model.affine[stage].count ? "they are too small for the line of the recalibration"
@@ -234,7 +234,7 @@ static int32_t knob_of(const struct options *options, const struct estimator *es
     return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name)
                                                         : (int32_t)estimator->ranges[knob].median;
 }
-/* The bits of --weights, or the median of the model's data; 0: the model knows one kind of weights alone. Returns 0 or
+/* The bits of --weights, or the median of the model's data; 0: the model has one kind of weights only. Returns 0 or
  * an exit code. */
 static int weight_bits_of(const struct options *options, const struct estimator *estimator, int32_t *bits) {
     const char *name = text_of(options, "weights");
@@ -291,7 +291,7 @@ static int predict_counts(const struct options *options, vp_latency_request *req
                         request->vision_tokens, request->sequence);
     return 0;
 }
-/* --prune: what does not go on. Returns 0 or an exit code. */
+/* --prune: the tokens that are dropped. Returns 0 or an exit code. */
 static int predict_pruned(const char *value, vp_latency_request *request) {
     const struct prune_counts counts = {request->views, request->vision_tokens, request->sequence,
                                         request->active_blocks};
@@ -399,17 +399,17 @@ static void put_trial(vp_json_writer *writer, const char *key, const struct tria
     for (int part = 0; part < ESTIMATE_PARTS; part++) PUT(writer, KEY(part_name(part), errors->inside[part]));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
-/* Warns when the measurements are of another device or model, or outside of the model's data. */
+/* Warns when the measurements are of another device or model, or outside the model's data. */
 static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements,
                            struct text_list *warnings) {
     if (strcmp(estimator->device, measurements->device))
-        text_list_add(warnings, "the model is of %s, these files of %s", estimator->device, measurements->device);
+        text_list_add(warnings, "the model describes %s, these files %s", estimator->device, measurements->device);
     if (strcmp(estimator->model_name, measurements->model))
-        text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes",
+        text_list_add(warnings, "the model describes %s, these files %s: other weights, other shapes",
                       estimator->model_name, measurements->model);
     if (estimator->weights && measurements->weights
         && (measurements->weights_vary || strcmp(estimator->weights, measurements->weights)))
-        text_list_add(warnings, "the model is of %s weights, these files of %s", estimator->weights,
+        text_list_add(warnings, "the model describes %s weights, these files %s", estimator->weights,
                       measurements->weights_vary ? "several" : measurements->weights);
     warn_of_ranges(estimator, measurements->requests, NULL, measurements->count, warnings);
 }
@@ -678,7 +678,8 @@ static int run_command(const struct options *options) {
 
 const struct command command_predict = {
     "predict", "MODEL.json (WxH... | --views N | --vision_tokens N | --data DIR | --recalibrate DIR)",
-    "mean milliseconds of requests that were not measured, with intervals; errors on other files; another device",
+    "predict mean latencies of requests that were not measured, with intervals; check the model on other files; adapt "
+    "it to another device",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
     "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json\n"
     "  vlmprof predict server.json 640x480 --family qwen2-vl --text_tokens 40 --output_tokens 64",

@@ -28,7 +28,7 @@ static const struct option_spec REPORT_OPTIONS[] = {
     OPTION_RESAMPLES,
     OPTION_SEED_OF_BOOTSTRAP,
     {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL,
-     "steps of the front that count: ms, in percent of the median latency"},
+     "smallest step of the front that counts: of the latency, in percent of its median"},
     {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, "... and in points of accuracy (1 is 0.01)"},
     {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL,
      "the device's TFLOP/s (default: the best that any stage here reaches)"},
@@ -40,9 +40,9 @@ static const struct option_spec REPORT_OPTIONS[] = {
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "write report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
     {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL,
-     "one page with plots, on stdout or in FILE, instead of text; it needs no network"},
+     "an HTML page with plots, on stdout or in FILE; it needs no network"},
     {"markdown", FLAG, NULL, NULL, 0, 0, NULL, "Markdown on stdout instead of text"},
-    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "one row a configuration on stdout instead of text"},
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "one row per configuration on stdout instead of text"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -99,8 +99,8 @@ static int report_load(const struct options *options, const struct load_levels *
     int code = load_levels_check(levels, "report");
     if (code) return code;
     if (form == FORM_CSV || form == FORM_JSON || text_of(options, "output_dir"))
-        return complain(EXIT_USAGE, "these are results of load: they have the forms text, --markdown and --html; their "
-                                    "files are JSON already");
+        return complain(EXIT_USAGE, "load trials are reported as text, --markdown or --html; their files are JSON "
+                                    "already");
     if (form == FORM_HTML) code = load_page_write(levels, &out);
     else {
         struct document document = {NULL, 0, NULL};
@@ -135,7 +135,7 @@ static int run_command(const struct options *options) {
     if (asked > 1)
         return complain(
             EXIT_USAGE,
-            "report: --markdown, --csv, --json and --html are forms of one output: give one, or --output_dir for all");
+            "report: give one of --markdown, --csv, --json and --html, or --output_dir for all of them");
     if (is_given(options, "peak_tflops")) settings.peak_tflops = opt(options, "peak_tflops")->real;
     if (is_given(options, "peak_gbs")) settings.peak_gbs = opt(options, "peak_gbs")->real;
     settings.epsilon_share = opt(options, "epsilon_latency")->real / 100;

@@ -194,7 +194,7 @@ static int run_command(const struct options *options) {
     int code = 0;
     vp_result result;
     if (!path) return complain(EXIT_USAGE, "rescore needs a RESULT.json of a sweep");
-    result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a result file")
+    result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a result file")
         : vp_stream_read(path, SIZE_MAX / 4, &text, &bytes, &error);
     if (result == VP_OK && answers_kind(text, bytes) != ANSWERS_NONE) {
         free(text);
@@ -208,7 +208,7 @@ static int run_command(const struct options *options) {
     }
     rows = vp_json_get(&parsed.json, 0, "per_sample_results");
     if (!node_is(&parsed.json, rows, VP_JSON_ARRAY))
-        code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": want a result file of a sweep", path);
+        code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": expected a result file of a sweep", path);
     if (!code && rule && is_corpus(rule)) code = rescore_captions(options, &parsed.json, rows, rule, path);
     else if (!code) code = rescore_rows(options, &parsed.json, rows, path);
     free(parsed.nodes);

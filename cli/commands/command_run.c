@@ -61,18 +61,19 @@ static const struct option_spec RUN_OPTIONS[] = {
     KNOB_EACH_ROWS(KNOB_RUN_OPTIONS)
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
-     "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
+     "timed runs, after one untimed warm-up (default: 1; with --profile 5)"},
     OPTION_COLD,
     OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of synthetic weights; with --twins of the order in the pairs",
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of synthetic weights; with --twins also of the order within "
+                                                    "the pairs",
      .excludes = "endpoint", .unless = "twins", .because = "a server has weights of its own"},
     OPTION_DEVICE,
     OPTION_THREADS,
     OPTION_GEMM,
     OPTION_GPU,
     RULED_GROUP("profiling", .needs = "profile", .excludes = "endpoint",
-                .because = "operations are those of vlmprof's own engine"),
+                .because = "only vlmprof's own engine has operations"),
     {"profile", FLAG, NULL, NULL, 0, 0, NULL,
      "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
     OPTIONS_OF_OPERATIONS,
@@ -80,7 +81,7 @@ static const struct option_spec RUN_OPTIONS[] = {
      "key_averages' table, cProfile's (ncalls tottime ...), csv, json, which vlmprof trace sorts again, or folded: "
      "stacks for FlameGraph and speedscope, in ns",
      .excludes = "json"},
-    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: write the table there (short: -o)"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: file for the table (short: -o)"},
     {"trace", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: a Chrome trace of the first recorded cycle",
      .excludes = "output_dir"},
     {"html", TEXT, "FILE", NULL, 0, 0, NULL,
@@ -95,20 +96,20 @@ static const struct option_spec RUN_OPTIONS[] = {
     {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL,
      "with --cost: rounds of a run in each mode; below 6 medians have no interval", .needs = "cost"},
     RULED_GROUP("schedule of the profile", .needs = "profile"),
-    {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests before the first cycle"},
-    {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: a cycle's requests that run as ever"},
+    {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests to skip before the first cycle"},
+    {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests per cycle to run unprofiled"},
     {"warmup", COUNT, "N", "1", 0, 1000000, NULL,
-     "schedule: then so many with every operation timed, thrown away; --cold: 0",
+     "schedule: then requests whose profile is thrown away; --cold: 0",
      .excludes = "cold"},
     {"active", COUNT, "N", "1", 1, 1000000, NULL,
-     "schedule: then so many that are recorded; without an option of the schedule --num_runs"},
+     "schedule: then requests that are recorded; without schedule options: --num_runs"},
     {"repeat", COUNT, "N", "1", 0, 1000000, NULL,
-     "schedule: cycles; 0: until --num_runs requests are done, warm-ups included"},
+     "schedule: number of cycles; 0: until --num_runs requests are done, warm-ups included"},
     {"schedule_every_n_steps", COUNT, "N", "0", 0, 1000000, NULL,
-     "schedule: cycles begin so many requests apart; 0: one after the other"},
+     "schedule: cycles start this many requests apart; 0: one right after the other"},
     OPTION_GROUP("output"),
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL,
-     "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)",
+     "write inputs, features, residuals, logits and tokens as .npy (the times include copying)",
      .excludes = "profile endpoint"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -244,7 +245,7 @@ static int run_prepare(const struct options *options, struct request *request) {
     if ((code = run_prompt(options, request)) != 0) return code;
     request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     request->input.ignore_eos = is_given(options, "ignore_eos");
-    input_apply_knobs(&request->input, &request->knobs); /* behind the image: pruning counts its tokens */
+    input_apply_knobs(&request->input, &request->knobs); /* after the image: pruning counts its tokens */
     input_seed_pruning(&request->input, (uint32_t)number_of(options, "seed"), 0);
     if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
@@ -331,7 +332,7 @@ static void print_stages(const struct run_state *state) {
         char name[32];
         if (is_left_out(METRIC_STAGE + i, metric_of(&state->timed.runs[0], METRIC_STAGE + i))) continue;
         snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps,
-                 steps == 1 ? "" : "s");
+                 plural_s((int64_t)steps));
         print_stage(state, name, i, 0, total);
         if (i == VP_STAGE_DECODE && steps > 1) print_stage(state, "  per step", i, steps, total);
     }
@@ -349,7 +350,7 @@ static void print_picture(const struct request *request, const vp_layout *layout
     else
         print_plain("image    %dx%d -> %dx%d, %d view%s of %dx%d (%d rows x %d cols%s)\n", layout->width_px,
                     layout->height_px, layout->resized_width_px, layout->resized_height_px, layout->views,
-                    layout->views == 1 ? "" : "s", request->model.processor.view_px,
+                    plural_s((int64_t)layout->views), request->model.processor.view_px,
                     request->model.processor.view_px, layout->tiling.rows, layout->tiling.cols,
                     has_whole ? " + the whole image" : "");
 }
@@ -421,7 +422,7 @@ static void print_run(const struct options *options, const struct run_state *sta
         print_plain("prune    %s: %s\n", knob_text(&request->knobs, KNOB_PRUNE), pruned.data);
         free(pruned.data);
     }
-    print_plain("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s",
+    print_plain("output   %d token%s%s\n", run->token_count, plural_s((int64_t)run->token_count),
                 run->ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
     runs_print(options, &state->timed);

@@ -27,7 +27,7 @@ static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_LINE_MAX,
     {"baseline", TEXT, "FILE", NULL, 0, 0, NULL,
      "score this file too, by the same rule, and compare row by row: mean difference and interval, paired by id"},
-    {"by", TEXT, "FIELD", NULL, 0, 0, NULL, "the mean for each value of a field of the rows too, as category"},
+    {"by", TEXT, "FIELD", NULL, 0, 0, NULL, "also the mean for each value of a field of the rows, such as category"},
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
@@ -45,7 +45,7 @@ static int score_captions(struct score_job *job, int metric) {
     if (strcmp(clean, "rule") && strcmp(clean, "none"))
         return complain(
             EXIT_USAGE,
-            "--clean: captions know \"rule\" (built-in tokenizer) and \"none\" (words between white space)");
+            "--clean: captions take \"rule\" (built-in tokenizer) or \"none\" (words between white space)");
     memset(&scoring, 0, sizeof scoring);
     job->by_words = !strcmp(clean, "none");
     if (parse_json(&parsed, job->text, job->text_bytes, &error) == VP_OK) {
@@ -56,8 +56,10 @@ static int score_captions(struct score_job *job, int metric) {
     code = score_check_lines(job);
     if (!code) code = caption_lines(job, &scoring, &parsed, metric);
     if (!code && job->bad_lines)
-        code = complain(EXIT_INPUT, "%s: %d lines are not JSON objects of the first one's kind; their rows say why",
-                        job->source, job->bad_lines);
+        code = complain(EXIT_INPUT, "%s: %d line%s %s like the first; see %s", job->source, job->bad_lines,
+                        plural_s((int64_t)job->bad_lines),
+                        job->bad_lines == 1 ? "is not an object" : "are not objects",
+                        job->bad_lines == 1 ? "its row" : "their rows");
     scoring_free(&scoring);
     free(parsed.nodes);
     return code;
@@ -76,9 +78,9 @@ static int run_command(const struct options *options) {
     if (is_given(options, "baseline")) job.pairs = &pairs;
     if (is_given(options, "by")) job.by = &by;
     if (job.by && is_corpus(rule))
-        return complain(EXIT_USAGE, "--by: %s is of a whole corpus, and has no score a row", job.name);
+        return complain(EXIT_USAGE, "--by: %s scores a whole corpus, not single rows", job.name);
     if (job.pairs && is_corpus(rule))
-        return complain(EXIT_USAGE, "--baseline: %s is of a whole corpus, and has no score a row", job.name);
+        return complain(EXIT_USAGE, "--baseline: %s scores a whole corpus, not single rows", job.name);
     code = score_read(&job);
     if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS))
         code = score_sets(&job, rule->metric);
@@ -95,7 +97,7 @@ static int run_command(const struct options *options) {
 const struct command command_score = {
     "score",
     "--metric M [FILE.jsonl]",
-    "score answers by any of the rules, one JSON object a line, from a file or stdin",
+    "score answers by a rule, one JSON object per line, from a file or stdin",
     "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", "
     "\"a cat\"]}",
     1,

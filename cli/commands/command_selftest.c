@@ -28,7 +28,8 @@ static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_GROUP("what is tested"),
     OPTION_MODEL,
     OPTION_MMPROJ,
-    {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real shape (tiny, molmoe-1b, ..)"},
+    {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real model's shape (tiny, molmoe-1b, "
+                                                    "..)"},
     OPTION_SEED,
     {"device", TEXT, "D", "auto", 0, 0, NULL, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
     OPTION_THREADS,
@@ -281,7 +282,7 @@ static int selftest_prepare(struct selftest *selftest) {
     if (is_packed(&selftest->model, NULL))
         return complain(EXIT_INPUT,
                         "%s: packed weights have one precision, and selftest compares with fp32: give the folder they "
-                        "were made of", selftest->model.name);
+                        "were made from", selftest->model.name);
     is_blind = model_is_blind(&selftest->model);
     is_dense = !selftest->model.config.expert_count;
     if ((code = trial_make(selftest, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
@@ -436,6 +437,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_selftest = {
     "selftest", "[--model DIR | --synthetic NAME]",
-    "the same requests on every backend and arithmetic that this machine has, compared",
+    "compare the same requests on every backend and arithmetic of this machine",
     "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda",
     0, SELFTEST_OPTIONS, sizeof SELFTEST_OPTIONS / sizeof *SELFTEST_OPTIONS, NULL, run_command};

@@ -71,7 +71,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_FAMILY_OF_SERVERS,
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL,
      "added below each question, like \"Answer with a single word or phrase.\": rules of short answers need it"},
-    {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers to read no prompt from a cache"},
+    {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers not to use their prompt caches"},
     OPTIONS_OF_UNIQUE,
     OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
@@ -82,17 +82,18 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS)
     OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
-     "timed runs of every point; with --stop_half_width the least number"},
+     "timed runs of every point; with --stop_half_width the minimum"},
     {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL,
      "run a point until the 95 % interval of its P50 of T_total is within +-PERCENT; 0: --num_runs_per_sample runs"},
     {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: most runs of a point",
      .needs = "stop_half_width"},
     {"time_box_s", REAL, "S", "0", 0, 1000000, NULL,
-     "with --stop_half_width: most seconds of runs of a point; 0: no limit", .needs = "stop_half_width"},
+     "with --stop_half_width: time limit for the runs of a point, in seconds; 0: no limit", .needs = "stop_half_width"},
     {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off",
      "stage: times of all stages; off: of the whole request only", OF_ENGINE},
     {"bare_every", COUNT, "N", "8", 0, 1000000, NULL,
-     "every N-th point is run twice more, without and with stage times: what the tool itself costs; 0: never",
+     "every N-th point is run twice more, without and with stage times: to measure what the tool itself "
+     "costs; 0: never",
      OF_ENGINE},
     {"kernel_pass", FLAG, NULL, NULL, 0, 0, NULL,
      "one more run per shape and configuration with every kernel timed: the device's idle share", OF_ENGINE},
@@ -101,17 +102,17 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "most tokens of an answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
     {"max_retries", COUNT, "N", "2", 0, 100, NULL,
-     "runs tried again after an error of the device, before the point fails"},
-    {"retry_failed", FLAG, NULL, NULL, 0, 0, NULL, "measure points again that failed before"},
+     "retries of a run after a device error, before the point fails"},
+    {"retry_failed", FLAG, NULL, NULL, 0, 0, NULL, "measure failed points again"},
     OPTION_SEED,
     OPTION_DEVICE,
     OPTION_THREADS,
     OPTION_GEMM,
     OPTION_GPU,
     RULED_GROUP("profiling", .needs = "use_profiler", .excludes = "endpoint",
-                .because = "operations are those of vlmprof's own engine"),
+                .because = "only vlmprof's own engine has operations"),
     {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL,
-     "the first sample of each configuration once more, operation by operation: "
+     "profile the first sample of each configuration, operation by operation: "
      "profiler_results_config_<i>_sample_<j>.txt"},
     {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: every sample"},
     OPTIONS_OF_OPERATIONS,
@@ -198,9 +199,10 @@ static int sweep_report(const struct sweep *sweep) {
         unwritten = summaries_print(&sweep->results);
     summaries_warn(&sweep->results, &warnings);
     for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
-    print_note("vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
-               sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
-               (long long)sweep->failed, text_of(sweep->options, "output_dir"),
+    print_note("vlmprof: %s%zu configuration%s, %zu point%s (%zu measured now, %lld failed) in %s%s\n", rank,
+               sweep->plan.configuration_count, plural_s((int64_t)sweep->plan.configuration_count), sweep->point_count,
+               plural_s((int64_t)sweep->point_count), sweep->done - sweep->done_before, (long long)sweep->failed,
+               text_of(sweep->options, "output_dir"),
                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
     if (sweep->plan.repeats)
         print_note("vlmprof: %s repeats points %zu times; each was measured once\n",
@@ -230,8 +232,8 @@ static int sweep_rank(struct sweep *sweep) {
     snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
     return 0;
 }
-/* Complains when the folder has journals of another number of processes: samples of theirs would be measured again.
- * Returns 0 or an exit code. */
+/* Complains when the folder has journals of a sweep with another number of processes: their samples would be measured
+ * again. Returns 0 or an exit code. */
 static int check_folder(const struct sweep *sweep, const char *folder) {
     struct text_list names = {NULL, 0};
     int64_t rank, world_size;
@@ -240,7 +242,7 @@ static int check_folder(const struct sweep *sweep, const char *folder) {
         if (can_parse_journal_name(names.items[i], &rank, &world_size) && world_size != sweep->rank.world_size)
             code = complain(
                 EXIT_USAGE,
-                "%s/%s is of a sweep with %lld processes, this one has %d: go on with as many, or use another "
+                "%s/%s belongs to a sweep with %lld processes, this one has %d: continue with as many, or use another "
                 "--output_dir",
                 folder, names.items[i], (long long)world_size, sweep->rank.world_size);
     text_list_free(&names);
@@ -290,7 +292,7 @@ static int check_result(const struct sweep *sweep, const char *folder, const cha
     if (!code && is_first && found.status && strcmp(found.status, "partial"))
         code = complain(
             EXIT_USAGE,
-            "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete it",
+            "%s/%s exists but %s does not: its points would be measured again; use another --output_dir, or delete it",
             folder, file_name, sweep->journal.path);
     if (!code && is_first && found.is_there && !found.status)
         code = complain(EXIT_USAGE,
@@ -383,11 +385,11 @@ static int sweep_plan_servers(struct sweep *sweep) {
 /* Prompts have styles, or models are asked as chat servers are. Returns 0 or EXIT_USAGE. */
 static int check_prompts(const struct options *options, const struct model *model) {
     if (model->rules->has_styles && is_given(options, "answer_hint"))
-        return complain(EXIT_USAGE, "--answer_hint is for servers and for models other than Molmo's, which know by "
-                                    "--style what a short answer is");
+        return complain(EXIT_USAGE, "--answer_hint is for servers and for models other than Molmo's; Molmo's ask for "
+                                    "short answers by --style");
     if (!model->rules->has_styles && is_given(options, "style"))
         return complain(EXIT_USAGE, "--style: styles of prompts belong to the Molmo models, not to %s; --answer_hint "
-                                    "says what a short answer is",
+                                    "asks for short answers",
                         vp_architecture_name(model->config.architecture));
     return 0;
 }

@@ -35,11 +35,11 @@ static const struct option_spec TILE_OPTIONS[] = {
     {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, "several families, a row for each"},
     {"list_families", FLAG, NULL, NULL, 0, 0, NULL, "names, rules, certainty and keys of all families"},
     {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL,
-     "the other way: the largest limit of the family that keeps the images at N tokens",
+     "in reverse: the family's largest limit that keeps the images within N tokens",
      .needs = "family checkpoint compare"},
     {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: this share of them",
      .needs = "max_tokens"},
-    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "picture of one image with the family's tiles and global view",
+    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "draw the family's tiles and global view of one image",
      .needs = "family checkpoint compare"},
     OPTION_GROUP("output"),
     OPTION_CSV,
@@ -110,7 +110,7 @@ static struct tile_row tile_row_new(const struct tile_job *job) {
     return row;
 }
 
-/* Returns 1 if adaptive fit-and-pad refuses the size, and *layout now has the tiling, the canvas and the resized sizes,
+/* Returns 1 if adaptive fit-and-pad rejects the size, and *layout now has the tiling, the canvas and the resized sizes,
  * one of which is 0. The resized sizes are computed as vp_layout_compute does, in float32 step by step. */
 static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t height, vp_layout *layout) {
     const vp_geometry *geometry = &job->geometry;
@@ -147,7 +147,7 @@ static int tile_size(const struct tile_job *job, int64_t width, int64_t height, 
     return EXIT_USAGE;
 }
 
-/* Prints the row of a size or an image file. Returns 0, or an exit code when it is refused and the only one (`alone`):
+/* Prints the row of a size or an image file. Returns 0, or an exit code when it is rejected and the only one (`alone`):
  * then an error is printed instead. */
 static int tile_operand(struct tile_job *job, const char *text, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -160,7 +160,9 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
     if (can_parse_size(text, SIZE_SEPARATORS, &width, &height))
         code = tile_size(job, width, height, &row, line, sizeof line);
     else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
-        row.error = "want WIDTHxHEIGHT in pixels, like 640x480";
+        snprintf(line, sizeof line, "\"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
+                 text);
+        row.error = line;
         code = EXIT_USAGE;
     } else {
         vp_result result = vp_file_read(text, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
@@ -176,7 +178,7 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
     }
     if (code && alone)
         return strstr(row.error, text) ? complain(code, "%s", row.error) : complain(code, "%s: %s", text, row.error);
-    if (code && !row.file && row.width_px < 0) { /* there is no number to show: the error repeats the words */
+    if (code && !row.file && row.width_px < 0 && !strstr(row.error, text)) { /* no number to show */
         static char both[LINE_BYTES * 2];
         snprintf(both, sizeof both, "%s: %s", text, row.error);
         row.error = both;
@@ -223,7 +225,7 @@ static int run_command(const struct options *options) {
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = tile_operand(&job, options->operands[i], !list && options->operand_count == 1);
     if (!code && list) code = size_list_read(list, tile_line, &job);
-    if (!code && !job.stream.row_count) code = complain(EXIT_INPUT, "--sizes %s: there is no size in it", list);
+    if (!code && !job.stream.row_count) code = complain(EXIT_INPUT, "--sizes %s lists no size", list);
     table_stream_end(&job.stream);
     if (!code && job.stream.refused_count)
         code = complain(EXIT_INPUT, "%lld of %lld sizes refused; see their error",

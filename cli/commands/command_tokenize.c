@@ -29,10 +29,10 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     {"jsonl", FLAG, NULL, NULL, 0, 0, NULL,
      "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data "
      "set's record"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of caption prompts whose record has none"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of caption prompts whose record has none"},
     OPTION_LINE_MAX,
     OPTION_GROUP("decoding"),
-    {"decode", FLAG, NULL, NULL, 0, 0, NULL, "the other way: TEXT or lines are token ids, text comes out"},
+    {"decode", FLAG, NULL, NULL, 0, 0, NULL, "in reverse: TEXT or lines are token ids, and text comes out"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: leave special tokens out", .needs = "decode"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: no space before punctuation, as scoring does",
      .needs = "decode"},
@@ -243,7 +243,7 @@ static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int
     memset(&fields, 0, sizeof fields);
     result = read_prompt_fields(json, &fields, error);
     if (result == VP_OK && fields.dataset && !fields.style && !vp_prompt_dataset_find(fields.dataset))
-        result = vp_fail(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is none of the known ones; say its \"style\"");
+        result = vp_fail(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is not a known one; set \"style\"");
     if (result == VP_OK) result = build_prompt(&fields, NULL, NULL, job->seed, line - 1, &text, NULL, error);
     if (result == VP_OK) result = encode_text(job, text, strlen(text), &count);
     if (result == VP_OK) result = add_members(writer, json, "prompt_text", "ids", error);
@@ -265,7 +265,7 @@ static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, 
     if (!text[strspn(text, " \t\r")] && strlen(text) == bytes) return 0;
     result = parse_json(&job->record, text, bytes, &error);
     if (result == VP_OK && !node_is(json, 0, VP_JSON_OBJECT))
-        result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "want one JSON object");
+        result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "expected one JSON object");
     if (result != VP_OK)
         return complain(EXIT_INPUT, "line %lld: %s (byte %lld)", (long long)line, error.text,
                         (long long)(error.offset < 0 ? 0 : error.offset));
@@ -346,7 +346,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_tokenize = {
     "tokenize", "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
-    "text to token ids, one JSON object a line, and back",
+    "convert text to token ids and back, one JSON object per line",
     "vlmprof tokenize --model checkpoint \"What is this?\"\n"
     "  vlmprof tokenize --model checkpoint --jsonl < records.jsonl",
     SIZE_MAX, TOKENIZE_OPTIONS, sizeof TOKENIZE_OPTIONS / sizeof *TOKENIZE_OPTIONS, NULL, run_command};

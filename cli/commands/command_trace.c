@@ -28,13 +28,13 @@ static const struct option_spec TRACE_OPTIONS[] = {
      .excludes = "json", .because = "--json has all tables"},
     OPTION_SORT_BY,
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
-     "most rows of a table; --json and --csv have all unless it is given"},
+     "most rows per table; --json and --csv print all by default"},
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL,
      "a row for each operation and its input shapes"},
     {"partial", FLAG, NULL, NULL, 0, 0, NULL, "a truncated file: show the part before the cut"},
     OPTION_GROUP("output"),
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
-     "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
+     "format of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
     OPTION_CSV,
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -48,7 +48,7 @@ struct trace_line {
     double total_us, average_us, min_us, max_us, share, busy_us, idle_us, idle_share, host_wait_us, kernel_wait_us,
         queue_mean;
 };
-/* The time of so many us in the unit that torch would print it in. */
+/* A time in us as text, in the unit that torch would print. */
 static struct number_text time_text(double us) {
     return us >= 1e6   ? number_formatted("%.3fs", us / 1e6)
            : us >= 1e3 ? number_formatted("%.3fms", us / 1e3)

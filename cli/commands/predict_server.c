@@ -24,10 +24,10 @@ int predict_server_check(const struct options *options, int is_server) {
         const char *name = options->command->options[i].name;
         if (!options->values[i].given) continue;
         if (is_server && has_word(ENGINE_ONLY, name))
-            return complain(EXIT_USAGE, "predict: --%s is for models of vlmprof's engine; %s is of a server", name,
+            return complain(EXIT_USAGE, "predict: --%s is for models of vlmprof's engine; %s describes a server", name,
                             options->operands[0]);
         if (!is_server && has_word(SERVER_ONLY, name))
-            return complain(EXIT_USAGE, "predict: --%s is for models of servers; %s is of vlmprof's engine", name,
+            return complain(EXIT_USAGE, "predict: --%s is for models of servers; %s describes vlmprof's engine", name,
                             options->operands[0]);
     }
     return is_server && is_given(options, "max_crops") && !is_given(options, "family")
@@ -47,8 +47,8 @@ static int count_size(const struct options *options, const char *text, double *t
     int code = read_size("", text, &width, &height);
     if (!code && !is_given(options, "family"))
         code = complain(EXIT_USAGE,
-                        "predict: %s: how many tokens that is, --family NAME says; or give --vision_tokens N", text);
-    if (!code) code = family_by_name(text_of(options, "family"), family);
+                        "predict: %s: --family NAME is needed to count its tokens; or give --vision_tokens N", text);
+    if (!code) code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     if (!code) {
         const vp_result result = vp_family_count(family, width, height, &count, &error);
@@ -58,7 +58,7 @@ static int count_size(const struct options *options, const char *text, double *t
     free(family);
     return code;
 }
-/* Completes what the command line says of a request by the latency model's data. Returns 0 or an exit code. */
+/* Completes what the command line says about a request by the latency model's data. Returns 0 or an exit code. */
 static int complete_request(const struct server_law *law, struct law_request *request) {
     if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
     if (isnan(request->output_tokens)) /* it is unknown */

@@ -42,7 +42,7 @@ static double fp32_bound(const struct conform_pair *pair, int stage) {
     if (stage == CONFORM_PIXELS) return FP32_PIXELS;
     return growth * (stage == CONFORM_PREFILL ? FP32_LOGITS : FP32_TOWER);
 }
-/* How far our own rounded run is from the exact one. A row of logits is one draw: the worst of the rows behind equal
+/* How far our own rounded run is from the exact one. A row of logits is one draw: the worst of the rows after equal
  * tokens counts. */
 static double own_distance(const struct conform_pair *pair, int stage) {
     const struct stage_values *exact = &pair->ours->stages[stage], *rounded = &pair->rounded->stages[stage];
@@ -121,7 +121,7 @@ static double tie_of(const struct conform_pair *pair, const float *row, size_t c
     return TIE_DEVIATIONS * sqrt(2 * spread) * bound_of(pair, CONFORM_PREFILL) / SPREAD;
 }
 /* Answers: where they part, how far apart our logits have the two tokens. An answer that ends early is not a difference
- * when the other goes on behind its end. */
+ * when the other goes on after its end. */
 static struct stage_verdict compare_tokens(const struct conform_pair *pair) {
     const struct stage_values *ours = &pair->ours->stages[CONFORM_TOKENS],
                               *theirs = &pair->theirs->stages[CONFORM_TOKENS];

@@ -20,7 +20,7 @@ void npy_free(struct npy *npy) {
     memset(npy, 0, sizeof *npy);
 }
 
-/* What the header's dictionary has under 'key': the text behind the colon; NULL: nothing. */
+/* What the header's dictionary has under 'key': the text after the colon; NULL: nothing. */
 static const char *header_value(const char *header, const char *key) {
     char quoted[32];
     const char *at;

@@ -5,7 +5,7 @@
 #include "vlmprof.h"
 
 enum { NPY_DIMENSIONS_MAX = 8 };
-/* An array: whole numbers or reals, [count]. One of the two is malloc'ed, the other NULL. */
+/* An array: integers or reals, [count]. One of the two is malloc'ed, the other NULL. */
 struct npy { int dimensions; int64_t shape[NPY_DIMENSIONS_MAX]; size_t count; int32_t *whole; float *real; };
 
 /* Reads a file of version 1, 2 or 3, little-endian and in C order: integers of 1 to 8 bytes within int32, or finite

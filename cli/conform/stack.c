@@ -38,7 +38,7 @@ int probe_open(const char *name, const char *projector, const struct probe *prob
     model->projector = projector;
     if ((code = model_load_folder(model)) != 0 || (code = checkpoint_open(model)) != 0) return code;
     if (is_packed(model, NULL))
-        return complain(EXIT_INPUT, "%s: packed weights have one precision; give the folder that they were made of",
+        return complain(EXIT_INPUT, "%s: packed weights have one precision; give the folder that they were made from",
                         name);
     if (has_image && model_is_blind(model))
         return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", name,

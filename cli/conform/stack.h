@@ -21,14 +21,14 @@ extern const char *const CONFORM_STAGE_NAMES[CONFORM_STAGES];
 enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_BF16, PRECISION_INT8, PRECISION_INT4, PRECISIONS_KNOWN };
 extern const char *const PRECISION_NAMES[PRECISIONS_KNOWN];
 
-/* The values of a stage: whole numbers or reals. What the stages contain:
+/* The values of a stage: integers or reals. What the stages contain:
  * prompt_ids  the prompt's token ids without those of the image
  * image       image tokens, views (crops or tiles), width and height in pixels after resizing; less where less is known
  * pixels      what the tower reads, as the model's processor has it
- * tower       what the connector reads of the tower, behind its final norm if it has one, a row for each patch; of
+ * tower       what the connector reads of the tower, after its final norm if it has one, a row for each patch; of
  *             towers with DeepStack the last block alone
  * connector   the features that meet the image tokens, in their order
- * prefill     the logits behind the prompt
+ * prefill     the logits after the prompt
  * tokens      the greedy answer */
 struct stage_values { int is_known; size_t count; int32_t *whole; float *real; };
 

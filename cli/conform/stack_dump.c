@@ -34,7 +34,7 @@ static int read_stage(const char *folder, int stage, struct npy *npy, char **pat
     return 0;
 }
 
-/* Returns 1 if stages of whole numbers. */
+/* Returns 1 if the stages are integers. */
 static int is_whole(int stage) {
     return stage == CONFORM_PROMPT_IDS || stage == CONFORM_IMAGE || stage == CONFORM_TOKENS;
 }

@@ -1,5 +1,5 @@
 /* dataset.c: data sets: JSONL, VQA v2, folders of images.
- * A data set's file is gone through once to find its records; which ones are sampled is drawn from their number, and
+ * A data set's file is read once to find its records; the sample is drawn from their number, and
  * only those are read. */
 #include "data/dataset.h"
 
@@ -12,6 +12,7 @@
 #include "model/prompt.h"
 #include "model/image.h"
 #include "model/webp_gif.h"
+#include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
@@ -167,7 +168,7 @@ static vp_result take_question(void *user, const vp_json *value, int64_t at, siz
         || vp_json_to_int(value, vp_json_get(value, 0, "image_id"), &image) != VP_OK || image < 0
         || !node_is(value, vp_json_get(value, 0, "question"), VP_JSON_STRING))
         return vp_fail(error, VP_ERR_FORMAT, at, loader->dataset->path,
-                       "a question needs \"question\", a whole \"question_id\" and a whole \"image_id\"");
+                       "a question needs \"question\" and integers \"question_id\" and \"image_id\"");
     if ((result = add_place(loader, at, (int64_t)bytes, (int64_t)loader->population, error)) != VP_OK) return result;
     loader->question_ids[loader->population - 1] = id;
     read_stratum(loader, value, loader->population - 1);
@@ -230,7 +231,7 @@ static vp_result find_question(const struct loader *loader, const vp_json *value
                                int64_t *id, vp_error *error) {
     size_t low = 0, high = loader->question_count;
     if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), id) != VP_OK)
-        return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs a whole \"question_id\"");
+        return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs an integer \"question_id\"");
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (loader->questions[middle].id < *id) low = middle + 1; else high = middle;
@@ -305,7 +306,7 @@ static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_err
     for (size_t i = 0; i < dataset->count; i++) found += dataset->samples[i].note_start >= 0;
     if (result == VP_OK && dataset->notes_path && !found)
         result = vp_fail(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
-                         "contains no annotation of these questions: it belongs to others");
+                         "contains no annotation of these questions; it belongs to other ones");
     return result;
 }
 
@@ -337,7 +338,7 @@ static int make_conversation(const struct dataset *dataset, const struct model *
                              struct sample *sample) {
     char *question = sample->prompt;
     if (image_count && model_is_blind(model))
-        return bad_record(dataset->path, sample->id, "has an image, and the model reads text only");
+        return bad_record(dataset->path, sample->id, "has an image, but the model reads text only");
     sample->prompt = model->rules->prompt(model, NULL, question, sample->places, image_count);
     free(question);
     return count_sample(model, image_count, sample)
@@ -443,15 +444,8 @@ static void take_table_images(const struct dataset *dataset, struct sample *samp
 /* A record without "image" that names one under another key is not a question without an image. Returns 0 or an exit
  * code after a message. */
 static int check_image_key(const char *path, const vp_json *json, const struct sample *sample) {
-    static const char *const others[] = {"picture", "img", "image_path", "image_url", "image_file", "img_path", "photo",
-                                         "pictures", "imgs", "image_paths", "image_urls"};
     char text[160];
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (!has_value(json, 0, others[i])) continue;
-        snprintf(text, sizeof text, "it has no \"image\", but \"%s\": rename that key to \"image\"", others[i]);
-        return bad_record(path, sample->id, text);
-    }
-    return 0;
+    return has_other_image_key(json, text, sizeof text) ? bad_record(path, sample->id, text) : 0;
 }
 /* Reads "image", a name, or "images", a list of names. Returns 0 or an exit code. */
 static int read_image_names(const struct dataset *dataset, const vp_json *json, struct sample *sample) {
@@ -484,7 +478,7 @@ static int read_record(const struct dataset *dataset, const struct model *model,
     int code;
     vp_result result = parse_json(scratch, sample->record, strlen(sample->record), &error);
     if (result != VP_OK || !node_is(json, 0, VP_JSON_OBJECT)) {
-        snprintf(reason, sizeof reason, "%s (byte %lld)", result == VP_OK ? "want one JSON object" : error.text,
+        snprintf(reason, sizeof reason, "%s (byte %lld)", result == VP_OK ? "expected one JSON object" : error.text,
                  (long long)(error.offset < 0 ? 0 : error.offset));
         return bad_record(dataset->path, sample->id, reason);
     }
@@ -517,7 +511,7 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
         uint32_t text = node_is(note, i, VP_JSON_OBJECT) ? vp_json_get(note, i, key) : VP_JSON_NONE;
         if (text == VP_JSON_NONE && node_is(note, i, VP_JSON_OBJECT)) text = vp_json_get(note, i, "answer");
         if (!node_is(note, text, VP_JSON_STRING))
-            return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "each of \"answers\" needs a text");
+            return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "each element of \"answers\" needs a text");
         json_node(writer, note, text);
     }
     vp_json_end_array(writer);
@@ -665,7 +659,7 @@ int sample_images(const struct sample *sample, vp_image **images, char *reason, 
     return code;
 }
 
-/* The number of a reason, from 1; equal texts have one number. The last number is for all reasons that find no room. */
+/* The number of a reason, from 1; equal texts have one number. The last number stands for all that are too many. */
 static int32_t add_reason(struct dataset *dataset, const char *text) {
     int32_t index = 0;
     while (index < dataset->reason_count && strcmp(dataset->reasons[index], text)) index++;
@@ -768,11 +762,11 @@ static int check_data_options(const struct loader *loader) {
     const struct options *options = dataset->options;
     int caption = dataset->defaults && dataset->defaults->kind == VP_PROMPT_CAPTION;
     if (dataset->kind == KIND_FOLDER && !is_given(options, "prompt") && !caption)
-        return complain(EXIT_USAGE, "--data %s is a folder of images: what is asked of each? -p TEXT", dataset->path);
+        return complain(EXIT_USAGE, "--data %s is a folder of images: -p TEXT gives the question", dataset->path);
     if (dataset->kind != KIND_FOLDER && is_given(options, "prompt"))
         return complain(EXIT_USAGE, "-p goes with a folder of images; %s has its own questions", dataset->path);
     if (dataset->kind != KIND_VQA && dataset->kind != KIND_TABLE && is_given(options, "annotations"))
-        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is none", dataset->path);
+        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is not one", dataset->path);
     if (dataset->kind == KIND_FOLDER && is_given(options, "image_dir"))
         return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", dataset->path);
     if (dataset->kind == KIND_FOLDER && loader->field)
@@ -879,17 +873,33 @@ static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const 
         hash = hash_text(hash, sample->images.items[i]);
     return hash_number(hash, sample->id);
 }
-/* Says which sampled rows cannot be used: each is a failed sample, the others go on. */
-static void tell_bad_rows(const struct dataset *dataset) {
-    const char *reason = NULL;
+/* How many samples cannot be used; *reason becomes the first one's. */
+static size_t count_bad(const struct dataset *dataset, const char **reason) {
     size_t count = 0;
     for (size_t i = 0; i < dataset->count; i++) {
         if (!dataset->samples[i].reason) continue;
-        if (!count++) reason = dataset->reasons[dataset->samples[i].reason - 1];
+        if (!count++) *reason = dataset->reasons[dataset->samples[i].reason - 1];
     }
+    return count;
+}
+/* Says which sampled rows cannot be used: each is a failed sample, the others go on. */
+static void tell_bad_rows(const struct dataset *dataset) {
+    const char *reason = NULL;
+    const size_t count = count_bad(dataset, &reason);
     if (count)
-        complain(0, "%s: %zu of %zu samples cannot be used and will fail; %.400s", dataset->path, count, dataset->count,
-                 reason);
+        complain(0, "%s: %zu of %zu sample%s cannot be used and will fail; the first: %.400s", dataset->path, count,
+                 dataset->count, plural_s((int64_t)dataset->count), reason);
+}
+int dataset_check_usable(const struct dataset *dataset, const struct model *model) {
+    const char *reason = NULL;
+    struct sample first;
+    int code;
+    if (!dataset->count || count_bad(dataset, &reason) < dataset->count) return 0;
+    if ((code = dataset_sample(dataset, model, 0, &first)) != 0) return code;
+    code = complain(EXIT_INPUT, "%s: no sample can be used, so there is nothing to measure; the first: %.400s",
+                    dataset->path, dataset->kind == KIND_TABLE ? reason : first.reason);
+    sample_free(&first);
+    return code;
 }
 /* Reads every sample once, so that mistakes in it are reported before anything is measured, and keeps what a plan
  * needs. Returns 0 or an exit code. */
@@ -941,25 +951,25 @@ static char *task_name(const struct options *options, const char *path) {
     dot = is_folder(path) ? NULL : strrchr(start, '.');
     return copy_text(start, (size_t)((dot && dot > start ? dot : end) - start));
 }
-/* The metric of the first sampled row. Captions are scored one by one in a sweep. */
+/* The metric of the first sampled row. */
 static int settle_table_metric(struct dataset *dataset) {
     struct text_buffer record = {NULL, 0, 0};
     const char *name;
     vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : "", &dataset->metric);
     if (dataset->count && table_rows_record(dataset->table, dataset->samples[0].id, &record)
         && (name = dataset->table->example.metric) != NULL)
-        vp_score_metric_find(!strcmp(name, "captions") ? "caption_jaccard" : name, &dataset->metric);
+        find_row_metric(name, &dataset->metric);
     free(record.data);
     return 0;
 }
-/* Settles the metric: --metric, otherwise that of the data set's name, otherwise that of the name in its first record.
- * Returns 0 or an exit code. */
+/* Settles the metric: --metric, otherwise the "metric" of the first record, otherwise that of the data set's name,
+ * otherwise that of the record's "dataset". Returns 0 or an exit code. */
 static int settle_metric(const struct model *model, struct dataset *dataset) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_score_metric unknown;
-    char *name = NULL;
+    char *set = NULL, *name = NULL;
     struct sample sample;
-    int code = 0;
+    int code;
     /* command_sweep has checked the word */
     if (text_of(dataset->options, "metric")
         && vp_score_metric_find(text_of(dataset->options, "metric"), &dataset->metric) == VP_OK)
@@ -967,12 +977,16 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     if (dataset->kind == KIND_TABLE) return settle_table_metric(dataset);
     vp_score_metric_for_dataset("", &unknown);
     vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : dataset->task, &dataset->metric);
-    if (dataset->metric != unknown || !dataset->count) return 0;
+    if (!dataset->count) return 0;
     if ((code = dataset_sample(dataset, model, 0, &sample)) != 0) return code;
-    if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK
-        && (name = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "dataset"))) != NULL)
-        vp_score_metric_for_dataset(name, &dataset->metric);
+    if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK) {
+        set = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "dataset"));
+        name = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "metric"));
+    }
+    if (set && dataset->metric == unknown) vp_score_metric_for_dataset(set, &dataset->metric);
+    if (name) find_row_metric(name, &dataset->metric);
     sample_free(&sample);
+    free(set);
     free(name);
     free(parsed.nodes);
     return 0;

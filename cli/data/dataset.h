@@ -52,6 +52,8 @@ struct dataset {
 /* Reads a file or folder and draws its samples. dataset->path is set and the rest zeroed before. The caller calls
  * dataset_free, after a failure too. */
 int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset);
+/* Returns 0, or an exit code after a message when no sample can be used. */
+int dataset_check_usable(const struct dataset *dataset, const struct model *model);
 void dataset_free(struct dataset *dataset);
 
 /* Reads a sample that was planned: its record, prompt, tokens and image paths, and the sizes that its images had then.

@@ -391,7 +391,9 @@ int plan_make(const struct options *options, const struct model *model, struct p
     for (size_t i = 0; i < data->count; i++) {
         struct dataset *dataset = &plan->sets[plan->set_count++];
         dataset->path = data->items[i];
-        if ((code = dataset_load(options, model, dataset)) != 0) return code;
+        if ((code = dataset_load(options, model, dataset)) != 0
+            || (code = dataset_check_usable(dataset, model)) != 0)
+            return code;
         if (dataset->new_tokens > plan->new_tokens) plan->new_tokens = dataset->new_tokens;
         for (size_t k = 0; k < i; k++)
             if (!strcmp(dataset->task, plan->sets[k].task))
@@ -403,7 +405,7 @@ int plan_make(const struct options *options, const struct model *model, struct p
     plan_served_fingerprint(options, plan);
     return 0;
 }
-/* The bytes of a set of engines, as bits of their places, and of the smallest one outside of it. */
+/* The bytes of a set of engines, as bits of their places, and of the smallest one outside it. */
 static uint64_t set_bytes(const struct plan *plan, const uint64_t *bytes, size_t set, uint64_t *least_other) {
     uint64_t sum = 0;
     *least_other = UINT64_MAX;

@@ -38,7 +38,7 @@ static int variant_family(const struct options *options, struct variant *variant
     int code;
     if (!is_given(options, "family")) return 0;
     variant->family = zeroed(1, sizeof *variant->family);
-    code = family_by_name(text_of(options, "family"), variant->family);
+    code = family_by_name("family", text_of(options, "family"), variant->family);
     if (!code) code = family_set_keys(options, variant->family, 1);
     for (size_t i = 0; i < variant->knob_count && !code; i++) {
         const char *path = variant->knobs[i].path, *key = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
@@ -79,8 +79,8 @@ static int add_variant(const struct options *options, struct variants *variants,
     variant->endpoint = knob_text(&variant->values, KNOB_ENDPOINT);
     variant->model = knob_text(&variant->values, KNOB_ENDPOINT_MODEL);
     if (!variant->endpoint)
-        return complain(EXIT_USAGE, "--endpoint: a URL must not contain a user or a password, "
-                                    "which would be in every result; --api_key_env or --api_key_file name a key");
+        return complain(EXIT_USAGE, "--endpoint: a URL must not contain a user or a password, which every result would "
+                                    "contain; name a key with --api_key_env or --api_key_file");
     variant->knob_count = variants->knobs.count;
     variant->knobs = resize(NULL, variants->knobs.count + 1, sizeof *variant->knobs);
     knobs_combination(&variants->knobs, combination, variant->knobs);
@@ -101,8 +101,8 @@ int variants_make(const struct options *options, struct variants *variants) {
     int code;
     if (!models->given) return complain(EXIT_USAGE, "sweep --endpoint needs --endpoint_model NAME...");
     if (urls->count != models->count && urls->count > 1 && models->count > 1)
-        return complain(EXIT_USAGE, "--endpoint has %zu servers and --endpoint_model %zu names: want one name for all, "
-                                    "one server for all, or as many of both",
+        return complain(EXIT_USAGE, "--endpoint has %zu servers and --endpoint_model %zu names; expected one name for "
+                                    "all, one server for all, or as many names as servers",
                         urls->count, models->count);
     if ((code = knobs_of_options(options, &variants->knobs)) != 0) return code;
     combinations = knobs_combinations(&variants->knobs);

@@ -57,7 +57,7 @@ struct field {
     enum field_kind kind;
     int32_t width;   /* bytes of a number, of an offset, of a value of fixed length; elements of a fixed list */
     uint32_t buffer; /* its first one: validity; then offsets, then data, where the kind has them */
-    uint32_t end;    /* index behind its subtree */
+    uint32_t end;    /* index after its subtree */
 };
 struct batch { int64_t row, message, body; uint32_t message_bytes; }; /* row: its first one */
 struct place { int64_t start, bytes; };
@@ -82,9 +82,9 @@ struct arrow {
 /* `what` is not read: an error with the command that makes a Parquet file of it. */
 static vp_result not_read(const struct arrow *file, const char *what, vp_error *error) {
     return vp_failf(error, VP_ERR_UNSUPPORTED, -1, file->path,
-                    "this Arrow file has %s, which is not read. Make a Parquet file of it with Python: python3 -c "
-                    "\"import pyarrow as a,pyarrow.parquet as q,sys; q.write_table(a.ipc.open_%s(a.OSFile(sys.argv[1]))"
-                    ".read_all(), sys.argv[2])\" IN OUT.parquet",
+                    "this Arrow file has %s, which is not supported. Make a Parquet file of it with Python: python3 -c "
+                    "\"import pyarrow as a,pyarrow.parquet as q,sys; "
+                    "q.write_table(a.ipc.open_%s(a.OSFile(sys.argv[1])).read_all(), sys.argv[2])\" IN OUT.parquet",
                     what, file->is_framed ? "file" : "stream");
 }
 static vp_result not_read_column(const struct arrow *file, const char *name, const char *what, vp_error *error) {
@@ -213,7 +213,7 @@ static vp_result add_batch(struct arrow *file, const struct flat *flat, size_t r
     file->row_count += rows;
     return VP_OK;
 }
-/* Reads the message at *place and moves *place behind its body; *is_end: there is none. */
+/* Reads the message at *place and moves *place after its body; *is_end: there is none. */
 static vp_result read_message(struct arrow *file, int64_t *place, int *is_end, vp_error *error) {
     unsigned char head[8] = {0};
     struct flat flat, sizes = {head, sizeof head};
@@ -440,7 +440,7 @@ vp_result arrow_row(struct arrow *file, int64_t index, struct row *row, vp_error
     vp_json_writer writer;
     vp_result result = VP_OK;
     if (index < 0 || index >= file->row_count) return vp_fail(error, VP_ERR_RANGE, index, file->path, "no such row");
-    while (high - low > 1) { /* the last batch that does not begin behind the row */
+    while (high - low > 1) { /* the last batch that does not begin after the row */
         size_t middle = low + (high - low) / 2;
         if (file->batches[middle].row <= index) low = middle;
         else high = middle;

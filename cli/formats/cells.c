@@ -20,7 +20,7 @@ static void begin_cell(struct cells *cells) {
     }
     cells->starts[cells->start_count++] = cells->text.bytes;
 }
-/* Adds the plain bytes from a place on, up to a separator, a line end, or (in quotes) a quote. Returns the place behind
+/* Adds the plain bytes from a place on, up to a separator, a line end, or (in quotes) a quote. Returns the place after
  * them. */
 static int64_t add_plain(struct cells *cells, int64_t place, int is_quoted) {
     int byte;
@@ -37,8 +37,8 @@ static int64_t add_plain(struct cells *cells, int64_t place, int is_quoted) {
 }
 enum row_end { ROW_NONE, ROW_READ, ROW_CUT };
 
-/* Reads the row at *place into text and starts, and moves *place behind it. ROW_NONE: the file has ended; ROW_CUT: it
- * ended inside of quotes. */
+/* Reads the row at *place into text and starts, and moves *place after it. ROW_NONE: the file has ended; ROW_CUT: it
+ * ended inside quotes. */
 static enum row_end read_row(struct cells *cells, int64_t *place) {
     int byte;
     cells->text.bytes = cells->start_count = 0;
@@ -270,7 +270,7 @@ static void add_row(struct cells *cells, int64_t place) {
     }
     cells->places[cells->row_count++] = place;
 }
-/* Reads the names in the first line. *place moves behind it. */
+/* Reads the names in the first line. *place moves after it. */
 static vp_result read_names(struct cells *cells, int64_t *place, vp_error *error) {
     const char *path = cells->window.source.path;
     enum row_end end;
@@ -361,7 +361,7 @@ static int hex_digits(const char *at, int count, uint32_t *code) {
     }
     return *code <= 0x10FFFF;
 }
-/* An escape behind the backslash at *at. Returns 0 when it is not one that Python reads. */
+/* An escape after the backslash at *at. Returns 0 when it is not one that Python reads. */
 static int read_escape(const char **at, struct text_buffer *out) {
     static const char letters[] = "\\'\"abfnrtv", values[] = "\\'\"\a\b\f\n\r\t\v";
     const char *found = **at ? strchr(letters, **at) : NULL;

@@ -1,7 +1,7 @@
 /* cells.h: tables of text, TSV and CSV, as pandas.read_csv reads them.
  * The first line names the columns. A cell that starts with a quote may contain line ends and separators; elsewhere a
- * quote is a plain character. A column is of whole numbers, of real numbers, of truths, or of texts; its cells are then
- * said as Python prints them ("007" of a column of whole numbers is "7"), and a cell like "NA" or "None" is missing.
+ * quote is a plain character. A column is of integers, of real numbers, of truths, or of texts; its cells are then
+ * said as Python prints them ("007" of a column of integers is "7"), and a cell like "NA" or "None" is missing.
  * Memory: 8 bytes a row, and the row that is read. */
 #ifndef VLMPROF_CLI_CELLS_H
 #define VLMPROF_CLI_CELLS_H
@@ -9,7 +9,7 @@
 #include "formats/window.h"
 
 enum { CELL_BYTES_MAX = 1 << 30, COLUMNS_MAX = 10000, SHORT_CELL_BYTES = 64 };
-/* WHOLE_FLOAT: whole numbers next to missing cells; RAW: texts, and none is missing */
+/* WHOLE_FLOAT: integers next to missing cells; RAW: texts, and none is missing */
 enum column_type { COLUMN_INT, COLUMN_UNSIGNED, COLUMN_FLOAT, COLUMN_WHOLE_FLOAT, COLUMN_BOOL, COLUMN_TEXT, COLUMN_RAW,
                    COLUMN_EMPTY };
 
@@ -27,7 +27,7 @@ struct cells {
     char (*said)[40];                                /* [names.count], numbers as said */
 };
 
-/* Opens a file and goes through it once: rows and types. `each`, if not NULL, is called for each row while it is at
+/* Opens a file and reads it once: rows and types. `each`, if not NULL, is called for each row while it is at
  * hand. The caller calls cells_close, after a failure too. *cells is zeroed before. */
 vp_result cells_open(struct cells *cells, const char *path, char delimiter,
                      vp_result (*each)(void *user, struct cells *cells, size_t row), void *user, vp_error *error);

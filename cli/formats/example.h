@@ -27,7 +27,7 @@ enum { OPTIONS_MAX = 26, REASON_BYTES = 640 };
 struct example {
     struct text_buffer id;             /* JSON */
     char *question;                    /* as the data have it */
-    char *prompt;                      /* what is sent behind the pictures; NULL: the parts say it */
+    char *prompt;                      /* what is sent after the pictures; NULL: the parts say it */
     char *hint, *unit, *question_type, *answer_type, *answer;
     char *group;                       /* of circular rows (g_index); NULL: its index says it */
     char *options[OPTIONS_MAX];        /* by letter; NULL: there is no such option */

@@ -25,7 +25,7 @@ static int peek_byte(struct window *window, int64_t *place) {
     while ((byte = window_byte(window, *place)) == ' ' || byte == '\t' || byte == '\n' || byte == '\r') ++*place;
     return byte;
 }
-/* The place behind the value that begins at `place`; -1 when it does not end. */
+/* The place after the value that begins at `place`; -1 when it does not end. */
 static int64_t skip_value(struct window *window, int64_t place) {
     int depth = 0, quoted = 0, byte, first = window_byte(window, place);
     const int is_scalar = first != '{' && first != '[' && first != '"';

@@ -135,9 +135,9 @@ static vp_result not_read(const struct parquet *file, int32_t leaf, vp_error *er
     leaf_name(&file->footer, leaf, name, sizeof name);
     return vp_failf(
         error, VP_ERR_UNSUPPORTED, -1, file->path,
-        "column \"%.80s\" has the %s %s, which is not read. Rewrite the file with Python: python3 -c \"import "
-        "pyarrow.parquet as q,sys; q.write_table(q.read_table(sys.argv[1]), sys.argv[2], "
-        "compression='snappy')\" IN OUT",
+        "column \"%.80s\" has the %s %s, which is not supported. Rewrite the file with Python: python3 -c \"import "
+        "pyarrow.parquet as q,sys; "
+        "q.write_table(q.read_table(sys.argv[1]), sys.argv[2], compression='snappy')\" IN OUT",
         name, kind, what);
 }
 
@@ -234,7 +234,7 @@ static vp_result decompress(struct parquet *file, int32_t leaf, int codec, const
     if (good < 0) return not_read(file, leaf, error, "codec", "ZSTD (libzstd.so.1 is not installed)");
     return good ? VP_OK : bad_column(file, leaf, error, "a page does not decompress to the size that it claims");
 }
-/* Reads the page behind its header into `page`. Levels of v2 pages are never compressed. */
+/* Reads the page after its header into `page`. Levels of v2 pages are never compressed. */
 static vp_result read_page(struct parquet *file, int32_t leaf, const struct page_header *header, struct buffer *page,
                            vp_error *error) {
     struct cursor *cursor = &file->cursors[leaf];

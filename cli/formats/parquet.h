@@ -18,7 +18,7 @@ vp_result parquet_open(struct parquet **file, const char *path, vp_error *error)
 void parquet_close(struct parquet *file);
 int64_t parquet_row_count(const struct parquet *file);
 
-/* The names of the columns, without those inside of groups; "COLUMN: what is stored" in words. */
+/* The names of the columns, without those inside groups; "COLUMN: what is stored" in words. */
 size_t parquet_column_count(const struct parquet *file);
 const char *parquet_column_name(const struct parquet *file, size_t column);
 

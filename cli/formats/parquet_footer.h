@@ -18,7 +18,7 @@ struct schema_node {
     enum parquet_repetition repetition;
     int32_t type_length, child_count;
     int32_t definition, repeats; /* the levels of a value that is there */
-    uint32_t end;                /* index behind its subtree */
+    uint32_t end;                /* index after its subtree */
     int32_t leaf;                /* index among the leaves; of a group: its first leaf */
 };
 

@@ -1,4 +1,4 @@
-/* prompts.c: how lmms-eval and VLMEvalKit ask: the text behind the pictures.
+/* prompts.c: how lmms-eval and VLMEvalKit ask: the text after the pictures.
  * Sources: lmms-eval 75571cfe, tasks/NAME/utils.py and yaml; VLMEvalKit e8e78f05, vlmeval/dataset/image_*.py;
  * MathVista 53d52587, evaluation/build_query.py. */
 #include "formats/example.h"

@@ -17,7 +17,7 @@ static int is_list(const vp_json *json, const char *key) {
 static void set_question(const struct table *table, const vp_json *json, const char *key, struct example *example) {
     example->question = member_text(json, 0, key);
     example->shows_raw = 1;
-    if (!example->question) example_fail(example, "its \"%s\" is not a text", key);
+    if (!example->question) example_fail(example, "\"%s\" must be a string", key);
     else example_ask(example, table_form(table));
 }
 static void set_answers(const vp_json *json, const char *key, struct example *example) {
@@ -32,7 +32,7 @@ static void set_path(const vp_json *json, const char *folder, const char *key, c
     struct text_buffer path = {NULL, 0, 0};
     char *name = member_text(json, 0, key);
     if (!name) {
-        example_fail(example, "its \"%s\" is not a text", key);
+        example_fail(example, "\"%s\" must be a string", key);
         return;
     }
     text_add_string(&path, folder);
@@ -82,7 +82,7 @@ static void read_pope(struct table *table, const vp_json *json, struct example *
     example->answer = member_text(json, 0, "label");
     if (!example->answer) example->metric = NULL;
     if (image) add_coco(table, image, example);
-    else example_fail(example, "its \"image\" is not a text");
+    else example_fail(example, "\"image\" must be a string");
     if (category) example_more_text(example, "category", category + strlen(mark));
     free(image);
 }
@@ -172,6 +172,16 @@ static void read_vqa(struct table *table, const vp_json *json, struct example *e
 }
 
 /* ---- our own lines */
+int has_other_image_key(const vp_json *json, char *text, size_t capacity) {
+    static const char *const others[] = {"picture", "img", "image_path", "image_url", "image_file", "img_path", "photo",
+                                         "pictures", "imgs", "image_paths", "image_urls"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!has_value(json, 0, others[i])) continue;
+        snprintf(text, capacity, "it has no \"image\", but \"%s\": rename that key to \"image\"", others[i]);
+        return 1;
+    }
+    return 0;
+}
 /* "content": texts and places of images, as model/prompt.c reads it in a sweep. */
 static void read_content(const vp_json *json, struct example *example) {
     const uint32_t list = vp_json_get(json, 0, "content");
@@ -191,9 +201,10 @@ static void read_own(struct table *table, const vp_json *json, struct example *e
     uint32_t options = vp_json_get(json, 0, "options");
     char *image = member_text(json, 0, "image");
     struct text_list list = {NULL, 0};
+    char reason[160];
     example->question = member_text(json, 0, "question");
     if (!example->question && !has_value(json, 0, "content"))
-        example_fail(example, "its \"question\" is not a text; accepted keys: question, image, images, content, "
+        example_fail(example, "\"question\" must be a string; accepted keys: question, image, images, content, "
                               "answers, options, id, dataset, style, hint");
     example->hint = member_text(json, 0, "hint");
     if (options == VP_JSON_NONE) options = vp_json_get(json, 0, "choices");
@@ -206,7 +217,8 @@ static void read_own(struct table *table, const vp_json *json, struct example *e
         read_texts(json, vp_json_get(json, 0, "images"), &list);
         for (size_t i = 0; i < list.count; i++) add_path(example, copy_text(list.items[i], strlen(list.items[i])));
         text_list_free(&list);
-    }
+    } else if (!has_value(json, 0, "images") && has_other_image_key(json, reason, sizeof reason))
+        example_fail(example, "%s", reason);
     set_answers(json, has_value(json, 0, "answers") ? "answers" : "answer", example);
     if (has_value(json, 0, "content")) read_content(json, example);
     else if (example->question) example_ask(example, table_form(table));

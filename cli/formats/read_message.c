@@ -70,7 +70,7 @@ static char *message_text(const vp_json *json, uint32_t message) {
     }
     return out.data;
 }
-/* The last user message is what is asked, an assistant's behind it is the reference. */
+/* The last user message is what is asked, an assistant's after it is the reference. */
 static void read_openai(struct row *row, size_t index, struct example *example) {
     const vp_json *json = &row->parsed.json;
     struct text_list urls = {NULL, 0};
@@ -124,7 +124,8 @@ static void cut_turn(struct example *example) {
     size_t marks = 0, places = 0;
     for (const char *scan = at; (found = strstr(scan, mark)) != NULL; scan = found + strlen(mark)) marks++;
     if (marks > example->picture_count)
-        example_fail(example, "its text has %zu times <image>, and it has %zu pictures", marks, example->picture_count);
+        example_fail(example, "its "
+                              "text has <image> %zu times, but there are %zu pictures", marks, example->picture_count);
     for (; places + marks < example->picture_count; places++) example_add_place(example, places);
     text_add_string(&question, "");
     while ((found = strstr(at, mark)) != NULL) {
@@ -232,7 +233,7 @@ static void read_vllm(struct row *row, size_t index, struct example *example) {
     example->question = member_text(json, 0, "prompt");
     example->has_answers = 1;
     if (example->question) example_ask(example, FORM_NONE);
-    else example_fail(example, "its \"prompt\" is not a text");
+    else example_fail(example, "\"prompt\" must be a string");
     if (vp_json_get(json, 0, "image_files") != VP_JSON_NONE) {
         read_texts(json, vp_json_get(json, 0, "image_files"), &files);
         if (files.count) {
@@ -258,7 +259,7 @@ void read_message_row(const struct table *table, struct row *row, size_t index, 
         example->has_answers = 1;
         example->question = member_text(json, 0, "text");
         if (example->question) example_ask(example, FORM_NONE);
-        else example_fail(example, "its \"text\" is not a text");
+        else example_fail(example, "\"text\" must be a string");
         if ((image = member_text(json, 0, "image")) != NULL) add_path(example, image);
     }
 }

@@ -16,7 +16,8 @@ static void cut_at_markers(struct example *example) {
         const char *digit = found + strlen(mark);
         size_t number = isdigit((unsigned char)*digit) ? (size_t)(*digit - '0') : 0;
         if (!number || digit[1] != '>' || number > example->picture_count) {
-            example_fail(example, "its text has \"%.12s\", and it has %zu pictures", found, example->picture_count);
+            example_fail(example, "its text has \"%.12s\", and it has %zu picture%s", found, example->picture_count,
+                         plural_s((int64_t)example->picture_count));
             return;
         }
         example_add_text(example, at, (size_t)(found - at));
@@ -42,7 +43,7 @@ static void read_answers(struct example *example) {
         return;
     }
     if (!python_texts(example->answer, &example->answers))
-        example_fail(example, "its answer begins like a list, and is not a Python list of texts");
+        example_fail(example, "its answer begins like a list but is not a Python list of texts");
     free(example->answer);
     example->answer = NULL;
 }

@@ -198,7 +198,7 @@ static int compare_notes(const void *left_item, const void *right_item) {
     const struct note_key *left = (const struct note_key *)left_item, *right = (const struct note_key *)right_item;
     return (left->id > right->id) - (left->id < right->id);
 }
-char *find_annotations(const char *path) {
+char *annotations_path(const char *path) {
     static const char word[] = "OpenEnded_", tail[] = "_questions.json";
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *open_ended = strstr(name, word),
                *end = strstr(name, tail);
@@ -207,8 +207,12 @@ char *find_annotations(const char *path) {
     text_add(&text, path, (size_t)(open_ended - path));
     text_add(&text, open_ended + strlen(word), (size_t)(end - open_ended) - strlen(word));
     text_add_string(&text, "_annotations.json");
-    if (access(text.data, F_OK) == 0) return text.data;
-    free(text.data);
+    return text.data;
+}
+char *find_annotations(const char *path) {
+    char *annotations = annotations_path(path);
+    if (annotations && access(annotations, F_OK) == 0) return annotations;
+    free(annotations);
     return NULL;
 }
 static vp_result open_notes(struct table *table, const char *annotations, vp_error *error) {
@@ -229,11 +233,25 @@ static vp_result open_notes(struct table *table, const char *annotations, vp_err
     qsort(table->note_keys, table->note_count, sizeof *table->note_keys, compare_notes);
     return VP_OK;
 }
+/* The annotations of VQA v2 have no questions in them. */
+static vp_result annotations_alone(const struct table *table, vp_error *error) {
+    static const char tail[] = "_annotations.json";
+    const char *word = strstr(table->name, "mscoco_"), *end = strstr(table->name, tail);
+    char questions[160] = "v2_OpenEnded_mscoco_.._questions.json";
+    if (word && end && end > word && !end[strlen(tail)])
+        snprintf(questions, sizeof questions, "%.*sOpenEnded_%.*s_questions.json", (int)(word - table->name),
+                 table->name, (int)(end - word), word);
+    return vp_failf(error, VP_ERR_FORMAT, 0, table->path,
+                    "these are the annotations of VQA v2, without the questions: give the questions file (%.120s) "
+                    "as data, and this one with --annotations", questions);
+}
 static vp_result open_json(struct table *table, const struct table_wish *wish, vp_error *error) {
     struct row row;
     vp_result result = json_rows_open(&table->json, table->path, error);
     memset(&row, 0, sizeof row);
     if (result != VP_OK) return result;
+    if (table->json.shape == SHAPE_MEMBER && !strcmp(table->json.key, "annotations"))
+        return annotations_alone(table, error);
     table->row_count = table->json.count;
     for (size_t i = 0; i < table->json.count && i < 20 && !wish->format;
          i++) { /* the first record that can be read says it */

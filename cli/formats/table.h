@@ -1,4 +1,4 @@
-/* table.h: a data file of any known format, as samples.
+/* table.h: a data file of any known format, read as samples.
  * The format is found by what is in the file, never by its name alone. Rows are read in any order, ascending is the
  * cheapest. */
 #ifndef VLMPROF_CLI_TABLE_H
@@ -85,6 +85,13 @@ const char *table_column_name(const struct table *table, size_t column);
 
 /* The name of what the file's first bytes are, when no reader takes it: "a ZIP archive"; NULL: not known. */
 const char *foreign_format(const unsigned char *data, size_t bytes);
+
+/* Returns 1 if a record of our own lines names its image under another key; the text says which. */
+int has_other_image_key(const vp_json *json, char *text, size_t capacity);
+
+/* Where VQA v2 keeps the annotations of an official questions file, for the caller to free; NULL: the name is not an
+ * official one. */
+char *annotations_path(const char *path);
 
 /* ---- for the readers of the formats */
 /* A text or a number under a key, malloc'ed; NULL: missing, null or something else. */

@@ -54,7 +54,7 @@ struct task {
 /* The task of a name: of an option, of a file without its ending, of a repository. NULL: none of them. */
 const struct task *task_find(const char *name);
 
-/* All tasks in the order of the help; NULL behind the last one. */
+/* All tasks in the order of the help; NULL after the last one. */
 const struct task *task_at(size_t index);
 
 #endif

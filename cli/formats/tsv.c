@@ -15,7 +15,7 @@ static int is_reference(const struct cell *cell) {
     return !cell->is_missing && cell->bytes <= (size_t)REFERENCE_CHARACTERS_MAX * 4
            && character_count(cell->text, cell->bytes) <= REFERENCE_CHARACTERS_MAX;
 }
-/* A hash under which "007" and "7" are the same: only a column of whole numbers says them so, and that is known later.
+/* A hash under which "007" and "7" are the same: only a column of integers says them so, and that is known later.
  */
 static uint64_t hash_of_index(const char *text) {
     const char *at = text + (*text == '+' || *text == '-');
@@ -125,7 +125,7 @@ static vp_result follow(struct tsv *tsv, size_t row, const char *reference, vp_e
         at = (size_t)target;
         memcpy(name, cell.text, cell.bytes + 1);
     }
-    return vp_failf(error, VP_ERR_FORMAT, -1, path, "its image is behind over %d references", CHAIN_MAX);
+    return vp_failf(error, VP_ERR_FORMAT, -1, path, "its image is behind more than %d references", CHAIN_MAX);
 }
 /* Decodes the pictures of a cell and lists them. */
 static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row, vp_json_writer *writer,
@@ -134,7 +134,7 @@ static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row
     vp_result result = VP_OK;
     if (!python_texts(text, &list))
         result = vp_fail(error, VP_ERR_FORMAT, -1, tsv->cells.window.source.path,
-                         "its image begins like a list, and is not a Python list of texts");
+                         "its image begins like a list but is not a Python list of texts");
     vp_json_key(writer, "image");
     vp_json_begin_array(writer);
     for (size_t i = 0; i < list.count && result == VP_OK; i++) {

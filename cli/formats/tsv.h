@@ -23,7 +23,7 @@ void tsv_close(struct tsv *tsv);
 /* 1: the row has no picture, and VLMEvalKit drops it. */
 int tsv_is_dropped(struct tsv *tsv, size_t row);
 
-/* Appends {"COLUMN": "cell", ..} to row->json; missing cells are null. "index" is a number where all are whole numbers;
+/* Appends {"COLUMN": "cell", ..} to row->json; missing cells are null. "index" is a number where all are integers;
  * "image" is a list of blobs; "image_path" a list of names. */
 vp_result tsv_row(struct tsv *tsv, size_t index, struct row *row, vp_error *error);
 

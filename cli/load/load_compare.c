@@ -98,7 +98,7 @@ static int check_caches(const struct load_level *before, const struct load_level
     if (is_forced || (!are_different(before->images, after->images) && (before->no_cache > 0) == (after->no_cache > 0)))
         return 0;
     return complain(EXIT_USAGE, "compare: not comparable: images %s, --no_cache %s / images %s, --no_cache %s; --force "
-                                "images compares them all the same",
+                                "images compares them anyway",
                     before->images ? before->images : "not said", before->no_cache > 0 ? "given" : "not given",
                     after->images ? after->images : "not said", after->no_cache > 0 ? "given" : "not given");
 }

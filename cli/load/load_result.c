@@ -358,13 +358,13 @@ static void find_objective(const struct load_levels *levels, struct text_list *t
         if (trial == VP_TRIAL_FAILS && !fails) fails = &levels->items[i];
     }
     if (holds && fails)
-        text_list_add(texts, "at least %g %% of the requests meet %s at %s, and no longer at %s", 100 * share,
+        text_list_add(texts, "at least %g %% of the requests meet %s at %s, but not at %s", 100 * share,
                       levels->items[0].slo, load_level_text(holds, high), load_level_text(fails, low));
     else if (holds)
-        text_list_add(texts, "at least %g %% of the requests meet %s at every load that was tried, up to %s",
+        text_list_add(texts, "at least %g %% of the requests meet %s at every load tried, up to %s",
                       100 * share, levels->items[0].slo, load_level_text(holds, high));
     else if (fails)
-        text_list_add(texts, "at no load that was tried do %g %% of the requests meet %s: at %s %.1f %% are good",
+        text_list_add(texts, "at no load tried do %g %% of the requests meet %s: at %s, %.1f %% are good",
                       100 * share, levels->items[0].slo, load_level_text(fails, high),
                       100 * fails->summary.good_share.value);
     else text_list_add(texts, "no trial was long enough to decide whether %g %% of the requests meet %s", 100 * share,
@@ -387,12 +387,13 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
                                       best->summary.latency[LOAD_E2E][LOAD_P50].high).text);
     for (size_t i = 0; i < levels->count; i++)
         if (!levels->items[i].is_complete)
-            text_list_add(texts, "%s was interrupted: its numbers are of the %lld requests until then",
-                          load_level_text(&levels->items[i], text), (long long)levels->items[i].summary.due);
+            text_list_add(texts, "%s was interrupted: its numbers cover the %lld request%s until then",
+                          load_level_text(&levels->items[i], text), (long long)levels->items[i].summary.due,
+                          plural_s((int64_t)levels->items[i].summary.due));
     for (size_t i = 0; i < levels->count; i++)
         if (load_level_saturates(&levels->items[i])) {
-            text_list_add(texts, "at %s fewer requests end (%.3g per second) than are due (%.3g): the queue grows, and "
-                          "latencies depend on how long the trial lasts", load_level_text(&levels->items[i], text),
+            text_list_add(texts, "at %s, fewer requests end (%.3g per second) than are due (%.3g): the queue grows, "
+                          "and latencies depend on how long the trial lasts", load_level_text(&levels->items[i], text),
                           levels->items[i].summary.ended, levels->items[i].summary.offered);
             break;
         }
@@ -403,8 +404,8 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
                           100 * levels->items[i].client_cpu, 100 * levels->items[i].client_delay);
     for (size_t i = 0; i < levels->count; i++)
         if (levels->items[i].summary.late * 100 > levels->items[i].summary.due) {
-            text_list_add(texts, "at %s %lld of %lld requests were sent late: the client was busy; only times from the "
-                          "send leave that out", load_level_text(&levels->items[i], text),
+            text_list_add(texts, "at %s, %lld of %lld requests were sent late: the client was busy; only times from "
+                          "the send leave that out", load_level_text(&levels->items[i], text),
                           (long long)levels->items[i].summary.late, (long long)levels->items[i].summary.due);
             break;
         }

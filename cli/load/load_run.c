@@ -249,7 +249,7 @@ static int trial_loop(struct trial *trial) {
             request_end(trial, finished);
             if (trial->failed == FAILURES_FROM_THE_START && trial->records->count == FAILURES_FROM_THE_START) {
                 close_progress();
-                return complain(EXIT_DEVICE, "%s answers nothing: the first %d requests failed: %s",
+                return complain(EXIT_DEVICE, "%s does not answer: the first %d requests failed: %s",
                                 trial->endpoint->url, FAILURES_FROM_THE_START, trial->records->items[0].reason);
             }
             code = begin_next(trial, vp_clock_ns());

@@ -220,7 +220,7 @@ void load_search_words(const struct load_search *search, struct text_buffer *out
                                     "good", rates->high, percent);
     else snprintf(text, sizeof text, "no trial was long enough to decide: use a larger --budget_s");
     text_add_string(out, text);
-    snprintf(text, sizeof text, "; %zu trial%s in %.4g s", search->trial_count, search->trial_count == 1 ? "" : "s",
+    snprintf(text, sizeof text, "; %zu trial%s in %.4g s", search->trial_count, plural_s((int64_t)search->trial_count),
              search->spent_s);
     text_add_string(out, text);
     if (rates->low > 0 && rates->high < HUGE_VAL && !load_search_is_precise(search)) {

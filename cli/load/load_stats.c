@@ -1,4 +1,4 @@
-/* load_stats.c: the records of a trial to the numbers that are said of it. */
+/* load_stats.c: the records of a trial to the numbers that are said about it. */
 #include "load/load_stats.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* load_stats.h: the records of a trial to the numbers that are said of it.
+/* load_stats.h: the records of a trial to the numbers that are said about it.
  * Records come in; percentiles, shares and rates with their intervals come out. */
 #ifndef VLMPROF_CLI_LOAD_STATS_H
 #define VLMPROF_CLI_LOAD_STATS_H

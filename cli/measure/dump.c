@@ -16,7 +16,7 @@
 static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape,
                      const void *data, size_t element_bytes) {
     char file[64], header[320] = "\x93NUMPY\1", *path;
-    size_t count = 1, used = 10, padded; /* behind the version are two bytes: the length of what follows them */
+    size_t count = 1, used = 10, padded; /* after the version are two bytes: the length of what follows them */
     vp_error error = {VP_OK, -1, "", ""};
     vp_output out;
     vp_result result;

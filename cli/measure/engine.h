@@ -58,7 +58,7 @@ int32_t sequence_of(const struct pass_input *input);
 /* Positions that the longest answer needs: the last new token is never fed back. */
 int64_t positions_of(const struct pass_input *input);
 
-/* Makes room for a pass, outside of any timed part. request_run does so too. */
+/* Makes room for a pass, outside any timed part. request_run does so too. */
 void session_reserve(struct session *session, const struct pass_input *input);
 
 /* What the engine counts of a pass without running it (vp_engine_count): the session's engine may be one that only

@@ -44,7 +44,7 @@ int image_knob_read(const struct options *options, char **name, int32_t **values
     *values = NULL;
     *count = 0;
     if (!text) return 0;
-    if (!at || at == text) return complain(EXIT_USAGE, "--image_knob: want NAME=NUMBER, not \"%s\"", text);
+    if (!at || at == text) return complain(EXIT_USAGE, "--image_knob: expected NAME=NUMBER, got \"%s\"", text);
     *name = copy_text(text, (size_t)(at - text));
     while (at) {
         const char *start = at + 1;
@@ -54,7 +54,8 @@ int image_knob_read(const struct options *options, char **name, int32_t **values
         const int good = can_parse_number(number, &value) && value >= 1 && value <= INT32_MAX;
         free(number);
         if (!good)
-            return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
+            return complain(EXIT_USAGE, "--image_knob: "
+                                        "\"%s\": expected whole numbers from 1, such as %s=4", text, *name);
         *values = resize(*values, *count + 1, sizeof **values);
         (*values)[(*count)++] = (int32_t)value;
     }

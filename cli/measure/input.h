@@ -46,7 +46,7 @@ void request_close(struct request *request);
 /* Sets the knobs of the engine that are set in *values, which the input then refers to. */
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values);
 
-/* Seeds what pruning draws: the value's own seed, or this one, plus the sample's number. Once, behind
+/* Seeds what pruning draws: the value's own seed, or this one, plus the sample's number. Once, after
  * input_apply_knobs. */
 void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample);
 

@@ -61,7 +61,7 @@ void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise) {
 void runs_print(const struct options *options, const struct timed_runs *timed) {
     char words[RANGE_WORDS];
     const double level = range_of_runs(timed->runs, timed->count, metric_of, METRIC_TOTAL).level;
-    print_plain("\n%d run%s %s", timed->count, timed->count == 1 ? "" : "s",
+    print_plain("\n%d run%s %s", timed->count, plural_s((int64_t)timed->count),
                 !is_given(options, "cold") ? "after a warm-up"
                 : timed->count == 1        ? "without a warm-up (--cold)"
                                            : "without a warm-up (--cold): the first is cold");
@@ -69,7 +69,7 @@ void runs_print(const struct options *options, const struct timed_runs *timed) {
     else print_plain("; medians%s%s\n", isfinite(level) ? "; " : "",
                      range_words((size_t)timed->count, "runs", level, words));
 }
-/* A line: a number, what it is, and after a semicolon what is to be said of it, if anything. */
+/* A line: a number, what it is and, after a semicolon, any remark on it. */
 static void print_term(const struct timed_runs *timed, const char *key, const char *number, const char *meaning,
                        const char *remark) {
     print_plain("%-19s %-*s %s%s%s\n", key, timed->count < 3 ? 18 : 29, number, meaning, remark ? "; " : "",

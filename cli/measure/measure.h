@@ -33,7 +33,7 @@ int runs_measure(const struct options *options, const struct way *way, int32_t n
 /* After Ctrl-C: a line that says what is shown and how to go on. */
 void runs_print_interrupted(const struct timed_runs *timed);
 
-/* Adds a warning when the machine was not quiet, by what *noise says of it, and prints all warnings. */
+/* Adds a warning if the machine was not quiet (*noise), and prints all warnings. */
 void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise);
 
 /* One line: how many runs, whether they are warm, what the ranges are. */

@@ -59,8 +59,8 @@ void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t c
         snprintf(text, capacity, "%zu %s are too few for a verdict: an interval needs %zu", count, pairs, least);
     else
         snprintf(text, capacity,
-                 "this machine is too noisy for a verdict: between %+.0f and %+.0f %%; about %lld %s at this noise "
-                 "would resolve 1 %%, on a quiet machine fewer",
+                 "this machine is too noisy for a verdict: between %+.0f and %+.0f %%; at this noise about %lld %s "
+                 "would resolve 1 %%, fewer on a quiet machine",
                  rounded(percent.low, 0), rounded(percent.high, 0), (long long)needed, pairs);
 }
 
@@ -115,5 +115,5 @@ void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const
     if (count > 1)
         snprintf(where, sizeof where, " (worst: %.200s; %zu of %zu configurations are affected)", names[shown],
                  affected, count);
-    text_list_add(warnings, "the machine was not quiet: %s%s. Times may be slow by that: %s", seen, where, advice);
+    text_list_add(warnings, "the machine was not quiet: %s%s. Times may be too high: %s", seen, where, advice);
 }

@@ -17,8 +17,8 @@ void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading);
 #define NOISE_ADVICE_SWEEP \
     "stop other programs and sweep again into another folder, with --num_runs_per_sample 3 or more"
 #define NOISE_ADVICE_COMPARE \
-    "latencies measured next to other programs get no verdict: sweep again on a quiet machine; " \
-    "--force noise judges all the same"
+    "latencies measured next to other programs get no verdict: sweep again on a quiet machine; --force noise " \
+    "compares them anyway"
 #define NOISE_ADVICE_RUN "stop other programs and run again, with more --num_runs"
 
 /* ---- a cost that noise hides */

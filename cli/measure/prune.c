@@ -60,7 +60,7 @@ static void unknown_word(const char *kind, const char *word, int method, char *r
     free(line.data);
 }
 static int fail(char *reason, size_t capacity, const char *key, const char *value, const char *wanted) {
-    snprintf(reason, capacity, "%s=%.60s: want %s", key, value, wanted);
+    snprintf(reason, capacity, "%s=%.60s: expected %s", key, value, wanted);
     return 0;
 }
 static int is_number(const char *text, double *number) {
@@ -105,8 +105,8 @@ static int read_list(const struct prune_key *key, const char *text, vp_prune *pr
     }
     return 0;
 }
-/* The numbers of layers and of ratios, 0: not given; whether contextual was given, of which 0 is a
- * count. */
+/* The numbers of layers and of ratios, 0: not given; whether contextual was given: 0 is a valid
+ * count of it. */
 struct given_counts { int layers, ratios, has_contextual; };
 static int read_value(const struct prune_key *key, const char *text, struct prune_setting *out,
                       struct given_counts *counts, char *reason, size_t capacity) {
@@ -157,7 +157,7 @@ static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, str
         *given |= 1u << i;
         return read_value(&KEYS[i], equals + 1, out, counts, reason, capacity);
     }
-    if (method == VP_PRUNE_NONE) snprintf(reason, capacity, "none: it takes no keys, and there is \"%.60s\"", pair);
+    if (method == VP_PRUNE_NONE) snprintf(reason, capacity, "none takes no keys, but got \"%.60s\"", pair);
     else if (!equals)
         snprintf(reason, capacity, "%s: expected KEY=VALUE, got \"%.60s\"", vp_prune_name(method), pair);
     else {
@@ -172,7 +172,7 @@ static int complete(struct prune_setting *out, const struct given_counts *counts
     vp_prune *prune = &out->how;
     const char *why = NULL;
     if (prune->keep > 0 && (prune->dominant || counts->has_contextual || prune->per_pivot))
-        why = "keep and the counts of its own exclude each other";
+        why = "keep and the method's own counts exclude each other";
     else if (prune->method == VP_PRUNE_VISIONZIP && !(prune->keep > 0)) {
         if (!prune->dominant && counts->has_contextual) why = "contextual needs dominant";
         else if (!prune->dominant) prune->dominant = 54, prune->contextual = 10;

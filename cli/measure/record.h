@@ -46,7 +46,7 @@ struct point {
     const char *reason; /* why it failed; NULL: it did not */
     vp_score_metric metric;
     int ignore_eos;
-    /* image tokens behind the last cut, and their mean over blocks; 0: all went on */
+    /* image tokens after the last cut, and their mean over blocks; 0: all went on */
     int32_t kept_tokens; double mean_image_tokens;
     int64_t cache_bytes, full_cache_bytes; /* of the KV cache, then; 0: not pruned */
     int is_served; /* 1 if a server ran it; only the answer as it arrived is known */

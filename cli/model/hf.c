@@ -133,7 +133,7 @@ static void note_template(struct model *model, int has_template, int is_known) {
     } else if (is_known) return;
     else
         snprintf(note, sizeof note,
-                 "%s; the prompt is as the published %s has it (--show_prompt prints it, --raw_prompt takes another)",
+                 "%s; using the prompt of the published %s (--show_prompt prints it, --raw_prompt takes another)",
                  has_template ? "its chat template is not the known one" : "it has no chat template",
                  vp_architecture_name(model->config.architecture));
     model->prompt_note = copy_text(note, strlen(note));
@@ -308,7 +308,7 @@ static int hf_knobs(const struct options *options, const struct model *model, co
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", option, name, error.where, error.text);
 }
 /* What is around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does
- * not: the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
+ * not: the line ends after the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
  * of them. */
 static vp_result count_markers(const struct model *model, vp_layout *layout) {
     const vp_processor *processor = &model->processor;
@@ -379,7 +379,7 @@ static int hf_count(const struct model *model, const char *prompt, int32_t image
         found++;
     }
     if (found != image_count)
-        return complain(EXIT_INPUT, "the question has %s in it, which stands for an image", placeholder);
+        return complain(EXIT_INPUT, "the question contains %s, which stands for an image", placeholder);
     code = tokenize_text(model, prompt, tokens);
     free(tokens->ids);
     tokens->ids = NULL;
@@ -398,8 +398,8 @@ static int hf_tokenize(const struct model *model, const char *prompt, const stru
     if (vp_processor_expand(&model->processor, cuts->each, cuts->count, prompt, NULL, 0, &needed) == VP_ERR_MISMATCH)
         return !cuts->count ? complain(EXIT_USAGE, "the prompt has %s, but no image is given", placeholder)
                : cuts->count == 1
-                   ? complain(EXIT_USAGE, "the prompt must have %s once, where the image goes", placeholder)
-                   : complain(EXIT_USAGE, "the prompt must have %s %d times, where the images go", placeholder,
+                   ? complain(EXIT_USAGE, "the prompt must contain %s once, where the image goes", placeholder)
+                   : complain(EXIT_USAGE, "the prompt must contain %s %d times, where the images go", placeholder,
                               cuts->count);
     expanded = resize(NULL, needed + 1, 1);
     vp_processor_expand(&model->processor, cuts->each, cuts->count, prompt, expanded, needed + 1, &needed);

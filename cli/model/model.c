@@ -304,7 +304,7 @@ static int refuse_precision(const struct model *model, const vp_packed *packed, 
     vp_packed_text(packed, held);
     return complain(EXIT_INPUT,
                     "%s: the packed weights are %s, not --%s %s: leave the option out, or give the folder they were "
-                    "made of", model->name, held, option, wanted);
+                    "made from", model->name, held, option, wanted);
 }
 /* The precisions of packed weights replace those that are not given. */
 static int take_packed_precisions(const struct options *options, struct model *model) {
@@ -451,9 +451,9 @@ static int load_importance(const char *path, int32_t block_count, double *scores
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) code = complain_result(EXIT_INPUT, path, result, &error);
     else if (!node_is(&parsed.json, 0, VP_JSON_OBJECT))
-        code = complain(EXIT_INPUT, "%s: want one object {\"block\": score, ...}", path);
+        code = complain(EXIT_INPUT, "%s: expected one object {\"block\": score, ...}", path);
     else if (!parsed.json.nodes[0].count)
-        code = complain(EXIT_INPUT, "%s has no score: want {\"block\": score, ...} of the blocks 0..%d", path,
+        code = complain(EXIT_INPUT, "%s has no score; expected {\"block\": score, ...} of the blocks 0..%d", path,
                         block_count - 1);
     for (int32_t block = 0; block < block_count; block++) { scores[block] = (double)NAN; order[block] = INT32_MAX; }
     for (uint32_t i = 1, member = 0; !code && member < parsed.json.nodes[0].count; member++) {

@@ -71,7 +71,7 @@ int check_gpu_switches(const struct options *options);
 uint32_t gpu_switches_of(const struct options *options); /* vp_gpu_switch, all words of --gpu */
 
 /* Loads what --model or --synthetic names, everything but the weights: shape, tokenizer, ids. Packed weights decide the
- * options of precisions that are not given; others than theirs are refused. The caller calls model_free, after a
+ * options of precisions that are not given; others than theirs are rejected. The caller calls model_free, after a
  * failure too. */
 int model_load(const struct options *options, struct model *model);
 void model_free(struct model *model);

@@ -19,7 +19,7 @@ struct image_size {
     const vp_tile_options *tiles; /* of models that are tiled: these, whatever the other members say; NULL */
 };
 
-/* A prompt as tokens, malloc'ed: the text behind BOS and image where a model is tiled, otherwise the whole sequence. */
+/* A prompt as tokens, malloc'ed: the text after BOS and image where a model is tiled, otherwise the whole sequence. */
 struct prompt_tokens {
     int32_t *ids;
     int32_t count; /* those that do not stand for an image */

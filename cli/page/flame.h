@@ -11,7 +11,7 @@ struct flame_request {
     int64_t engine_begin_ns;    /* when the engine began: the launches and `times` count from here */
     const vp_range *ranges; int64_t range_count; /* the host's */
     const vp_launch *launches; int64_t launch_count;
-    int64_t lost_launches;      /* those that found no room */
+    int64_t lost_launches;      /* those that did not fit */
     const vp_stage_times *times;
     const int64_t *step_ns; int64_t step_count; /* of the decode steps */
 };

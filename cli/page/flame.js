@@ -1,11 +1,13 @@
-/* flame.js: the flame chart. Boxes are in four rows: stages, passes and decode steps, blocks, operations. */
+/* flame.js: the flame chart. Boxes are in four rows: stages, passes and decode steps, blocks, operations. Three views,
+ * as in speedscope: by time; Left Heavy; Sandwich. */
 {
-const data = JSON.parse(document.querySelector('#data').textContent), total = data.total
+const data = JSON.parse(document.querySelector('#data').textContent)
 const figure = document.querySelector('#flame figure'), svg = figure.querySelector('svg.flame')
-const ROWS = ['stage', 'pass, step', 'block', 'operation'], rows = ROWS.map(() => [])
+const LEVELS = ['stage', 'pass, step', 'block', 'operation'], byTime = LEVELS.map(() => [])
 const add = (row, name, begin, end, parent, more) => {
-  const node = {row, name, begin, end, parent, ...more}
-  rows[row].push(node)
+  const node = {row, name, begin, end, parent, children: [], ...more}
+  byTime[row].push(node)
+  parent?.children.push(node)
   return node
 }
 const stages = data.stages.map(([name, begin, ns, host]) =>
@@ -19,11 +21,56 @@ for (const [stage, group, block, begin, list] of data.runs) {
   for (let i = 0; i < list.length; i += 3) {
     const call = data.calls[list[i]], from = at + list[i + 1]
     at = from + list[i + 2]
-    add(3, data.names[call[0]], from, at, holder, {kind: call[2], call})
+    add(3, data.names[call[0]], from, at, holder, {kind: call[2], call, flops: call[4], bytes: call[5]})
   }
   if (block >= 0) holder.end = at
 }
-for (const row of rows) row.sort((x, y) => x.begin - y.begin)
+for (const row of byTime) row.sort((x, y) => x.begin - y.begin)
+
+/* Left Heavy and Sandwich: boxes of one name (block 0, block 1: one name) below one box become one, the longest first.
+ * An item is a box with the time that counts: its own, or that of the callee from which the callers are followed. */
+const bare = node => node.name.replace(/ \d+$/, '')
+const timed = at => ({at, ns: at.end - at.begin})
+const sum = (list, of) => list.reduce((all, x) => all + of(x), 0)
+const callees = list => list.flatMap(i => i.at.children.map(timed))
+const callers = list => list.flatMap(i => i.at.parent ? [{at: i.at.parent, ns: i.ns}] : [])
+const grouped = list => {
+  const groups = new Map()
+  for (const i of list) {
+    const name = bare(i.at)
+    if (!groups.has(name)) groups.set(name, [])
+    groups.get(name).push(i)
+  }
+  return [...groups].map(([name, own]) => ({name, own, ns: sum(own, i => i.ns)})).sort((x, y) => y.ns - x.ns)
+}
+const lay = (levels, list, from, step, next, begin, parent) => {
+  for (const {name, own, ns} of grouped(list)) {
+    const at = own[0].at, call = step >= 0 && at.call, row = step ? from : at.row /* 0: as by time */
+    const node = {row, name, begin, end: begin + ns, parent, kind: at.kind, calls: own.length, up: step < 0,
+      part: own.some(i => i.at.part), call: own.every(i => i.at.call == call) && call,
+      flops: call && sum(own, i => i.at.flops), bytes: call && sum(own, i => i.at.bytes)}
+    levels[row].push(node)
+    lay(levels, next(own), from + step, step, next, begin, node)
+    begin += ns
+  }
+}
+const leftHeavy = LEVELS.map(() => [])
+lay(leftHeavy, stages.map(timed), 0, 0, callees, 0, null)
+const functions = grouped(byTime.flat().map(timed))
+const sandwich = name => {
+  const levels = [...LEVELS, ...LEVELS, ''].map(() => []), own = functions.find(f => f.name == name).own
+  lay(levels, own, 4, 1, callees, 0, null)
+  const [middle] = levels[4]
+  lay(levels, callers(own), 3, -1, callers, 0, middle)
+  const used = levels.filter(level => level.length), at = used.indexOf(levels[4])
+  used.forEach((level, i) => { for (const node of level) node.row = i })
+  return {rows: used, total: middle.end, heads: used.map((_, i) => i < at ? 'caller' : i > at ? 'callee' : 'selected')}
+}
+const VIEWS = {
+  'Time Order': () => ({rows: byTime, total: data.total, heads: LEVELS, title: 'the whole request'}),
+  'Left Heavy': () => ({rows: leftHeavy, total: data.total, heads: LEVELS, title: 'the whole request, longest first'}),
+  'Sandwich': () => ({...sandwich(chosen.value), title: `${chosen.value}, with callers above and callees below`})}
+let {rows, total, heads, title} = VIEWS['Time Order']()
 
 /* What a title says of a box. */
 const round = (x, digits) => +x.toPrecision(digits)
@@ -40,21 +87,22 @@ const top = node => node.parent ? top(node.parent) : node
 const says = box => {
   const n = box.nodes[0], last = box.nodes[box.nodes.length - 1]
   if (box.nodes.length > 1) return [
-    `${box.nodes.length} ${['stages', 'passes or steps', 'blocks', 'operations'][n.row]}, ${time(box.ns)} together`,
+    `${box.nodes.length} boxes (${heads[n.row]}), ${time(box.ns)} together`,
     path(n).join(' \u203a '), 'to ' + path(last).join(' \u203a '),
-    `from ${time(n.begin)} to ${time(last.end)}, ${percent(box.ns / total)} of the request`,
-    'a click shows them apart'].join('\n')
-  const ns = n.end - n.begin, lines = [path(n).join(' \u203a '), `starts at ${time(n.begin)}, takes ${time(ns)}`]
-  const stage = top(n)
-  lines.push(percent(ns / total) + ' of the request'
+    n.calls ? '' : `from ${time(n.begin)} to ${time(last.end)}`, `${percent(box.ns / data.total)} of the request`,
+    'a click shows them apart'].filter(line => line).join('\n')
+  const ns = n.end - n.begin, stage = top(n), lines = [path(n).join(n.up ? ' \u2039 ' : ' \u203a '), n.calls
+    ? `${n.calls} call${n.calls == 1 ? '' : 's'}, ${time(ns)} together, ${time(ns / n.calls)} each`
+    : `starts at ${time(n.begin)}, takes ${time(ns)}`]
+  lines.push(percent(ns / data.total) + ' of the request'
     + (n.parent ? `, ${percent(ns / (stage.end - stage.begin))} of ${stage.name}` : ''))
   if (n.part) lines.push('its operations are not in this page')
   if (n.call) {
-    const [, part, , shape, flops, bytes] = n.call
+    const [, part, , shape] = n.call
     lines.push('part ' + data.parts[part] + (shape.length ? ', shape ' + shape.join(' \u00d7 ') : ''))
-    if (flops) lines.push(amount(flops, 'FLOP') + (ns ? ', ' + amount(flops / ns * 1e9, 'FLOP/s') : ''))
-    if (bytes) lines.push(amount(bytes, 'B') + (ns ? ', ' + amount(bytes / ns * 1e9, 'B/s') : ''))
   }
+  if (n.flops) lines.push(amount(n.flops, 'FLOP') + (ns ? ', ' + amount(n.flops / ns * 1e9, 'FLOP/s') : ''))
+  if (n.bytes) lines.push(amount(n.bytes, 'B') + (ns ? ', ' + amount(n.bytes / ns * 1e9, 'B/s') : ''))
   return lines.join('\n')
 }
 
@@ -119,7 +167,7 @@ const label = (name, px) => {
   return name.length <= most ? name : most >= 5 ? name.slice(0, most - 1) + '\u2026' : ''
 }
 const draw = px => {
-  const style = getComputedStyle(figure), height = TOP + ROW * ROWS.length
+  const style = getComputedStyle(figure), height = TOP + ROW * rows.length
   const off = new Set(all('.legend [aria-pressed=false]', figure).map(e => e.dataset.k))
   width = Math.floor(px ?? figure.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight))
   left = width >= 620 ? 72 : 0
@@ -129,7 +177,7 @@ const draw = px => {
   boxes = []
   for (let r = 0; r < rows.length; r++) {
     const y = TOP + r * ROW
-    if (left) write(0, y + 16, ROWS[r], svg, {class: 'n'})
+    if (left) write(0, y + 16, heads[r], svg, {class: 'n'})
     for (const box of boxesOf(rows[r])) {
       const n = box.nodes[0], w = box.end - box.x, kind = box.kind == null ? 'n' : 'k s' + box.kind
       const classes = kind + (n.part ? ' part' : '') + (off.has('s' + box.kind) ? ' off' : '')
@@ -150,19 +198,22 @@ const draw = px => {
 
 /* Moving: the buttons, what they do, and the line that says what is shown. */
 const loose = () => document.createElement('div')
-const bar = make('p', '', loose()), places = make('p', 'Go to: ', loose()), said = make('p', '', loose())
-bar.className = places.className = 'tools'
+const views = make('p', 'View: ', loose()), bar = make('p', '', loose()), places = make('p', 'Go to: ', loose())
+const said = make('p', '', loose())
+views.className = bar.className = places.className = 'tools'
 said.className = 'soft'
 said.setAttribute('role', 'status')
-svg.before(bar, places)
+svg.before(views, bar, places)
 svg.after(said)
 const tell = () => {
   const [from, to] = view, isWhole = from == 0 && to == total
   const around = n => n.begin <= from && n.end >= to && n.end > n.begin
-  const within = rows.slice(0, 3).map(row => row.find(around)).filter(n => n).pop()
+  const within = rows.slice(0, -1).map(row => row.find(around)).filter(n => n).pop()
   const merged = boxes.filter(b => b.nodes.length > 1).reduce((sum, b) => sum + b.nodes.length, 0)
-  const what = isWhole ? 'the whole request' : path(within).join(' \u203a ') || 'a part of the request'
-  said.textContent = `Shown: ${what}, ${time(from)} to ${time(to)}` + (isWhole ? '' : `, ${time(to - from)} long`) + '.'
+  const what = isWhole ? title : path(within).join(' \u203a ') || 'a part of the request'
+  const span = rows != byTime ? time(to - from)
+    : `${time(from)} to ${time(to)}` + (isWhole ? '' : `, ${time(to - from)} long`)
+  said.textContent = `Shown: ${what}, ${span}.`
     + (merged ? ` ${merged} boxes are too narrow here and drawn together.` : '')
   const idle = {past: !past.length, zoomed: isWhole}
   for (const b of all('button', bar)) b.disabled = idle[b.dataset.when] ?? false
@@ -192,16 +243,36 @@ for (const [text, does, when] of BUTTONS) {
   button.onclick = does
   if (when) button.dataset.when = when
 }
-for (const stage of rows[0]) make('button', stage.name, places).onclick = () => {
-  held = stage
-  go(stage.begin, stage.end)
+for (const stage of byTime[0]) make('button', stage.name, places).onclick = () => {
+  const box = rows == byTime ? stage : leftHeavy[0].find(n => n.name == bare(stage))
+  held = box
+  go(box.begin, box.end)
 }
+const setView = name => {
+  const chosenFor = held && functions.find(f => f.name == bare(held))
+  if (name == 'Sandwich' && chosenFor) chosen.value = chosenFor.name;
+  ({rows, total, heads, title} = VIEWS[name]())
+  for (const b of all('button', views)) b.ariaCurrent = b.textContent == name
+  chosen.hidden = name != 'Sandwich'
+  places.hidden = name == 'Sandwich'
+  held = null
+  past = []
+  go(0, total, true)
+}
+for (const name of Object.keys(VIEWS)) make('button', name, views).onclick = () => setView(name)
+const chosen = make('select', '', views)
+chosen.setAttribute('aria-label', 'Name shown in the Sandwich view')
+for (const {name, own, ns} of functions) {
+  const self = ns - sum(callees(own), i => i.ns)
+  make('option', `${name}: total ${time(ns)}, self ${time(self)}, ${own.length} \u00d7`, chosen).value = name
+}
+chosen.onchange = () => { held = null; setView('Sandwich') }
 
 /* Zooming by a click or Enter, and the keys. */
 const enter = box => {
   const n = box.nodes[0], last = box.nodes[box.nodes.length - 1]
   held = n
-  if (n.row < 3 || box.nodes.length > 1) go(n.begin, last.end)
+  if (n.row < rows.length - 1 || box.nodes.length > 1) go(n.begin, last.end)
   const same = boxes.find(b => b.nodes.includes(n))
   if (same) show(same.g)
 }
@@ -223,17 +294,19 @@ svg.onkeydown = e => {
   if (!box || e.ctrlKey || e.metaKey || e.altKey) return
   const row = boxes.filter(b => b.row == box.row && !b.g.matches('.off')), i = row.indexOf(box)
   const to = {ArrowRight: row[i + 1], ArrowLeft: row[i - 1], Home: row[0], End: row[row.length - 1],
-    ArrowUp: box.row > 0 ? near(box, box.row - 1) : null, ArrowDown: box.row < 3 ? near(box, box.row + 1) : null}
+    ArrowUp: box.row > 0 ? near(box, box.row - 1) : null,
+    ArrowDown: box.row < rows.length - 1 ? near(box, box.row + 1) : null}
   const does = {Enter: () => enter(box), ' ': () => enter(box), Backspace: back}[e.key]
   if (e.key in to || does) e.preventDefault()
   if (to[e.key]) keep(to[e.key])
   else if (does) { held = box.nodes[0]; does() }
 }
 /* These work as in speedscope, wherever the focus is. */
-const KEYS = {0: whole, '+': () => scale(0.5), '=': () => scale(0.5), '-': () => scale(2), _: () => scale(2),
+const KEYS = {1: () => setView('Time Order'), 2: () => setView('Left Heavy'), 3: () => setView('Sandwich'),
+  0: whole, '+': () => scale(0.5), '=': () => scale(0.5), '-': () => scale(2), _: () => scale(2),
   a: () => move(-0.25), d: () => move(0.25)}
 addEventListener('keydown', e => {
-  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches?.('input')) return
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches?.('input,select')) return
   const box = boxOf(document.activeElement)
   if (box) held = box.nodes[0]
   KEYS[e.key.toLowerCase()]?.()
@@ -241,6 +314,7 @@ addEventListener('keydown', e => {
 svg.addEventListener('focusin', e => { const box = boxOf(e.target); if (box) held = box.nodes[0] })
 let drawn = 0
 const fit = () => { if (figure.clientWidth != drawn) { drawn = figure.clientWidth; draw(); tell() } }
+setView('Time Order')
 new ResizeObserver(fit).observe(figure)
 addEventListener('beforeprint', () => draw(690))
 addEventListener('afterprint', () => draw())

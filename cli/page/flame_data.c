@@ -145,7 +145,7 @@ static int begins_pass(const vp_launch *launch, const vp_launch *before) {
     return launch->stage == VP_STAGE_VIT && launch->part == VP_PART_VIT_EMBED
            && (!before || before->stage != VP_STAGE_VIT || before->part != VP_PART_VIT_EMBED);
 }
-/* The first launch behind `from` that belongs to another stage, pass or decode step. */
+/* The first launch after `from` that belongs to another stage, pass or decode step. */
 static int64_t group_end(const struct flame_request *request, int64_t from) {
     const vp_launch *launches = request->launches;
     int64_t to = from + 1;

@@ -51,7 +51,7 @@ static void page_stage_table(struct text_buffer *out, const struct flame *flame)
     double rest = request_ms(flame);
     page_section_open(out, "stages", "Stages");
     page_add(out, "<p class=\"soft\">Mean of %lld request%s.</p>\n", (long long)flame->request_count,
-             flame->request_count == 1 ? "" : "s");
+             plural_s((int64_t)flame->request_count));
     page_table_open(out, "Stages", 0);
     page_heads(out, HEAD_FIXED, "stage|ms|share, %|operations, ms|idle, ms|idle, %");
     text_add_string(out, "</thead><tbody>\n");
@@ -154,11 +154,11 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
     int64_t shown = flame->ops->count < FLAME_ROWS_MOST ? flame->ops->count : (int64_t)FLAME_ROWS_MOST;
     page_section_open(out, "table", "Operations");
     page_add(out,
-             "<p>The rows of the table of <span class=\"day\">run --profile</span>, per request: mean of %lld "
-             "request%s. Operations nest; self times are without what is within, so they add up to %s. A click on a "
-             "head sorts, the filter takes words of the columns of texts.</p>\n",
-             (long long)flame->request_count, flame->request_count == 1 ? "" : "s",
-             flame->on_device ? "all that the device did" : "the request");
+             "<p>The table of <span class=\"day\">run --profile</span>, per request: mean of %lld request%s. "
+             "Operations nest. Self times exclude nested operations, so they add up to %s. Click a column head to "
+             "sort; the filter matches words in the text columns.</p>\n",
+             (long long)flame->request_count, plural_s((int64_t)flame->request_count),
+             flame->on_device ? "the device's whole work" : "the request");
     page_table_open(out, "Operations", 1);
     page_heads(out, HEAD_TEXTS, "operation");
     group_heads(out, flame->ops->group_by);
@@ -174,7 +174,7 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
         page_add(out, "<p>%lld more rows are not in this page: --profile_format csv has them all.</p>\n",
                  (long long)(flame->ops->count - shown));
     if (flame->ops->dropped_calls)
-        page_add(out, "<p>%lld calls are in no row: there was no room.</p>\n", (long long)flame->ops->dropped_calls);
+        page_add(out, "<p>%lld calls are missing: the table was full.</p>\n", (long long)flame->ops->dropped_calls);
     page_section_close(out);
 }
 
@@ -232,13 +232,13 @@ static void page_findings(struct text_buffer *out, const struct flame *flame, co
                  flame->on_device ? "device " : "",
                  (double)op.calls / (double)flame->request_count);
         if (isfinite(rates.ceiling_percent))
-            page_add(out, ", at %.1f %% of what %s allows", rates.ceiling_percent,
-                     rates.memory_bound ? "the memory" : "the arithmetic");
+            page_add(out, ", at %.1f %% of the %s ceiling", rates.ceiling_percent,
+                     rates.memory_bound ? "memory" : "arithmetic");
     }
-    text_add_string(out, ".</p>\n<p class=\"soft\">Every operation is between two timestamps here, and these cost "
-                         "time: requests are slower than without --profile. ");
+    text_add_string(out, ".</p>\n<p class=\"soft\">Each operation is timed by two timestamps, which cost time: "
+                         "requests are slower than without --profile. ");
     if (flame->cost) page_text(out, flame->cost);
-    else text_add_string(out, "How much, --cost measures.");
+    else text_add_string(out, "--cost measures by how much.");
     text_add_string(out, "</p>\n");
     page_warnings(out, flame->warnings);
     page_section_close(out);
@@ -252,25 +252,25 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
              flame->request_count > 1 ? "s" : "", number_short((double)flame->request.total_ns / 1e6).text);
     page_section_open(out, "flame", "Flame chart");
     figure_open(out, caption,
-                "from left to right: time; rows from the top: stages, passes of the image tower and decode steps, "
-                "blocks, operations by kind",
+                "rows from the top: stages, passes of the image tower and decode steps, blocks, operations by kind",
                 1);
     legend_open(out);
     for (int kind = 0; kind < FLAME_KINDS; kind++)
         legend_item(out, COLOUR_SERIES, kind, 0, SIGN_BAR, FLAME_KIND_NAMES[kind]);
     legend_close(out);
     text_add_string(out,
-                    "<svg class=\"flame\" role=\"group\" aria-label=\"Flame chart\"></svg>\n"
-                    "<noscript><p>A script of this page draws the chart, and it does not run here. The tables below "
-                    "are whole.</p></noscript>\n");
+                    "<svg class=\"flame\" role=\"group\" aria-label=\"Flame chart\"></svg>\n<noscript><p>The chart "
+                    "needs JavaScript, which does not run here. The tables below are complete.</p></noscript>\n");
     figure_close(out);
     text_add_string(out,
-                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys as "
-                    "in speedscope: + and - zoom, 0 shows the whole request, A and D move. Within the chart arrows "
-                    "go from box to box, and Backspace goes back.</p>\n");
+                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Views "
+                    "and keys are those of speedscope: 1 Time Order, 2 Left Heavy (equal names together, the longest "
+                    "first), 3 Sandwich (all calls of one name, with its callers and callees); + and - zoom, 0 shows "
+                    "everything, A and D move. Within the chart arrows go from box to box, and Backspace goes "
+                    "back.</p>\n");
     if (left_out)
-        page_add(out, "<p id=\"left\">%lld of %lld operations are not drawn, so that the page stays small: those of "
-                      "the boxes with a dashed line. The tables count them; --trace FILE has them one by one.</p>\n",
+        page_add(out, "<p id=\"left\">To keep the page small, %lld of %lld operations are not drawn: those in boxes "
+                      "with a dashed line. The tables count them; --trace FILE has each one.</p>\n",
                  (long long)left_out, (long long)(flame->request.launch_count + flame->request.lost_launches));
     text_add_string(out, "<script type=\"application/json\" id=\"data\">");
     text_add(out, data.data, data.bytes);
@@ -283,16 +283,16 @@ static const char *const WORDS[][2] = {
     {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over "
               "image and question; decode: one step for each further token; h2d: inputs to the device; embed, head, "
               "sample: around the blocks; preprocess, detok: on the host, pixels and text"},
-    {"pass", "the image tower over one view of the image, or over some at once"},
+    {"pass", "the image tower over one view of the image, or several at once"},
     {"step", "a decode step: one new token"},
     {"block", "one layer of the image tower or of the decoder"},
-    {"operation", "a kernel, a matrix product or a copy: what the engine starts as one piece"},
+    {"operation", "a kernel, a matrix product or a copy: one launch of the engine"},
     {"part", "what an operation serves: attention, router, experts ..; the same in prefill and decode"},
-    {"self, total", "without and with the operations within"},
+    {"self, total", "without and with nested operations"},
     {"idle", "time of a stage in which none of its operations runs"},
     {"GFLOP, MB", "arithmetic and bytes that the shapes need, per request: each operand read or written once"},
-    {"% of ceiling", "of the lower roof, the memory's or the arithmetic's, as measured on this device. Above 100: "
-                     "operands stayed in a cache"}};
+    {"% of ceiling", "of the memory roof or the arithmetic roof, whichever is lower, as measured on this device. Above "
+                     "100: operands stayed in a cache"}};
 static void page_provenance(struct text_buffer *out, const struct flame *flame) {
     page_list_open(out, "source", "Provenance", "Model, machine and settings.");
     for (size_t i = 0; i + 1 < flame->facts.count; i += 2)

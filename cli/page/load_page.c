@@ -192,13 +192,13 @@ static int page_table(struct text_buffer *out, const struct load_levels *levels)
 static const char *const WORDS[][2] = {
     {"due", "when a request should have been sent: by the arrivals, or when another request had ended"},
     {"E2E, TTFT", "to the last and to the first piece of the answer, from when the request was due"},
-    {"from the send", "the same from when the request was sent: the wait before is left out, so that a busy "
-                      "client looks like a fast server"},
+    {"from the send", "the same from when the request was sent: it leaves out the wait before, which makes a busy "
+                      "client look like a fast server"},
     {"TPOT", "time per output token after the first, by the server's own count of tokens"},
     {"good", "the request met all limits of --slo; without limits: it was answered"},
     {"goodput", "good requests per second"},
-    {"ended", "requests per second that ended; well below those that were due the queue grows for as long as the "
-              "trial lasts"},
+    {"ended", "requests per second that ended; if far fewer end than are due, the queue grows for as long as the trial "
+              "lasts"},
     {"interval", "95 %, from as many independent requests as the trial is worth: requests of a busy server wait "
                  "for one another"},
     {"window", "requests that were due in the ramp or in the cool-down are not counted"}};
@@ -227,7 +227,7 @@ int load_page_write(const struct load_levels *levels, struct text_buffer *out) {
              first->endpoint ? first->endpoint : "?");
     page_text(&page.heading, title);
     page_text(&page.subtitle, first->task ? first->task : "");
-    page_add(&page.subtitle, ", %zu trial%s, ", levels->count, levels->count == 1 ? "" : "s");
+    page_add(&page.subtitle, ", %zu trial%s, ", levels->count, plural_s((int64_t)levels->count));
     page_day(&page.subtitle, first->date);
     page_findings(&page.body, levels);
     page_figures(&page.body, levels);

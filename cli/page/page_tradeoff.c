@@ -36,7 +36,7 @@ static void box_take(struct boxes *boxes, double x, double y, double width, doub
     box.x = x; box.y = y; box.width = width; box.height = height;
     if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = box;
 }
-/* Writes a point's name next to it, where nothing is yet. A name that finds no room is left out: the table and the
+/* Writes a point's name next to it, where nothing is yet. A name that does not fit is left out: the table and the
  * mark's title have it. */
 static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y, const char *text) {
     static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
@@ -77,7 +77,7 @@ static void front_mark(struct plot *plot, const struct report *report, const str
     double x = scale_place(&plot->x, point->latency), y = scale_place(&plot->y, point->accuracy);
     char name[80], title[512];
     if (!isfinite(x) || !isfinite(y)) return;
-    snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\nmember of the front in %s %% of the resamples",
+    snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\non the front in %s %% of the resamples",
              setting_text(&report->results->files[tradeoff->group->paired[config]], name),
              is_member ? ", on the front" : "", percentile_text(report->settings.percentile),
              number_of_estimate(point_latency(point)).text, number_of_estimate(point_accuracy(point)).text,

@@ -15,7 +15,7 @@ void span_add_estimate(struct span *span, vp_estimate estimate);
 int span_is_wide(struct span span); /* 1 if all above 0 and over 30 times apart, so that a logarithm shows more */
 
 enum { TICKS_MOST = 16 };
-/* Digits behind the point of a tick's number; or one of these. */
+/* Digits after the point of a tick's number; or one of these. */
 enum { DIGITS_SHORTEST = -1, DIGITS_PREFIX = -2 }; /* four significant digits; three with k, M, G, T, P */
 struct scale {
     double low, high; int is_log;

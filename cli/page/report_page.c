@@ -37,7 +37,7 @@ static void table_cell(struct text_buffer *out, struct number_text number) {
     text_add_string(out, "<td>");
     page_text(out, number.text);
 }
-/* A cell with a value, and its interval small behind it. */
+/* A cell with a value, and its interval small after it. */
 static void table_range(struct text_buffer *out, vp_estimate estimate) {
     const struct number_text text = number_of_estimate(estimate);
     const char *range = strchr(text.text, '[');
@@ -83,7 +83,7 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         {"configuration", 0}, {"samples", 0}, {"accuracy", 0}, {"T_total P50, ms", 0}, {"P95, ms", 0},
         {"TTFT, ms", 0}, {"vision, ms", 1}, {"prefill, ms", 1}, {"decode, ms", 0}, {"TPOT, ms", 0},
         {"cached, %", -1}, {"closure, %", 1}, {"run spread, %", 0}, {"idle, %", 1}, {"front", 0}, {"member, %", 0}};
-    page_folded_open(out, "table", "All configurations", "One row each. A click on a head sorts.",
+    page_folded_open(out, "table", "All configurations", "One row each. Click a column head to sort.",
                      report->results->count <= TABLE_ROWS_OPEN);
     text_add_string(out, "<p class=\"soft\">Times are medians over the samples, except P95. Accuracy is the mean. "
                          "Brackets: 95 % intervals.</p>\n");
@@ -229,8 +229,8 @@ static void page_example(struct text_buffer *out, const struct result_file *file
         page_text(out, knob_size_text(&file->knobs, size)[0] ? size : "unchanged");
     }
     page_add(out, ", %lld expert%s per token (top_k), %lld decoder block%s. Brackets: 95 %% intervals. All "
-             "<a href=\"#words\">words</a> are explained below.</p>\n", (long long)top_k, top_k == 1 ? "" : "s",
-             (long long)blocks, blocks == 1 ? "" : "s");
+             "<a href=\"#words\">words</a> are explained below.</p>\n", (long long)top_k, plural_s((int64_t)top_k),
+             (long long)blocks, plural_s((int64_t)blocks));
 }
 static void page_findings(struct text_buffer *out, const struct report *report) {
     page_section_open(out, "findings", "In short");
@@ -283,8 +283,8 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
         if (report->results->files[i].count > samples) samples = report->results->files[i].count;
     if (is_large(report->results->count)) page.body_class = "large";
     page_name(&page.heading, report);
-    page_add(&page.subtitle, "%zu configuration%s, up to %zu samples each", report->results->count,
-             report->results->count == 1 ? "" : "s", samples);
+    page_add(&page.subtitle, "%zu configuration%s, up to %zu sample%s each", report->results->count,
+             plural_s((int64_t)report->results->count), samples, plural_s((int64_t)samples));
     page_findings(&page.body, report);
     page_fronts(&page.body, report);
     page_pruning(&page.body, report);

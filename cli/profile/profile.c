@@ -164,7 +164,7 @@ static void write_stage(struct text_buffer *out, const char *name, double stage_
 static void write_stages(struct text_buffer *out, const struct profiler *profiler) {
     double stages_ns = 0, ops_ns = 0, count = (double)profiler->steps;
     text_add_format(out, "\n%-12s %14s %14s %14s %8s   mean of %lld request%s\n", "stage", "device ms", "operations ms",
-                    "idle ms", "idle %", (long long)profiler->steps, profiler->steps == 1 ? "" : "s");
+                    "idle ms", "idle %", (long long)profiler->steps, plural_s((int64_t)profiler->steps));
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         if (!(profiler->stage_ns[i] > 0)) continue;
         write_stage(out, vp_stage_name((vp_stage)i), profiler->stage_ns[i], profiler->op_ns[i], count);
@@ -196,7 +196,7 @@ static void write_notes(struct text_buffer *out, const struct profiler *profiler
     if (profiler->on_gpu)
         text_add_format(out, "launches timed by %s\n", vp_engine_launch_timer(profiler->session->engine));
     if (profiler->ops.dropped_calls + profiler->lost_launches)
-        text_add_format(out, "%lld calls are in no row: there was no room\n",
+        text_add_format(out, "%lld calls are missing: the table was full\n",
                         (long long)(profiler->ops.dropped_calls + profiler->lost_launches));
     if (profiler->negative_idle)
         text_add_format(out, "%lld stages have operations that add up to more than the stage\n",
@@ -311,7 +311,7 @@ static int check_schedule(const vp_schedule *schedule, int64_t steps) {
     vp_schedule_sum sum;
     if (vp_schedule_count(schedule, steps, &sum) == VP_OK && sum.recorded_steps + sum.partial_steps >= 1) return 0;
     return complain(EXIT_USAGE, "none of %lld request%s would be recorded: this schedule skips the first %lld",
-                    (long long)steps, steps == 1 ? "" : "s",
+                    (long long)steps, plural_s((int64_t)steps),
                     (long long)(schedule->skip_first + schedule->wait + schedule->warmup));
 }
 int profile_run(const struct options *options, struct request *request) {

@@ -75,7 +75,7 @@ int cost_measure(const struct options *options, struct session *session, struct 
     snprintf(folder, sizeof folder, "%.500s/vlmprof-cost-XXXXXX", temporary ? temporary : "/tmp");
     if (!mkdtemp(folder)) {
         free(profiler);
-        return complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", folder, strerror(errno));
+        return complain(EXIT_OUTPUT, "%s: cannot create the folder: %s", folder, strerror(errno));
     }
     snprintf(path, sizeof path, "%s/cost.pt.trace.json", folder);
     cost->rounds = (size_t)number_of(options, "cost_rounds");

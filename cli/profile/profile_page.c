@@ -1,5 +1,6 @@
 /* profile_page.c: run --profile --html FILE: what was recorded, as a page.
- * The page itself (page/flame_page.h) knows no engine and no options: here their words are gathered for it. */
+ * The page itself (page/flame_page.h) does not depend on the engine or the options; this file
+ * collects their texts for it. */
 #include "profile/profile_page.h"
 
 #include "base/console.h"
@@ -53,7 +54,7 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
         fact(facts, "image", request->sample.images.items[i]);
         if (!request->model.rules->is_tiled)
             fact_line(facts, "size", "%dx%d px, %d view%s", cut->width_px, cut->height_px, cut->views,
-                      cut->views == 1 ? "" : "s");
+                      plural_s((int64_t)cut->views));
         else
             fact_line(facts, "size", "%dx%d px, %d crops and the global view", cut->width_px, cut->height_px,
                       cut->crops);
@@ -95,10 +96,9 @@ static const char *cost_sentence(const struct cost_report *cost, char out[LINE_B
     percent.high *= 100;
     say_unknown_cost(reason, sizeof reason, percent, cost->rounds, "rounds");
     if (is_cost_known(percent))
-        snprintf(out, LINE_BYTES, "Here it costs %s %% of a request that is not timed within (median of %zu rounds, "
-            "95 %% "
-                                  "interval).", number_cost(percent).text, cost->rounds);
-    else snprintf(out, LINE_BYTES, "How much, is not known here: %s.", reason);
+        snprintf(out, LINE_BYTES, "Here that costs %s %% of an unprofiled request (median of %zu rounds, 95 %% "
+            "interval).", number_cost(percent).text, cost->rounds);
+    else snprintf(out, LINE_BYTES, "By how much is not known here: %s.", reason);
     return out;
 }
 int profile_page_write(const struct profiler *profiler, const struct cost_report *cost) {

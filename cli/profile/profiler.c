@@ -225,7 +225,7 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     timespec_get(&now, TIME_UTC);
     code = make_folder(traces);
     if (!code && vp_trace_file_name(worker, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, name, sizeof name) != VP_OK)
-        code = complain(EXIT_OUTPUT, "%s: no name for a trace can be made", traces);
+        code = complain(EXIT_OUTPUT, "%s: cannot make a name for a trace", traces);
     if (!code) *path = join_path(traces, name);
     free(traces);
     return code;
@@ -328,7 +328,7 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
         return code;
     if ((code = trace_failed(profiler, vp_trace_launches(profiler->trace, &traced, &error), &error)) != 0) return code;
     result = vp_trace_step_end(profiler->trace, end_ns, &error);
-    return result == VP_ERR_STATE ? 0 : trace_failed(profiler, result, &error); /* the step's begin found no room */
+    return result == VP_ERR_STATE ? 0 : trace_failed(profiler, result, &error); /* the step's beginning did not fit */
 }
 int profiler_trace_end(struct profiler *profiler) {
     vp_trace_info info;

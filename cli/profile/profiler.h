@@ -39,7 +39,7 @@ struct profiler {
     /* of all recorded steps */
     vp_op *rows; vp_ops ops;
     int64_t steps;
-    int64_t lost_launches; /* those that found no room */
+    int64_t lost_launches; /* those that did not fit */
     double stage_ns[VP_STAGE_COUNT], op_ns[VP_STAGE_COUNT]; /* stages and their launches on the device */
     double total_ns;       /* of the whole steps, on the host */
     int64_t negative_idle; /* stages whose launches took longer than the stage itself */

@@ -10,7 +10,7 @@
 struct score_range { double low, high; int is_known; };
 
 /* The range by the file's metric; the experiments' own files do not name it, but all their rules score 0..1. Not known
- * either where a score of the file is outside of it. */
+ * either where a score of the file is outside it. */
 struct score_range score_range_of(const struct result_file *file);
 
 /* The range that applies to both. */

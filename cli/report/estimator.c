@@ -86,7 +86,7 @@ void errors_of(const struct measurements *measurements, const double *predicted,
     free(measured);
 }
 enum { ERRORS_BIASED, ERRORS_USELESS, ERRORS_BEATEN, ERROR_KINDS = ERRORS_BEATEN + ESTIMATE_KINDS };
-/* Parts of which one warning is true: their names, and what it says of the last of them. */
+/* Parts of which one warning is true: their names, and what it says about the last of them. */
 struct part_warning { char parts[80], words[160]; };
 static void add_part(struct part_warning *warning, int part) {
     const size_t used = strlen(warning->parts);
@@ -121,7 +121,7 @@ void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], in
     memset(found, 0, sizeof found);
     for (int part = 0; part < ESTIMATE_PARTS; part++) find_part_warnings(held_out, chosen, part, found);
     if (found[ERRORS_BIASED].parts[0])
-        text_list_add(warnings, "held-out configurations: predictions of %s are off on average (%s): measure more "
+        text_list_add(warnings, "held-out configurations: predictions of %s are biased (%s): measure more "
                                 "configurations and more runs a sample, on a quiet machine",
                       found[ERRORS_BIASED].parts, found[ERRORS_BIASED].words);
     if (found[ERRORS_USELESS].parts[0])
@@ -264,7 +264,7 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
         const vp_linear *fit = &estimator->model.fit[stage];
         struct text_buffer features = {NULL, 0, 0};
         if (!estimator->model.fitted[stage]) {
-            text_list_add(&estimator->warnings, "%s: nothing was measured of this stage: it is not in the model",
+            text_list_add(&estimator->warnings, "%s: this stage was never measured and is not in the model",
                           part_name(stage));
             continue;
         }
@@ -280,7 +280,7 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
                 "%s: %s dropped as collinear with the features before; other terms absorb the cost",
                 part_name(stage), features.data);
         if (fit->degrees < 10)
-            text_list_add(&estimator->warnings, "%s: %.0f degrees of freedom are few", part_name(stage), fit->degrees);
+            text_list_add(&estimator->warnings, "%s: only %.0f degrees of freedom", part_name(stage), fit->degrees);
         free(features.data);
     }
 }

@@ -10,7 +10,7 @@
 #include "results/result_read.h"
 #include "vlmprof_latency.h"
 
-/* What a prediction says of requests of its kind, and what a sample's time is of its runs: not the median. */
+/* What a prediction says about requests of its kind, and what a sample's time is of its runs: not the median. */
 #define ESTIMATE_LOCATION "mean"
 
 enum { MODEL_PARTS_MOST = VP_LATENCY_STAGE_COUNT + 1 };
@@ -36,7 +36,7 @@ void ranges_put(vp_json_writer *writer, const struct model_form *form, int count
 void ranges_read(struct model_reader *reader, uint32_t object, const struct model_form *form, int count,
                  struct number_range *ranges);
 
-/* Warns of requests whose number is outside of its range. */
+/* Warns of requests whose number is outside its range. */
 void range_warn(const struct model_form *form, int which, const struct number_range *range, const void *requests,
                 size_t count, struct text_list *warnings);
 

@@ -147,16 +147,17 @@ static int number_experts(const struct options *options, const struct results *r
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         if (knobs_are_dense(&file->knobs) != knobs_are_dense(&results->files[0].knobs))
-            return complain(EXIT_USAGE, "%s is of a model without experts, others are not: fit them apart",
+            return complain(EXIT_USAGE, "%s comes from a model without experts, others do not: fit them separately",
                             results->files[knobs_are_dense(&file->knobs) ? i : 0].path);
         if (file->expert_count > 0 && said > 0 && file->expert_count != said)
-            return complain(EXIT_USAGE, "%s is of a model with %lld experts, others of one with %lld: fit them apart",
+            return complain(EXIT_USAGE, "%s comes from a model with %lld experts, others from one with %lld: fit them "
+                                        "separately",
                             file->path, (long long)file->expert_count, (long long)said);
         if (file->expert_count > 0) said = file->expert_count;
     }
     if (results->count && knobs_are_dense(&results->files[0].knobs)) {
         if (has_option(options, "num_experts") && is_given(options, "num_experts"))
-            return complain(EXIT_USAGE, "--num_experts: %s is of a model without experts", results->files[0].path);
+            return complain(EXIT_USAGE, "--num_experts: %s comes from a model without experts", results->files[0].path);
         *experts = 0;
         return 0;
     }
@@ -165,8 +166,8 @@ static int number_experts(const struct options *options, const struct results *r
     else if (said < 0 && *experts > 0) said = *experts;
     else if (said < 0)
         return complain(EXIT_INPUT,
-                        "%s does not say how many experts the model has (model_shape.num_experts is missing): "
-                        "--num_experts N says it; MolmoE-1B has 64",
+                        "%s does not say how many experts the model has (model_shape.num_experts is missing): set "
+                        "--num_experts N (MolmoE-1B has 64)",
                         results->files[0].path);
     for (size_t i = 0; i < results->count; i++)
         if (knob_number(&results->files[i].knobs, KNOB_TOP_K) > said)
@@ -190,7 +191,8 @@ static int check_same(const struct results *results) {
                                              : knob_text(&file->knobs, KNOB_WEIGHTS);
             if (which == 2 && weight_bits(first) > 1 && weight_bits(other) > 1) continue;
             if (strcmp(first ? first : "not said", other ? other : "not said"))
-                return complain(EXIT_USAGE, "%.300s and %.300s differ in their %s (%.100s, %.100s): fit them apart",
+                return complain(EXIT_USAGE, "%.300s and "
+                                            "%.300s differ in their %s (%.100s, %.100s): fit them separately",
                                 results->files[0].path, results->files[i].path, names[which],
                                 first ? first : "not said", other ? other : "not said");
         }
@@ -213,19 +215,22 @@ static void warn_of_measurements(const struct measurements *measurements, const 
                 ? "synthetic weights: latency is real, accuracy is not"
                 : "synthetic weights: latency is real, but random experts are chosen more evenly than trained ones");
     if (measurements->count < 30)
-        text_list_add(warnings, "%zu measurements are few: errors and intervals say little", measurements->count);
+        text_list_add(warnings, "only %zu measurement%s: errors and intervals mean little", measurements->count,
+                      plural_s((int64_t)measurements->count));
     if (failed || missing)
-        text_list_add(warnings, "%lld points failed, %lld are missing", (long long)failed, (long long)missing);
+        text_list_add(warnings, "%lld point%s failed, %lld %s missing", (long long)failed, plural_s((int64_t)failed),
+                      (long long)missing, missing == 1 ? "is" : "are");
     if (throttled)
-        text_list_add(warnings, "%lld runs were throttled: the clocks were below their own", (long long)throttled);
+        text_list_add(warnings, "%lld run%s %s throttled: the clock was below its rated speed", (long long)throttled,
+                      plural_s((int64_t)throttled), throttled == 1 ? "was" : "were");
     if (measurements->incomplete)
-        text_list_add(warnings, "%zu samples left out: a token count or the time of their prefill is not in the file",
-                      measurements->incomplete);
+        text_list_add(warnings, "%zu sample%s left out: a token count or the time of their prefill is not in the file",
+                      measurements->incomplete, plural_s((int64_t)measurements->incomplete));
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
     for (int axis = KNOB_SIZE + 1; axis < KNOB_COUNT; axis++)
         if (knob_is_axis(axis) && !KNOBS[axis].in_model && results->files[0].told_apart >> axis & 1)
-            text_list_add(warnings, "the configurations differ in %s, which the model does not know", KNOBS[axis].axis);
+            text_list_add(warnings, "the configurations differ in %s, which is not in the model", KNOBS[axis].axis);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);
 }
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts) {
@@ -260,8 +265,8 @@ int measurements_make(const struct options *options, const struct results *resul
     memset(measurements, 0, sizeof *measurements);
     for (size_t i = 0; i < results->count; i++)
         if (results->files[i].is_served)
-            return complain(EXIT_INPUT, "%s is of a server: its stages are not known from outside, so no latency model "
-                                        "can be fitted to them; report, best and compare read such files",
+            return complain(EXIT_INPUT, "%s comes from a server: its stages are not known from outside, so no latency "
+                                        "model can be fitted to them; report, best and compare read such files",
                             results->files[i].path);
     if ((code = check_same(results)) != 0 || (code = number_experts(options, results, experts)) != 0)
         return code;

@@ -142,7 +142,7 @@ static void read_linear_column(struct model_reader *reader, uint32_t node, const
     root = model_member(reader, node, "root", VP_JSON_ARRAY);
     if (root == VP_JSON_NONE) return;
     if (reader->parsed.json.nodes[root].count != (uint32_t)fit->columns) {
-        model_fail(reader, root, "root", "has not one number a column");
+        model_fail(reader, root, "root", "does not have one number per column");
         return;
     }
     item = root + 1;

@@ -156,6 +156,6 @@ void pruned_finding(const struct pruned_row *row, const struct tradeoff *tradeof
     difference_text("random", &row->to_random, random);
     if (isfinite(row->prefill_ratio))
         snprintf(faster, sizeof faster, "%.2f times the prefill speed; ", row->prefill_ratio);
-    snprintf(out, capacity, "%.1f of 100 image tokens kept: %s%s%s%s", 100 * row->share, faster, full,
+    snprintf(out, capacity, "%.1f %% of image tokens kept: %s%s%s%s", 100 * row->share, faster, full,
              row->random < tradeoff->config_count ? "; " : "", row->random < tradeoff->config_count ? random : "");
 }

@@ -109,15 +109,16 @@ static void warn_of_files(struct report *report) {
             snprintf(differ + used, sizeof differ - used, "%s%s", used ? ", " : "", same[i].name);
     }
     if (differ[0])
-        text_list_add(&report->warnings, "the files differ in %s: differences between them are not of the knobs alone",
+        text_list_add(&report->warnings, "the files differ in %s: their differences are not due to the knobs alone",
                       differ);
     if (results_differ_in_caches(results, &caches))
         text_list_add(&report->warnings, "the files differ in %s: an image or prompt from a cache costs less", caches);
     warn_of_cached_runs(&report->warnings, cached, runs);
     if (failed || missing)
         text_list_add(&report->warnings,
-                      "%lld points failed and %lld are not measured yet: they are in no number%s%.400s",
-                      (long long)failed, (long long)missing, reason ? "; the first: " : "", reason ? reason : "");
+                      "%lld point%s failed and %lld %s not measured yet: no number includes them%s%.400s",
+                      (long long)failed, plural_s((int64_t)failed), (long long)missing, missing == 1 ? "is" : "are",
+                      reason ? "; the first: " : "", reason ? reason : "");
     if (throttled)
         text_list_add(&report->warnings,
                       "%lld of %lld runs were measured while the device throttled its clocks; they are kept",
@@ -128,10 +129,11 @@ static void warn_of_files(struct report *report) {
                       (long long)outliers, (long long)runs);
     if (foreign)
         text_list_add(&report->warnings,
-                      "%lld files are the experiments' own: no stages, no closure; TPOT is divided by N - 1 here",
-                      (long long)foreign);
+                      "%lld file%s %s the experiments' own: no stages, no closure; TPOT is divided by N - 1 here",
+                      (long long)foreign, plural_s((int64_t)foreign), foreign == 1 ? "is" : "are");
     else if (coarse)
-        text_list_add(&report->warnings, "%lld files have no stage times (--timing off)", (long long)coarse);
+        text_list_add(&report->warnings, "%lld file%s %s no stage times (--timing off)", (long long)coarse,
+                      plural_s((int64_t)coarse), coarse == 1 ? "has" : "have");
 }
 static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0;
@@ -154,8 +156,8 @@ static void warn_of_samples(struct report *report) {
         }
     }
     if (least < 500)
-        text_list_add(&report->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts",
-                      least);
+        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: fronts need 500 or more", least,
+                      plural_s((int64_t)least));
     if (p95 || p99) {
         char more[64] = "";
         if (p95) snprintf(more, sizeof more, ", P95 in %zu (below 60)", p95);
@@ -167,8 +169,8 @@ static void warn_of_samples(struct report *report) {
                                          "tokens are the sum, and each image's are in the result files", several,
                       samples, most_images);
     if (unequal)
-        text_list_add(&report->warnings, "%zu samples have no TTFT: the latencies of their configurations leave them "
-                                         "out", unequal);
+        text_list_add(&report->warnings, "%zu sample%s %s no TTFT: the latencies of their configurations leave them "
+                                         "out", unequal, plural_s((int64_t)unequal), unequal == 1 ? "has" : "have");
     if (open)
         text_list_add(&report->warnings,
                       "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)",
@@ -189,17 +191,18 @@ static double main_share(const struct decomposition *decomposition, int metric) 
     /* the experiments' files know the sums alone */
     return share > 0 ? share : share_of_total(decomposition, metric);
 }
-/* "12.5 %", "12.5 to 20.1 %"; ratios above 1 are factors: "0.83 to 1.23 times". Returns out. */
-static const char *shares_text(double low, double high, char out[64]) {
-    const char *format = high > 1 ? "%.2f" : "%.1f", *unit = high > 1 ? "times" : "%";
-    const double scale = high > 1 ? 1 : 100;
-    const struct number_text first = number_formatted(format, scale * low),
-                             last = number_formatted(format, scale * high);
+/* "2.1 to 3.4 ms"; one number where both read alike. */
+static const char *range_text(const char *format, double low, double high, const char *unit, char out[64]) {
+    const struct number_text first = number_formatted(format, low), last = number_formatted(format, high);
     if (strcmp(first.text, last.text)) snprintf(out, 64, "%.20s to %.20s %s", first.text, last.text, unit);
     else snprintf(out, 64, "%.20s %s", last.text, unit);
     return out;
 }
-/* Where a part is the largest; nothing is said of one that never is. */
+/* "12.5 %", "12.5 to 20.1 %"; ratios above 1 are factors: "0.83 to 1.23 times". Returns out. */
+static const char *shares_text(double low, double high, char out[64]) {
+    return high > 1 ? range_text("%.2f", low, high, "times", out) : range_text("%.1f", 100 * low, 100 * high, "%", out);
+}
+/* Where a part is the largest; empty for one that never is. */
 static void wins_text(size_t wins, size_t count, char out[96]) {
     if (!wins) out[0] = 0;
     else if (wins == count) snprintf(out, 96, ", the largest part%s", count > 1 ? " in all configurations" : "");
@@ -321,7 +324,8 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
     if (kind == KNOB_SIZE && !strchr("0123456789", *last)) { /* a tier */
         snprintf(name, sizeof name, "%s resolution", last);
         if (name[0] >= 'a' && name[0] <= 'z') name[0] = (char)(name[0] - 'a' + 'A');
-    } else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
+    } else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
+    else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
     if (ratio >= 2) {
         snprintf(out, 520, "%s costs %s times the mean %s of %s", name,
                  number_estimate(1, ratio, 1 + change->low / base, 1 + change->high / base).text, axis, first);
@@ -390,7 +394,7 @@ static void find_first_token(struct report *report) {
 static void find_decode(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL, least = HUGE_VAL, most = -HUGE_VAL;
     size_t count = 0;
-    char shares[64];
+    char shares[64], steps[64];
     for (size_t i = 0; i < report->results->count; i++) {
         const struct stage_cost *cost = &report->items[i].stages[VP_STAGE_DECODE];
         double step = report->items[i].mean[METRIC_PER_TOKEN],
@@ -403,9 +407,9 @@ static void find_decode(struct report *report) {
         if (floor_ms / step > most) most = floor_ms / step;
     }
     if (count)
-        text_list_add(&report->findings, "a decode step takes %.3g to %.3g ms; its bytes at %s GB/s take %s%s",
-                      low, high, number_short(report->peak_gbs).text, shares_text(least, most, shares),
-                      most > 1 ? " as long" : " of that");
+        text_list_add(&report->findings, "a decode step takes %s; its bytes at %s GB/s take %s%s",
+                      range_text("%.3g", low, high, "ms", steps), number_short(report->peak_gbs).text,
+                      shares_text(least, most, shares), most > 1 ? " as long" : " of that");
 }
 static void find_idle(struct report *report) {
     double least = HUGE_VAL, most = -HUGE_VAL, host = 0;

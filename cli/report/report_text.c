@@ -53,31 +53,33 @@ static void write_summary(struct document *document, const struct report *report
         if (results->files[i].count > most) most = results->files[i].count;
     }
     document_text(document, BLOCK_HEADING, "vlmprof report: %zu configuration%s", results->count,
-                  results->count == 1 ? "" : "s");
+                  plural_s((int64_t)results->count));
+    document_list(document, "Findings", &report->findings);
+    document_list(document, "Warnings", &report->warnings);
+    document_text(document, BLOCK_HEADING, "Measured");
     for (size_t i = 0; i < results->group_count; i++) {
         const struct result_file *first = &results->files[results->groups[i].first];
         document_text(document, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->dataset_name,
-                      results->groups[i].count, results->groups[i].count == 1 ? "" : "s",
-                      first->accuracy_metric ? first->accuracy_metric : "a metric that is not said");
+                      results->groups[i].count, plural_s((int64_t)results->groups[i].count),
+                      first->accuracy_metric ? first->accuracy_metric : "an unknown metric");
     }
     if (are_all_served(results)) write_servers(document, results);
     else
-        document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said",
+        document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "unknown",
                   file->synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
-                  file->device ? file->device : "device not said");
+                  file->device ? file->device : "unknown device");
     free(weights);
-    if (least == most) document_text(document, BLOCK_LINE, "%zu samples a configuration", most);
-    else document_text(document, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
-    document_list(document, "Warnings", &report->warnings);
-    document_list(document, "Findings", &report->findings);
+    if (least == most) document_text(document, BLOCK_LINE, "%zu sample%s per configuration", most,
+                                     plural_s((int64_t)most));
+    else document_text(document, BLOCK_LINE, "%zu to %zu samples per configuration", least, most);
 }
 static void write_provenance(struct document *document, const struct report *report) {
     const struct result_file *file = &report->results->files[0];
     if (!(file->num_runs_per_sample > 0) && !(file->measured_from && file->measured_to)) return;
     document_text(document, BLOCK_HEADING, "Provenance");
     if (file->num_runs_per_sample > 0)
-        document_text(document, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs",
-                      (long long)file->num_runs_per_sample, file->num_runs_per_sample == 1 ? "" : "s");
+        document_text(document, BLOCK_LINE, "at least %lld run%s per sample; a sample's value is the mean of its runs",
+                      (long long)file->num_runs_per_sample, plural_s(file->num_runs_per_sample));
     if (file->measured_from && file->measured_to)
         document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
                       file->measured_to, file->version ? file->version : "?", file->host ? file->host : "?");
@@ -385,22 +387,21 @@ static void write_front(struct document *document, const struct report *report, 
     if (tradeoff->is_corpus)
         document_text(
             document, BLOCK_LINE,
-            "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals of "
-            "accuracy, no memberships, no effects on it",
+            "the metric %s scores the whole corpus, not single samples: accuracy has no intervals, no shares on the "
+            "front and no effects",
             report->results->files[tradeoff->group->first].accuracy_metric
                 ? report->results->files[tradeoff->group->first].accuracy_metric
                 : "of these files");
     else
         document_text(
             document, BLOCK_LINE,
-            "member: share of %zu draws of the samples in which it is on the front; * steps of at least %s ms and "
-            "%.3g points",
+            "member: share of %zu resamples in which it is on the front; * steps of at least %s ms and %.3g points",
             report->settings.resamples, number_short(tradeoff->epsilon_latency).text,
             100 * report->settings.epsilon_accuracy);
     if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
         document_text(document, BLOCK_LINE,
-                      "draws contain only these %zu samples: 0 or 100 %% of the draws is not certainty",
-                      tradeoff->sample_count);
+                      "with only %zu sample%s, a share of 0 or 100 %% of the resamples is not certain",
+                      tradeoff->sample_count, plural_s((int64_t)tradeoff->sample_count));
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
                       "the range of this metric's scores is not known: intervals of accuracy are Student's, and there "
@@ -427,7 +428,7 @@ static void write_near_front(struct document *document, const struct report *rep
         const vp_bootstrap_point *point = &tradeoff->points[i];
         if (!(point->membership >= 0.05) || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
         if (!table) {
-            document_text(document, BLOCK_LINE, "not on it, but perhaps members");
+            document_text(document, BLOCK_LINE, "not on the front, but possible members");
             snprintf(head, sizeof head, "configuration|%s|accuracy|member %%", TERMS[report->settings.axis].unit);
             table = document_table(document, head);
         }
@@ -455,7 +456,7 @@ static void write_effects(struct document *document, const struct report *report
     document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy, %s [95 %% interval]",
                   METRIC_KEYS[report->settings.axis], report->results->files[tradeoff->group->first].dataset_name);
     write_effect_shares(document, tradeoff);
-    document_text(document, BLOCK_LINE, "main effects: a level's mean less the mean of all; %s mean %s %s%s%s",
+    document_text(document, BLOCK_LINE, "main effects: a level's mean minus the mean of all; %s mean %s %s%s%s",
                   is_energy ? "energy" : "latency",
                   number_short(tradeoff->effects[0][0].estimate).text, TERMS[report->settings.axis].unit,
                   tradeoff->effects[1] ? ", accuracy mean " : "",
@@ -576,7 +577,7 @@ static void write_pruning(struct document *document, const struct report *report
     document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
                   report->results->files[tradeoff->group->first].dataset_name);
     document_text(document, BLOCK_LINE,
-                  "points: accuracy less that of no pruning, and of as many random tokens (within 5 %%), "
+                  "points: accuracy minus that of no pruning, and minus that of as many random tokens (within 5 %%), "
                   "paired over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
                   tradeoff->sample_count);
     document_add_table(document, &table);

@@ -337,15 +337,15 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
                       "the server does not say how many tokens an image has: image and text tokens have "
                       "one cost (sweep --family NAME counts them by a rule)");
     if (rows->count < 30)
-        text_list_add(&law->warnings, "%zu measurements are few: errors and intervals say little", rows->count);
+        text_list_add(&law->warnings, "only %zu measurement%s: errors and intervals mean little", rows->count,
+                      plural_s((int64_t)rows->count));
     if (rows->config_count < 2)
         text_list_add(&law->warnings,
                       "a single configuration: the error on unseen configurations is not known");
     if (rows->incomplete)
         text_list_add(&law->warnings,
-                      "%zu samples left out: the server does not say their prompt's tokens, or there is "
-                      "no TTFT",
-                      rows->incomplete);
+                      "%zu sample%s left out: the server does not say their prompt's tokens, or there is no TTFT",
+                      rows->incomplete, plural_s((int64_t)rows->incomplete));
     if (rows->cached)
         text_list_add(&law->warnings,
                       "%zu runs read their prompt from a cache: their TTFT is shorter (sweep --no_cache, "
@@ -357,8 +357,8 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
                                  *mean = &law->errors[LAW_MEAN][LAW_CONFIG_OUT][part];
         if (own->of.count && mean->of.count && mean->of.rmse < 0.95 * own->of.rmse)
             text_list_add(&law->warnings,
-                          "%s of configurations not seen: the mean of the rows is nearer (RMSE %.3g ms, the "
-                          "latency model %.3g ms): measure more sizes, more runs, on a quiet machine",
+                          "%s on held-out configurations: the mean of the rows is closer (RMSE %.3g ms, the latency "
+                          "model %.3g ms): measure more sizes, more runs, on a quiet machine",
                           LAW_NAMES[part], mean->of.rmse, own->of.rmse);
     }
 }
@@ -617,8 +617,8 @@ int server_laws_read(struct model_reader *reader, struct server_laws *laws) {
 /* ---- in words */
 static void describe_law(struct document *document, const struct server_law *law) {
     struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Latency in ms of %s; MAPE on configurations that the fit did not see "
-                                           "[95 %% interval]", law->model);
+    document_text(document, BLOCK_HEADING, "Latency in ms of %s; MAPE on configurations not seen by the fit [95 %% "
+                                           "interval]", law->model);
     for (int line = 0; line < LAW_LINES; line++) {
         const char *const *names;
         struct text_buffer formula;
@@ -635,8 +635,9 @@ static void describe_law(struct document *document, const struct server_law *law
     }
     formula_add(document, "E2E = TTFT + (output tokens - 1) TPOT", &law->errors[LAW_KIND][LAW_CONFIG_OUT][LAW_TOTAL]);
     document_list(document, "Warnings", &law->warnings);
-    document_text(document, BLOCK_HEADING, "vlmprof fit: %lld measurements of %lld configurations of %s at %s",
-                  (long long)law->rows, (long long)law->configs, law->model, law->endpoint);
+    document_text(document, BLOCK_HEADING, "vlmprof fit: %lld measurement%s of %lld configuration%s of %s at %s",
+                  (long long)law->rows, plural_s((int64_t)law->rows), (long long)law->configs,
+                  plural_s((int64_t)law->configs), law->model, law->endpoint);
     document_text(document, BLOCK_LINE, "E2E = TTFT + (output tokens - 1) TPOT; tokens of images: %s",
                   SOURCE_NAMES[law->source]);
     document_text(document, BLOCK_LINE, "predicted: the " ESTIMATE_LOCATION " time of such requests, one at a time; "
@@ -644,8 +645,8 @@ static void describe_law(struct document *document, const struct server_law *law
                                         ESTIMATE_LOCATION " of the rows of the fit");
     if (isfinite(law->noise))
         document_text(document, BLOCK_LINE,
-                      "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% "
-                      "on average; no MAPE of E2E can be below that",
+                      "noise floor: runs of a sample scatter, so the mean of its T_total is off by %.2f %% on average; "
+                      "no MAPE of E2E can be lower",
                       100 * law->noise);
     errors_describe(document, &LAW_FORM, law->errors[0][0]);
     table = coefficients_table(document, &LAW_FORM, "");

@@ -70,7 +70,7 @@ void law_predict(const struct server_law *law, const struct law_request *request
 struct law_stages { vp_estimate image, prefill, step; };
 struct law_stages law_stages_of(const struct server_law *law, const struct law_request *request, vp_estimate image_ms);
 
-/* Warns of what is outside of the data of the latency model. */
+/* Warns of what is outside the data of the latency model. */
 void law_warn(const struct server_law *law, const struct law_request *requests, size_t count,
               struct text_list *warnings);
 

@@ -318,8 +318,9 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
         snprintf(tradeoff->reason, sizeof tradeoff->reason, "no accuracy: the data have no answers to compare with");
     else if (tradeoff->sample_count < 2)
         snprintf(tradeoff->reason, sizeof tradeoff->reason,
-                 "%zu samples have %s and an accuracy in all configurations: at least 2 are needed",
-                 tradeoff->sample_count, METRIC_KEYS[settings->axis]);
+                 "%zu sample%s %s %s and an accuracy in all configurations: at least 2 are needed",
+                 tradeoff->sample_count, plural_s((int64_t)tradeoff->sample_count),
+                 tradeoff->sample_count == 1 ? "has" : "have", METRIC_KEYS[settings->axis]);
     if (tradeoff->reason[0]) return;
     tradeoff->latency = paired_column(results, group, settings->axis, tradeoff->ids, tradeoff->sample_count);
     tradeoff->points = zeroed(tradeoff->config_count, sizeof *tradeoff->points);

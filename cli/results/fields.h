@@ -20,7 +20,7 @@ enum field_type {
     FIELD_TRUTH,  /* true or false; int. Null: below 0 */
     FIELD_PAIR,   /* [integer, integer]; struct field_pair. Null: the first is below `least` */
     FIELD_RANGE,  /* [number, number]; struct field_range. Null: one is not finite */
-    FIELD_WHOLES, /* as FIELD_RANGE, of whole numbers */
+    FIELD_WHOLES, /* as FIELD_RANGE, of integers */
     FIELD_INTS,   /* a list of integers; a pointer to items of `stride` bytes and, at `count`, their number */
     FIELD_STAGES, /* an object of [wall ns, device ns, launches, FLOPs, bytes] by stage; vp_stage_times */
     FIELD_OBJECT, /* an object of the rows `of`; a struct, or with is_pointer a pointer to one. Null: NULL */
@@ -120,11 +120,11 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, TEXT, model, sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name, "its name") \
     ROW(S, TRUTH, synthetic, sweep->model.synthetic, "weights are seeded random numbers") \
     ROW(S, TEXT, timing, sweep->served ? "off" : text_of(sweep->options, "timing"), "off: only T_total is measured") \
-    ROW(S, TRUTH, ignore_eos, sweep->plan.ignore_eos, "answers go on behind their end token") \
+    ROW(S, TRUTH, ignore_eos, sweep->plan.ignore_eos, "answers go on after their end token") \
     ROW(S, INT, num_runs_per_sample, sweep->plan.run_count, "timed runs of each sample", .least = 1, \
         .most = INT32_MAX) \
     ROW(S, INT, num_total_blocks, sweep->model.config.block_count, "decoder blocks; 0: a server", .most = INT32_MAX) \
-    ROW(S, INT, bare_every, sweep->bare_every, "every how many points runs without stage times are made", \
+    ROW(S, INT, bare_every, sweep->bare_every, "every n-th point also runs without stage times", \
         .most = INT32_MAX) \
     ROW(S, TEXT, architecture, \
         sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture), "what kind of model it is", \
@@ -178,7 +178,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ELSE(INT, "seed", "of weights, samples and caption prompts", .least = INT64_MIN, .most = INT64_MAX) \
     ELSE(NUMBER, "stamp_cost_ns", "what a time stamp costs") \
     ELSE(JSON, "cold", "the session's first request, in no statistic")
-/* of a client; what the servers say of themselves, and the first request to each */
+/* of a client; what the servers say about themselves, and the first request to each */
 #define SERVED_SESSION_ROWS(ELSE) \
     SESSION_ROWS(ELSE) \
     ELSE(TEXT, "client", "of servers: the library that sent the requests") \
@@ -402,7 +402,7 @@ struct fidelity {
             ? !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count : -1, \
         "prompt positions", .column = COLUMN_PROMPT, .most = INT32_MAX, .null = "not known") \
     ROW(S, INT, kept_vision_tokens, point->kept_tokens, \
-        "with --prune_list: image tokens that go on, behind the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
+        "with --prune_list: image tokens that go on, after the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
         .most = INT32_MAX, .is_optional = 1) \
     ROW(S, NUMBER, mean_sequence_length, pruned_rows(point), \
         "with --prune_list: rows of the prefill, the mean over decoder blocks", .column = COLUMN_SEQUENCE, \
@@ -975,8 +975,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define LOAD_WAY_ROWS(AT, S) \
     AT(S, TEXT, "arrivals", arrivals, "process of the arrivals", .null = "by concurrency") \
     AT(S, NUMBER, "duration_s", duration_s, "while requests were sent", .unit = "s") \
-    AT(S, NUMBER, "ramp_s", ramp_s, "at the begin, outside of the window", .unit = "s") \
-    AT(S, NUMBER, "cool_down_s", cool_down_s, "at the end, outside of the window", .unit = "s") \
+    AT(S, NUMBER, "ramp_s", ramp_s, "at the beginning, outside the window", .unit = "s") \
+    AT(S, NUMBER, "cool_down_s", cool_down_s, "at the end, outside the window", .unit = "s") \
     AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
     AT(S, TEXT, "images", images, "unique: each request had pixels of its own; same: the file (--same_image)", \
        .null = "no sample has an image", .choices = "unique|same") \
@@ -1003,7 +1003,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, AT, "T_total", LOAD_E2E, "from due to last") \
     ROW(S, AT, "TTFT_from_send", LOAD_TTFT_SENT, "from start to first") \
     ROW(S, AT, "T_total_from_send", LOAD_E2E_SENT, "from start to last") \
-    ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "from first to last, for each token behind the first")
+    ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "from first to last, for each token after the first")
 /* What only a summary has. */
 #define LOAD_SPREAD_ROWS(ROW, AT, S) \
     ROW(S, AT, "ITL", LOAD_ITL, "gaps between the pieces of all answers") \

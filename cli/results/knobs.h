@@ -61,8 +61,8 @@ struct vp_model_config;
     ROW(WEIGHTS, "weights", "of the language model's linears", \
         (OPTION_WEIGHTS, \
          {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL, \
-          "weights of the grid, instead of --weights: each of its points is run with each of bf16, fp32, int8, int4; " \
-          "an engine of each is open all the time", .excludes = "weights endpoint"},), \
+          "weights of the grid, instead of --weights: every point runs with each of bf16, fp32, int8, int4; an " \
+          "engine for each stays open", .excludes = "weights endpoint"},), \
         (OPTION_WEIGHTS,), no_apply, \
         .null = "of a server", \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "weights", .axis_key = "weights", \
@@ -111,7 +111,7 @@ struct vp_model_config;
 #define KNOB_RUN_OPTIONS(id, key, words, sweep, run, apply, ...) KNOB_UNPACK run
 enum { KNOB_MEMBERS_MAX = 256 }; /* members of a request that a journal may name */
 enum knob_id { KNOB_ROWS(KNOB_ID) KNOB_COUNT };
-enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS, behind KNOB_GRID_ROWS */
+enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS, after KNOB_GRID_ROWS */
 
 /* A knob of images, of vlmprof's own engine, of all configurations of a sweep at once (its options say it), of
  * servers. */

@@ -185,11 +185,11 @@ const char FIDELITY_TEXT[] =
     "top1_agreement: share of tokens where the likeliest is equal; answer_agreement: share of equal answers; "
     "margin: by how many nats the baseline prefers its token where answers part, median (0.02 is a tie, 4 is a fault)";
 const char TWINS_TEXT[] =
-    "T_image_outside: TTFT of the image's request less that of a text with as many prompt tokens, in pairs; it "
-    "contains preprocessing, upload and vision encoder";
+    "T_image_outside: TTFT of the request with the image minus that of a text with as many prompt tokens, in pairs; it "
+    "includes preprocessing, upload and vision encoder";
 const char OPS_COLUMNS_TEXT[] =
-    "times are sums over the calls; self: without the operations within, total: with them, "
-    "avg: total / calls; Self %: of all self times\n";
+    "times are sums over the calls; self: without nested operations, total: with them, avg: total / calls; Self %: of "
+    "all self times\n";
 vp_estimate estimate_none(void) {
     vp_estimate estimate = {(double)NAN, (double)NAN, (double)NAN};
     return estimate;

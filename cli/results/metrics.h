@@ -63,7 +63,7 @@ void runs_free(struct pass_result *runs, int32_t run_count);
     ROW(METRIC_PER_TOKEN, "T_decode_per_token", "ms", \
         "TPOT, time per output token after the first: T_LLM_decode / (output tokens - 1)") \
     ROW(METRIC_TTFT, "TTFT", "ms", "time to first token: the stages from preprocess to sample") \
-    ROW(METRIC_UNACCOUNTED, "unaccounted", "ms", "T_total less the sum of all stages") \
+    ROW(METRIC_UNACCOUNTED, "unaccounted", "ms", "T_total minus the sum of all stages") \
     ROW(METRIC_CLOSURE, "closure", "", "sum of all stages / T_total") \
     KEPT_ROWS(KEPT_TERM, ROW) \
     ROW(METRIC_TOKEN_ENERGY, "energy_per_token_j", "J", "energy_j / output tokens, the prompt's share included")
@@ -88,7 +88,7 @@ enum { TERM_BEFORE = METRIC_STAGE - 1, TERM_ROWS(TERM_ID) TERM_COUNT };
 struct term { const char *key, *unit, *meaning; };
 extern const struct term TERMS[TERM_COUNT];
 
-/* The terms behind the columns of a table of latencies. */
+/* The terms for the columns of a table of latencies. */
 enum { LATENCY_TERM_COUNT = 7 };
 extern const int LATENCY_TERMS[LATENCY_TERM_COUNT];
 

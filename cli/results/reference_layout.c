@@ -104,7 +104,7 @@ static int add_folder(struct items *items, const char *folder, const char *out, 
     for (size_t i = 0; i < names.count && !code; i++)
         if (is_json_name(names.items[i])) code = add_item(items, folder, names.items[i], out, parsed);
     if (!code && items->count == before)
-        code = complain(EXIT_INPUT, "%s: there is no result file of a sweep in it", folder);
+        code = complain(EXIT_INPUT, "%s contains no result file of a sweep", folder);
     text_list_free(&names);
     return code;
 }
@@ -135,8 +135,8 @@ static int check_out_folder(const struct item *item) {
         if (!is_json_name(names.items[i])) continue;
         code = result_check(item->out_folder, names.items[i], item->plan, &found);
         if (!code && found.is_there && !found.status)
-            code = complain(EXIT_OUTPUT, "%s/%s is there already and no result file of vlmprof: use another "
-                            "--output_dir", item->out_folder, names.items[i]);
+            code = complain(EXIT_OUTPUT, "%s/%s exists and is "
+                            "not a result file of vlmprof: use another --output_dir", item->out_folder, names.items[i]);
         free(found.status);
     }
     text_list_free(&names);

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include <stddef.h>
 
-/* What was laid out. Paths of what was written, sentences about what is missing. */
+/* The paths of the files written, and a sentence for each that is missing. */
 struct reference_layout { struct text_list written, warnings; };
 
 /* Copies the result files of the folders to `out`. Rows that miss a number which the scripts need are left out, and so

@@ -81,7 +81,7 @@ static int read_number(struct result_file *file, const vp_json *json, uint32_t n
     if (!(*value >= least && *value <= most)) return result_fail(file, json, node, row, key, "is out of range");
     return 0;
 }
-/* Reads a whole number of the head; -1 where there is none. 0 or an exit code. */
+/* Reads an integer of the head; -1 where there is none. 0 or an exit code. */
 static int read_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key,
                             int64_t most, int64_t *value) {
     uint32_t node = vp_json_get(json, object, key);
@@ -327,7 +327,8 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
     if (!json_seal_fits(json, object)) {
         char words[80];
         snprintf(words, sizeof words, "the row of sample_id %lld", (long long)file->ids[file->count]);
-        return result_fail(file, json, object, row, words, "was changed after it was written: its \"sum\" is another");
+        return result_fail(file, json, object, row, words, "was changed after it was written: its \"sum\" does not "
+                                                           "match");
     }
     if (failed) {
         if (!file->failed_count++) file->failed_reason = result_text(json, object, "reason");
@@ -382,7 +383,7 @@ static int sort_rows(struct result_file *file) {
 static int read_rows(struct result_file *file, const vp_json *json, uint32_t array) {
     size_t rows = json->nodes[array].count, capacity = 0;
     uint32_t item = array + 1;
-    /* one more: the row behind the last is written to before it is known to be bad */
+    /* one more: the row after the last is written to before it is known to be bad */
     file->ids = zeroed(rows + 1, sizeof *file->ids);
     file->run_at = zeroed(rows + 2, sizeof *file->run_at);
     for (size_t i = 0; i < rows; i++, item = json->nodes[item].end)
@@ -654,6 +655,7 @@ static int list_results(struct text_list *paths, const char *operand) {
     size_t first = paths->count;
     struct text_list names = {NULL, 0};
     int code;
+    if (vp_path_kind(operand) == VP_PATH_NONE) return complain(EXIT_INPUT, "%s: no such file or folder", operand);
     if (!is_folder(operand)) {
         text_list_add(paths, "%s", operand);
         return 0;
@@ -943,7 +945,8 @@ static void choose_paired(struct results *results, struct result_group *group) {
     if (out_count) {
         const struct result_file *file = &results->files[first_out];
         char name[80], more[48] = "";
-        if (out_count > 1) snprintf(more, sizeof more, ", and %zu more configurations", out_count - 1);
+        if (out_count > 1) snprintf(more, sizeof more, ", and %zu more configuration%s", out_count - 1,
+                                    plural_s((int64_t)(out_count - 1)));
         text_list_add(&results->notes, "%.60s %s has %zu of %zu samples%s: left out of fronts and effects",
                       file->dataset_name, setting_text(file, name), file->count, most, more);
     }
@@ -987,7 +990,8 @@ static void pair_group(struct results *results, struct result_group *group) {
     group->uncommon_count = all_count - group->id_count;
     if (group->uncommon_count)
         text_list_add(&results->notes,
-                      "%.60s: %zu of %zu samples are not measured in all configurations: left out of what is paired",
+                      "%.60s: %zu of %zu samples are not "
+                      "measured in all configurations: left out of paired comparisons",
                       results->files[group->first].dataset_name, group->uncommon_count, all_count);
     free(seen);
 }
@@ -1006,8 +1010,8 @@ static void group_results(struct results *results) {
         } else if (kept++ != i) results->files[kept - 1] = results->files[i];
     }
     if (same_count > 1)
-        text_list_add(&results->notes, "%s, and so are %zu more files of others: left out", same.items[0],
-                      same_count - 1);
+        text_list_add(&results->notes, "%s; %zu more file%s %s others: left out", same.items[0], same_count - 1,
+                      plural_s((int64_t)(same_count - 1)), same_count - 1 == 1 ? "repeats" : "repeat");
     else if (same_count) text_list_add(&results->notes, "%s: left out", same.items[0]);
     text_list_free(&same);
     results->count = kept;
@@ -1036,7 +1040,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
         if (!code && file->error[0] && (must || file->kind != FILE_NOT_JSON))
             code = complain(file->error_code, "%s", file->error);
         else if (!code && file->kind == FILE_OWN_REPORT && is_named[i])
-            code = complain(EXIT_INPUT, "%s is a report, no result file", file->path);
+            code = complain(EXIT_INPUT, "%s is a report, not a result file", file->path);
         if ((file->kind == FILE_OTHER_JSON || file->kind == FILE_NOT_JSON) && !others++) first_other = paths->items[i];
         if (file->kind != FILE_RESULT || file->error[0]) result_file_free(file);
         else if (kept++ != i) { results->files[kept - 1] = *file; memset(file, 0, sizeof *file); }
@@ -1046,7 +1050,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     if (others)
         text_list_add(&results->notes, "%.300s%s: left out", first_other,
                       others > 1 ? " and others are not result files" : " is not a result file");
-    return kept ? 0 : complain(EXIT_INPUT, "%s: no result file in it", paths->items[0]);
+    return kept ? 0 : complain(EXIT_INPUT, "%s contains no result file", paths->items[0]);
 }
 int results_read(struct results *results, const char *const *operands, size_t operand_count) {
     struct text_list paths = {NULL, 0};
@@ -1103,7 +1107,7 @@ size_t paired_ids(const struct results *results, const struct result_group *grou
 double *paired_column(const struct results *results, const struct result_group *group, int column, const int64_t *ids,
                       size_t id_count) {
     double *values;
-    /* resize refuses it */
+    /* resize rejects it */
     if (id_count && group->paired_count > SIZE_MAX / sizeof *values / id_count) id_count = SIZE_MAX;
     values = resize(NULL, id_count, group->paired_count * sizeof *values);
     for (size_t place = 0; place < group->paired_count; place++) {

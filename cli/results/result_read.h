@@ -110,7 +110,7 @@ int by_row_id(const void *left_item, const void *right_item);
 /* Returns 1 if the same image size. */
 int is_same_size(const struct result_file *left, const struct result_file *right);
 
-/* Orders the values of an axis: below 0, 0 or above 0. Variants of servers go by what differs between them, behind the
+/* Orders the values of an axis: below 0, 0 or above 0. Variants of servers go by what differs between them, after the
  * engine's files. */
 int compare_axis(const struct result_file *left, const struct result_file *right, int axis);
 

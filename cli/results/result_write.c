@@ -764,7 +764,7 @@ int result_check(const char *folder, const char *file_name, const char *fingerpr
     else if (!code && strstr(head, "\"schema\": \"vlmprof-sweep-") && strstr(head, "\"plan\": \"")
              && !strstr(head, wanted))
         code = complain(EXIT_USAGE,
-                        "%s is there already and belongs to another plan: use another --output_dir, or delete it",
+                        "%s exists and belongs to another plan: use another --output_dir, or delete it",
                         path);
     free(path);
     return code;
@@ -795,7 +795,7 @@ static void add_range_line(struct document *document, const struct summaries *al
     }
     range_words((size_t)least->sample_count, "samples", least->p50[METRIC_TOTAL].level, words);
     range_words((size_t)most->sample_count, "samples", most->p50[METRIC_TOTAL].level, more);
-    if (!more[0]) document_text(document, BLOCK_LINE, "T_total: fewer than 3 samples have no range in brackets");
+    if (!more[0]) document_text(document, BLOCK_LINE, "T_total: a range in brackets needs 3 samples");
     else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total in brackets: %s", more);
     else document_text(document, BLOCK_LINE, "T_total in brackets: %s; %s", words, more);
 }

@@ -27,8 +27,8 @@ struct summaries { struct summary *items; size_t count; };
 
 void summaries_free(struct summaries *summaries);
 
-/* A result file that may be there already. status: what it says of itself, malloc'ed; NULL when there is none, or when
- * it is not a result file of a sweep. */
+/* A result file that may be there already. status: what it says about itself, malloc'ed; NULL when there is none, or
+ * when it is not a result file of a sweep. */
 struct result_found { int is_there; char *status; };
 
 /* Looks for a result file. One of another plan is an error. */

@@ -38,7 +38,7 @@ static void put_member(vp_json_writer *writer, const char *key, const vp_json *j
     vp_json_key(writer, key);
     json_node(writer, json, vp_json_get(json, object, from));
 }
-/* The first text inside of nested lists; NULL: there is none. */
+/* The first text inside nested lists; NULL: there is none. */
 static char *first_text(const vp_json *json, uint32_t node) {
     while (node_is(json, node, VP_JSON_ARRAY) && json->nodes[node].count) node++;
     return node_text(json, node);

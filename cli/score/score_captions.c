@@ -184,7 +184,8 @@ static int caption_summary(const struct captions *captions, const struct caption
     }
     snprintf(label, sizeof label, "%.60s%s%.80s", metric_name, name ? ", " : "", name ? name : "");
     hide_control_bytes(label);
-    print_note("vlmprof: %s: %lld rows", label, (long long)captions->row_count);
+    print_note("vlmprof: %s: %lld row%s", label, (long long)captions->row_count,
+               plural_s((int64_t)captions->row_count));
     if (scored->scored_count)
         print_note(", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)",
                    (long long)scored->scored_count, scores->bleu[0], scores->bleu[1], scores->bleu[2], scores->bleu[3],
@@ -247,7 +248,7 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
     captions.with_summary = is_given(job->options, "json");
     for (uint32_t i = images + 1; i < json->nodes[images].end; i = json->nodes[i].end) {
         if (node_is(json, i, VP_JSON_OBJECT)) caption_add_object(&captions, scoring, json, i);
-        else caption_add_row(&captions, json, VP_JSON_NONE, "id")->trouble = "want one JSON object";
+        else caption_add_row(&captions, json, VP_JSON_NONE, "id")->trouble = "expected one JSON object";
     }
     code = captions_score(&captions, job->source, &scored);
     if (!code) {
@@ -288,8 +289,8 @@ int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed 
         else if (is_object && !is_set && !are_sets) caption_add_object(&captions, scoring, &parsed->json, 0);
         else {
             const char *reason = result != VP_OK ? error.text
-                                 : are_sets      ? "want a set, as the first line is"
-                                                 : "want one JSON object of an image";
+                                 : are_sets      ? "expected a set, like the first line"
+                                                 : "expected one JSON object per image";
             add_bad_line(&captions, &parsed->json, job->line_numbers[i], reason, error.offset);
             job->bad_lines++;
             if (are_sets && (code = captions_print(&captions, metric, job->name, job->source)) == 0)

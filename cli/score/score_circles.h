@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "score/scoring.h"
 
-/* The score of the circular rows of one question: 1 when all are right. *undecided: no row is wrong, and of some the
+/* The score of the circular rows of one question: 1 when all are right. *undecided: no row is wrong, but in some the
  * rule reads no letter. Returns NULL or what is wrong with the rows. */
 const char *score_circular(struct scoring *scoring, const vp_json *json, uint32_t rows, double *score, int *undecided);
 

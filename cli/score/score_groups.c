@@ -272,7 +272,7 @@ static void numbers_of(int metric, const struct judged_set *set, const struct te
     if (metric == RULE_MME_SETS) mme_numbers(set, rows, count, out);
     else pope_numbers(set, singles, rows, count, out);
 }
-/* Where each group begins in set->rows, and the first group of its stratum and the one behind: a category of MME, all
+/* Where each group begins in set->rows, and the first group of its stratum and the one after: a category of MME, all
  * of POPE. */
 struct group_at { size_t start, first, last; };
 static struct group_at *find_groups(int metric, const struct judged_set *set, size_t *count) {

@@ -59,9 +59,9 @@ void pairs_print(const struct pairs *pairs) {
         better += pairs->second[i] > pairs->first[i];
         worse += pairs->second[i] < pairs->first[i];
     }
-    print_note("vlmprof: against the baseline over %zu pairs: mean difference %+.6f, 95 %% interval %+.6f to %+.6f "
-               "(paired); %zu rows better, %zu worse\n",
-               pairs->joined, paired.mean.value, paired.mean.low, paired.mean.high, better, worse);
+    print_note("vlmprof: against the baseline over %zu pair%s: mean difference %+.6f, 95 %% interval %+.6f to %+.6f "
+               "(paired); %zu rows better, %zu worse\n", pairs->joined, plural_s((int64_t)pairs->joined),
+               paired.mean.value, paired.mean.low, paired.mean.high, better, worse);
 }
 void pairs_free(struct pairs *pairs) {
     free(pairs->rows);

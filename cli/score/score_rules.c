@@ -245,13 +245,13 @@ int unknown_metric(const char *name, int wanted) {
     size_t used = 0;
     const struct score_rule *rule = score_rule_find(name);
     if (wanted == METRICS_OF_ROWS && rule && rule->metric <= RULE_MME_SETS)
-        return complain(EXIT_USAGE, "--metric: %s is of whole sets: vlmprof score --metric %s FILE", rule->name,
+        return complain(EXIT_USAGE, "--metric: %s scores whole sets: use vlmprof score --metric %s FILE", rule->name,
                         rule->name);
     if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
         return complain(
             EXIT_USAGE,
-            "--metric: %s is of a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json "
-            "--metric %s",
+            "--metric: %s scores a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json --metric "
+            "%s",
             rule->name, rule->name);
     for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++) {
         rule = &SCORE_RULES[i];
@@ -310,7 +310,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     vp_json_begin_object(writer);
     if (result != VP_OK || !node_is(&parsed->json, 0, VP_JSON_OBJECT)) {
         snprintf(reason, sizeof reason, "line %lld: %s (byte %lld)", (long long)job->line_numbers[line],
-                 result == VP_OK ? "want one JSON object" : error.text,
+                 result == VP_OK ? "expected one JSON object" : error.text,
                  (long long)(error.offset < 0 ? 0 : error.offset));
         trouble = reason;
         job->bad_lines++;
@@ -331,7 +331,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     put_double(writer, "score", outcome.score);
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
-    job->unread_count += outcome.is_unread != 0;
+    job->tally.unread_count += outcome.is_unread != 0;
     if (job->by && parsed->json.node_count)
         by_add(job->by, &parsed->json, text_of(job->options, "by"), job->tally.is_binary, outcome.score,
                outcome.is_unparsed);
@@ -417,7 +417,7 @@ int score_read(struct score_job *job) {
     int code;
     job->source = strcmp(path, "-") ? path : "stdin";
     if (strcmp(path, "-")) {
-        result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a JSONL file")
+        result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a JSONL file")
             : vp_stream_read(path, SIZE_MAX / 4, &job->text, &job->text_bytes, &error);
         if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     } else {
@@ -431,7 +431,7 @@ int score_read(struct score_job *job) {
     }
     if ((code = take_answers(job, path)) != 0) return code;
     score_lines(job);
-    return job->line_count ? 0 : complain(EXIT_INPUT, "%s: there is no line in it", job->source);
+    return job->line_count ? 0 : complain(EXIT_INPUT, "%s: the file has no lines", job->source);
 }
 
 int score_check_lines(const struct score_job *job) {
@@ -487,7 +487,7 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         line.bytes = 0;
         summary_begin(&writer, &line);
         tally_put(&writer, &job->tally, job->name);
-        if (is_tool) put_int(&writer, "unread", job->unread_count);
+        if (is_tool) put_int(&writer, "unread", job->tally.unread_count);
         circles_put(&writer, &circles);
         if (job->pairs) pairs_put(&writer, job->pairs);
         if (job->by) by_put(&writer, job->by, job->name);
@@ -496,14 +496,13 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     if (!code && !job->is_silent) tally_print(&job->tally, job->name);
     if (!code && job->pairs && !job->is_silent) pairs_print(job->pairs);
     if (!code && job->by) by_print(job->by);
-    if (!code && !job->is_silent && job->unread_count)
-        print_note("vlmprof: %lld answers could not be read by the rule and count as wrong\n",
-                   (long long)job->unread_count);
     if (!code && !job->is_silent) circles_print(&circles);
     circles_free(&circles);
     if (!code && job->bad_lines)
-        code = complain(EXIT_INPUT, "%s: %d lines are not JSON objects; their rows say why", job->source,
-                        job->bad_lines);
+        code = complain(EXIT_INPUT, "%s: %d line%s %s why", job->source, job->bad_lines,
+                        plural_s((int64_t)job->bad_lines),
+                        job->bad_lines == 1 ? "is not a JSON object; its row says"
+                                            : "are not JSON objects; their rows say");
     scoring_free(&scoring);
     free(parsed.nodes);
     free(line.data);

@@ -20,7 +20,6 @@ struct score_job {
     struct tally tally;
     int bad_lines; /* how many lines are not JSON objects */
     int by_words;  /* 1 if captions are words already, white space separates them */
-    int64_t unread_count;    /* rules of other tools: answers that the rule could not read */
     const char *path;        /* NULL: the operand */
     struct pairs *pairs;     /* scores by id, for --baseline; NULL: it is not given */
     int is_silent;           /* 1 if the rows of --baseline itself: nothing is printed */

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+int find_row_metric(const char *name, vp_score_metric *metric) {
+    return vp_score_metric_find(!strcmp(name, "captions") ? "caption_jaccard" : name, metric) == VP_OK;
+}
 void scoring_clear(struct scoring *scoring) {
     for (size_t i = 0; i < scoring->owned_count; i++) free(scoring->owned[i]);
     scoring->owned_count = scoring->text_bytes = 0;
@@ -128,7 +131,7 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
     return NULL;
 }
 
-/* "precision": a whole number, or as a data frame has it, 2.0. */
+/* "precision": an integer, or as a data frame has it, 2.0. */
 static void read_precision(vp_score_sample *sample, const vp_json *json, uint32_t node) {
     if (vp_json_to_int(json, node, &sample->precision) != VP_OK) sample->precision = INT64_MIN;
     sample->is_real_precision = node_is(json, node, VP_JSON_NUMBER)
@@ -183,13 +186,17 @@ static int tally_has_interval(const struct tally *tally, double *low, double *hi
 }
 void tally_print(const struct tally *tally, const char *metric) {
     double low, high, error = tally_error(tally);
-    print_note("vlmprof: %s: %lld rows", metric, (long long)tally->row_count);
+    const int64_t unreadable = tally->unparsed_count + tally->unread_count;
+    print_note("vlmprof: %s: %lld row%s", metric, (long long)tally->row_count, plural_s(tally->row_count));
     if (tally->scored_count) print_note(", mean %.6f over %lld", tally->mean, (long long)tally->scored_count);
     if (isfinite(error)) print_note(", standard error %.6f", error);
     if (tally_has_interval(tally, &low, &high)) print_note(", 95 %% interval %.6f to %.6f (Wilson)", low, high);
-    print_note("; %lld without a score, %lld unparsed%s, %lld empty\n", (long long)tally->unscored_count,
-               (long long)tally->unparsed_count, tally->unparsed_count ? " (0 in the mean)" : "",
-               (long long)tally->empty_count);
+    if (tally->unscored_count) print_note("; %lld without a score", (long long)tally->unscored_count);
+    if (unreadable)
+        print_note("; %lld answer%s the rule could not read (0 in the mean)", (long long)unreadable,
+                   plural_s(unreadable));
+    if (tally->empty_count) print_note("; %lld empty", (long long)tally->empty_count);
+    print_note("\n");
 }
 void tally_put(vp_json_writer *writer, const struct tally *tally, const char *metric) {
     double low = 0, high = 0;

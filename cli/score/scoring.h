@@ -7,7 +7,7 @@
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 
-/* One row: its sample and the memory behind it, which the next row uses again. All 0 at first. */
+/* One row: its sample and the memory that backs it, which the next row uses again. All 0 at first. */
 struct scoring {
     vp_score_sample sample;
     char **owned; size_t owned_count, owned_capacity; /* the texts of the row */
@@ -18,6 +18,10 @@ struct scoring {
 
 void scoring_clear(struct scoring *scoring); /* before each row */
 void scoring_free(struct scoring *scoring);
+
+/* The rule by which a sweep scores rows of this metric; captions are scored one by one. Returns 0 if it has none, and
+ * *metric stays. */
+int find_row_metric(const char *name, vp_score_metric *metric);
 
 /* Takes over a malloc'ed text until the next scoring_clear; NULL stays NULL. */
 const char *scoring_own(struct scoring *scoring, char *text);
@@ -42,6 +46,7 @@ void scoring_as_run(struct scoring *scoring);
 struct tally {
     int is_binary;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
+    int64_t unread_count; /* rules of other tools: answers that the rule could not read */
     double mean, spread; /* of the scored rows; spread is the sum of squared distances from the mean (Welford) */
 };
 

@@ -117,7 +117,7 @@ static int check_scheme(const char *url) {
     free(other);
     return code;
 }
-/* Complains about a URL that the server's library refuses, with one that has a scheme. Returns EXIT_USAGE. */
+/* Complains about a URL that the server's library rejects, with one that has a scheme. Returns EXIT_USAGE. */
 static int bad_url(const char *url, const char *reason) {
     const char *end = url + strcspn(url, "/");
     const struct endpoint named = {.url = (char *)url};
@@ -164,7 +164,7 @@ void endpoint_close(struct endpoint *endpoint) {
     memset(endpoint, 0, sizeof *endpoint);
 }
 
-/* ---- what the server says of itself */
+/* ---- what the server says about itself */
 /* Reads a JSON document of the server. Returns 0 or an exit code with a line in `reason`. *text lives as long as
  * *parsed is used. */
 static int endpoint_get(struct endpoint *endpoint, const char *path, struct parsed *parsed, char **text, char *reason,

@@ -49,7 +49,7 @@ void endpoint_close(struct endpoint *endpoint);
 int endpoint_is_local(const struct endpoint *endpoint);
 
 /* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a word, or an exit code: 4: the server
- * is away, refuses or breaks off; 3: it answers nonsense. endpoint_try writes its line to `reason`, not to stderr. */
+ * is away, rejects or breaks off; 3: it answers nonsense. endpoint_try writes its line to `reason`, not to stderr. */
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);
 int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange);
 

@@ -9,7 +9,7 @@
 
 enum { COMBINATIONS_MAX = 100000 };
 
-/* Bytes of the first value: up to a comma outside of brackets, braces and quotes. *is_open: it ends inside of them. */
+/* Bytes of the first value: up to a comma outside brackets, braces and quotes. *is_open: it ends inside them. */
 static size_t value_bytes(const char *text, int *is_open) {
     size_t depth = 0, i = 0;
     int in_quotes = 0;
@@ -63,7 +63,8 @@ int knobs_add(struct request_knobs *knobs, const char *text) {
     int code;
     if (!equal || equal == text)
         return complain(EXIT_USAGE,
-                        "--request_knob \"%.200s\": want PATH=VALUE, like mm_processor_kwargs.max_pixels=501760", text);
+                        "--request_knob \"%.200s\": expected PATH=VALUE, like mm_processor_kwargs.max_pixels=501760",
+                        text);
     for (size_t i = 0; i < knobs->count; i++)
         if (strlen(knobs->items[i].path) == (size_t)(equal - text)
             && !strncmp(knobs->items[i].path, text, (size_t)(equal - text)))

@@ -33,7 +33,7 @@ size_t knobs_combinations(const struct request_knobs *knobs);
 /* Combination `index`: the last knob's values change first. out: [knobs->count]; it points into the knobs. */
 void knobs_combination(const struct request_knobs *knobs, size_t index, vp_chat_knob *out);
 
-/* Moves the knobs of image parts behind all others, in their order. Returns how many are before them: those that a
+/* Moves the knobs of image parts after all others, in their order. Returns how many are before them: those that a
  * request without an image can have. */
 size_t knobs_image_last(vp_chat_knob *knobs, size_t count);
 

@@ -94,7 +94,8 @@ int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, 
     if (result == VP_OK) picture_of_pixels(resized->rgb, width_px, height_px, picture);
     else if (result == VP_ERR_MEMORY) snprintf(reason, capacity, "%s", vp_result_text(result));
     else
-        snprintf(reason, capacity, "%dx%d: an image has 1 to %d pixels", width_px, height_px, VP_IMAGE_PIXELS_MAX);
+        snprintf(reason, capacity, "%dx%d: an image must have 1 to %d pixels", width_px, height_px,
+                 VP_IMAGE_PIXELS_MAX);
     return result == VP_OK ? 0 : result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
 }
 void picture_free(struct picture *picture) {

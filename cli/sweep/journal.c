@@ -13,7 +13,7 @@
  *   {"kernels": {...}}                         the one run of a shape whose kernels were timed one by one
  *   {"finished": true}                         all points of the grid above are closed
  * Of a sweep of servers the head has "server", each configuration a "variant", the session "servers" and a run
- * "served": when the pieces of the answer came, and what the server says of it.
+ * "served": when the pieces of the answer came, and what the server says about it.
  * The last member of each line is "sum", a checksum of the text before it; journals of older versions have none. Only
  * whole lines with the right sum count, and whole is what sweep/journal_line.c says: others are damaged, reported and
  * left out. A line of a point must also follow the lines before it: "prev" names the last one that counted, and runs
@@ -219,7 +219,7 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
     configuration->head_at = at;
     configuration->is_wanted = 1;
 }
-/* What the first head of all journals says of the whole sweep. */
+/* What the first head of all journals says about the whole sweep. */
 static void index_begin(struct journal_index *index, const vp_json *json, const char *plan) {
     snprintf(index->plan, sizeof index->plan, "%s", plan);
     fields_read(json, 0, &HEAD, &index->head);

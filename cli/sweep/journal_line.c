@@ -1,5 +1,5 @@
 /* journal_line.c: what one line of a journal must contain.
- * The rows of results/fields.h say it of each member; here is what the members must say of each other. A new member
+ * The rows of results/fields.h check each member; this file checks them against each other. A new member
  * that old lines may not lack is a new schema. */
 #include "sweep/journal_line.h"
 
@@ -16,7 +16,7 @@
 static int has_only(const vp_json *json, uint32_t object, const struct fields *fields) {
     return fields_fit(json, object, fields, 0);
 }
-/* ---- what the members must say of each other */
+/* ---- members against each other */
 /* Returns 1 if the name can be that of a result file. It becomes a path. */
 static int is_result_name(const char *name) { return name && !strchr(name, '/') && strstr(name, "_imgsize"); }
 /* block_count: of the model; 0: a server runs it. */

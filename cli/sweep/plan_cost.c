@@ -463,7 +463,7 @@ static uint64_t all_bytes(const struct estimate *estimate) {
     }
     return sum;
 }
-/* Where the expected time comes from, as --plan says it. */
+/* Where the expected time comes from, in the words of --plan. */
 static const char *time_source(const struct estimate *estimate) {
     int is_estimated = 0;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++)
@@ -706,21 +706,20 @@ static void print_plan_resolution(const struct estimate *estimate) {
 }
 static int print_plan(const struct estimate *estimate) {
     const struct plan *plan = estimate->plan;
-    print_plain("plan        %zu configuration%s, %zu points, %d runs each; %lld runs measured, %lld left\n",
-                plan->configuration_count, plan->configuration_count == 1 ? "" : "s", plan->point_count,
-                plan->run_count,
+    print_plain("plan        %zu configuration%s, %zu point%s, %d run%s each; %lld runs measured, %lld left\n",
+                plan->configuration_count, plural_s((int64_t)plan->configuration_count), plan->point_count,
+                plural_s((int64_t)plan->point_count), plan->run_count, plural_s((int64_t)plan->run_count),
                 (long long)estimate->runs_measured, (long long)estimate->runs_left);
     for (size_t set = 0; set < plan->set_count; set++) {
         const struct dataset *dataset = &plan->sets[set];
         int64_t unusable = 0;
         for (size_t i = 0; i < dataset->count; i++) unusable += dataset->samples[i].reason > 0;
-        print_plain("data        %s: %zu samples of %s, metric %s, at most %d new tokens\n", dataset->task,
-                    dataset->count,
-                    dataset->path, vp_score_metric_of(dataset->metric)->name, dataset->new_tokens);
+        print_plain("data        %s: %zu sample%s of %s, metric %s, at most %d new tokens\n", dataset->task,
+                    dataset->count, plural_s((int64_t)dataset->count), dataset->path,
+                    vp_score_metric_of(dataset->metric)->name, dataset->new_tokens);
         if (unusable)
-            print_plain("            %lld of their images cannot be used: %s%s\n", (long long)unusable,
-                        dataset->reasons[0],
-                        dataset->reason_count > 1 ? " ..." : "");
+            print_plain("            %lld of their image%s cannot be used: %s%s\n", (long long)unusable,
+                        plural_s((int64_t)unusable), dataset->reasons[0], dataset->reason_count > 1 ? " ..." : "");
     }
     print_plan_grid(estimate);
     print_plan_memory(estimate);

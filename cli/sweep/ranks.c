@@ -70,7 +70,7 @@ static int check_parts(const struct journal_index *index) {
             return complain(EXIT_USAGE, "%s and %s have different grids: run the same command on every rank",
                             first->path, file->path);
         if (file->knows_device && first->knows_device && file->on_gpu != first->on_gpu)
-            return complain(EXIT_USAGE, "%s was measured on %s, %s on %s: their times do not belong into one file",
+            return complain(EXIT_USAGE, "%s was measured on %s, %s on %s: their times do not belong in one file",
                             first->path, first->device, file->path, file->device);
     }
     return 0;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: fewer than 16 are refused by some servers */
+enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: fewer than 16 are rejected by some servers */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
 
 /* The images of the sample that is being measured, as sent to one server or several. */
@@ -172,7 +172,7 @@ static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, 
     fields_put_object(writer, "sizes", &SERVED_SIZES, &sizes);
     free(px);
 }
-/* What a server says of itself, as JSON on one line; null where it says nothing, or too much. */
+/* What a server says about itself, as JSON on one line; null where it says nothing, or too much. */
 static void put_words(vp_json_writer *writer, const char *key, struct endpoint *endpoint, const char *path) {
     char *text = NULL, *words;
     size_t bytes = 0;
@@ -367,7 +367,7 @@ static void make_warm_picture(const struct open_point *point, struct picture *pi
     picture_of_pixels(rgb, width_px, height_px, picture);
     free(rgb);
 }
-/* Configurations of a variant that refuses its warm-up fail with the server's reason. */
+/* Configurations of a variant that rejects its warm-up fail with the server's reason. */
 static void drop_variant(struct sweep *sweep, size_t variant, const char *reason) {
     for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
         struct configuration *configuration = &sweep->plan.configurations[i];

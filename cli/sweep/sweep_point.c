@@ -117,7 +117,7 @@ static int point_append(struct sweep *sweep, struct open_point *point) {
     struct text_buffer line;
     int code = journal_line_end(&sweep->journal);
     if (code) return code;
-    /* a success behind them: they are */
+    /* a success after them: they are */
     if (sweep->pending.bytes) code = journal_append(&sweep->journal, sweep->pending.data, sweep->pending.bytes);
     if (code) return code;
     sweep->pending.bytes = 0;
@@ -308,7 +308,7 @@ static int block_end(struct sweep *sweep, int is_last) {
 }
 
 /* ---- the engine */
-/* After the engine was opened: reports which device --device auto chose, and refuses to mix times of a CPU and of a GPU
+/* After the engine was opened: reports which device --device auto chose, and rejects to mix times of a CPU and of a GPU
  * in one set of results. Returns 0 or an exit code. */
 static int check_session(struct sweep *sweep) {
     const struct index_file *file = &sweep->index.files[0];

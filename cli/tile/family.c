@@ -4,23 +4,48 @@
 #include "base/console.h"
 #include "base/memory.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Complains about an unknown family, with those of a similar name or the same beginning. Returns an exit code. */
-static int unknown_family(const char *name) {
+/* The letters and digits of the first word of a text, in small letters. */
+static void bare_word(char out[64], const char *text) {
+    size_t bytes = 0;
+    for (; *text && *text != ' ' && bytes < 63; text++)
+        if (isalnum((unsigned char)*text)) out[bytes++] = (char)tolower((unsigned char)*text);
+    out[bytes] = 0;
+}
+/* Returns 1 if the name is close to one of the words. */
+static int is_near_one(const char *name, const char *words) {
     struct text_buffer near = {NULL, 0, 0};
+    char typed[64], word[64];
+    int is_near;
+    bare_word(typed, name);
+    for (; *words && !near.bytes; words += strcspn(words, " "), words += *words == ' ') {
+        bare_word(word, words);
+        add_near_word(&near, typed, "", word);
+    }
+    is_near = near.bytes > 0;
+    free(near.data);
+    return is_near;
+}
+/* Complains about an unknown family, with those of which a name or alias is similar. Returns an exit code. */
+static int unknown_family(const char *option, const char *name) {
+    struct text_buffer near = {NULL, 0, 0};
+    const vp_family_preset *preset;
     int code;
-    for (int32_t i = 0; vp_family_at(i); i++) add_near_word(&near, name, "", vp_family_at(i)->name);
-    code = complain(EXIT_USAGE, "--family: unknown family \"%.60s\"%.500s%s vlmprof tile --list_families shows all",
+    for (int32_t i = 0; (preset = vp_family_at(i)) != NULL; i++)
+        if (is_near_one(name, preset->name) || is_near_one(name, preset->aliases))
+            text_add_format(&near, "%s%s", near.bytes ? ", " : "; did you mean ", preset->name);
+    code = complain(EXIT_USAGE, "--%s: unknown family \"%.60s\"%.500s%s vlmprof tile --list_families shows all", option,
                     name, near.bytes ? near.data : "", near.bytes ? "?" : ";");
     free(near.data);
     return code;
 }
-int family_by_name(const char *name, vp_family *family) {
+int family_by_name(const char *option, const char *name, vp_family *family) {
     const vp_family_preset *preset = vp_family_find(name);
-    if (!preset) return unknown_family(name);
+    if (!preset) return unknown_family(option, name);
     vp_family_default(preset, family);
     return 0;
 }

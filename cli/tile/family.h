@@ -5,8 +5,8 @@
 #include "base/options.h"
 #include "vlmprof_families.h"
 
-/* The family of that name. Returns 0, or an exit code after naming those that may be meant. */
-int family_by_name(const char *name, vp_family *family);
+/* The family of that name, which --OPTION gave. Returns 0, or an exit code after naming those that may be meant. */
+int family_by_name(const char *option, const char *name, vp_family *family);
 
 /* Sets the keys of the command line, which are next to an option of `keyed_by`, in all families that have them;
  * --max_crops too. Returns 0 or an exit code. */

@@ -25,7 +25,7 @@ struct image_size {
     int64_t width, height; /* pixels, not checked; 0 with an error */
     char *file;            /* NULL: the size was given as text */
     char *error;           /* why there is no size; NULL: there is one */
-    int code;              /* the exit code if this is the only row and it is refused */
+    int code;              /* the exit code if this is the only row and it is rejected */
 };
 struct family_job {
     vp_family *families; size_t family_count;
@@ -34,7 +34,7 @@ struct family_job {
     int has_files; /* 1 if a size is of a file, so rows show file names */
     struct table_stream stream;
 };
-/* An image in a family. Its counts are below 0 where the family has none or the size is refused. */
+/* An image in a family. Its counts are below 0 where the family has none or the size is rejected. */
 struct family_line {
     const vp_family *family;
     const char *name, *error, *file; /* error, file: NULL: none */
@@ -113,7 +113,8 @@ static int add_operand(struct family_job *job, const char *text) {
     else if (is_folder(text)) return add_folder(job, text);
     else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
         char line[LINE_BYTES];
-        snprintf(line, sizeof line, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
+        snprintf(line, sizeof line, "\"%s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
+                 text);
         add_size(job, 0, 0, NULL)->error = copy_text(line, strlen(line));
     } else add_file(job, text);
     return 0;
@@ -133,7 +134,7 @@ static int add_list(struct family_job *job, const char *path) {
     const size_t before = job->size_count;
     int code = size_list_read(path, add_line, job);
     if (code) return code;
-    return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s: there is no size in it", path);
+    return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s lists no size", path);
 }
 
 static int has_sides_in_range(const struct image_size *size) {
@@ -188,7 +189,7 @@ static int families_of(struct family_job *job, const struct options *options) {
     for (; !code && wanted; wanted = job->compare && strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL) {
         size_t bytes = job->compare ? strcspn(wanted, ",") : strlen(wanted);
         char *name = copy_text(wanted, bytes);
-        code = family_by_name(name, add_family(job));
+        code = family_by_name(job->compare ? "compare" : "family", name, add_family(job));
         free(name);
     }
     return code ? code : family_set_keys(options, job->families, job->family_count);
@@ -248,7 +249,7 @@ static struct table line_table(const struct family_job *job, const struct family
                 | (job->has_files ? WITH_FILES : 0);
     return table;
 }
-/* Counts one image in one family and prints its row. Returns 0, or an exit code when it is refused and the only row
+/* Counts one image in one family and prints its row. Returns 0, or an exit code when it is rejected and the only row
  * (`alone`): then an error is printed instead. */
 static int family_row(struct family_job *job, const vp_family *family, const struct image_size *size, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -452,7 +453,7 @@ static void draw_fit(const vp_family *family, const struct image_size *size, dou
     spot[0] = middle ? (width - spot[2]) / 2 : 0;
     spot[1] = middle ? (height - spot[3]) / 2 : 0;
 }
-/* Draws a frame around each tile. Molmo's crops overlap: each begins one stride behind the one before. Where the whole
+/* Draws a frame around each tile. Molmo's crops overlap: each begins one stride after the one before. Where the whole
  * image is one view, the frames are the grid of tokens. */
 static void draw_tiles(struct canvas *canvas, const vp_family *family, const vp_vision_count *count, double width,
                        double height) {
@@ -541,7 +542,7 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     free(canvas.rgb);
     return code;
 }
-/* --draw: the picture of the only image in the only family. Returns 0 or an exit code. */
+/* --draw: draws the one image by the rule of the one family. Returns 0 or an exit code. */
 static int family_draw(struct family_job *job, const struct options *options) {
     vp_image image = {0, 0, NULL};
     char reason[LINE_BYTES];

@@ -51,7 +51,8 @@ int read_size(const char *what, const char *text, int32_t *width_px, int32_t *he
     int64_t width = 0, height = 0;
     if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height) || width < 1 || height < 1 || width > INT32_MAX
         || height > INT32_MAX)
-        return complain(EXIT_USAGE, "%s%s: want WIDTHxHEIGHT in pixels, like 640x480", what, text);
+        return complain(EXIT_USAGE, "%s\"%s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
+                        what, text);
     *width_px = (int32_t)width;
     *height_px = (int32_t)height;
     return 0;

@@ -9,7 +9,7 @@
  * when they contradict each other. */
 int tile_options_of(const struct options *options, vp_tile_options *tiles);
 
-/* Returns 1 if the text is a size, two whole numbers with some of the separators between them, and *width and *height
+/* Returns 1 if the text is a size, two integers with some of the separators between them, and *width and *height
  * are set. They may be out of any range. */
 int can_parse_size(const char *text, const char *separators, int64_t *width, int64_t *height);
 

@@ -373,7 +373,7 @@ static int add_metadata(struct trace *trace, struct trace_input *in, const char 
     } else if (!strcmp(key, "deviceProperties") && node_is(json, 0, VP_JSON_ARRAY)) add_devices(trace, in);
     return 0;
 }
-/* Reads the array of events, from behind its opening bracket. 0, ENDS_EARLY or an exit code. */
+/* Reads the array of events, from after its opening bracket. 0, ENDS_EARLY or an exit code. */
 static int read_events(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
     if (byte == ']') { input_take(in); return 0; }
@@ -384,13 +384,13 @@ static int read_events(struct trace *trace, struct trace_input *in) {
         if (in->json.json.nodes[0].type != VP_JSON_OBJECT) return input_bad(in, in->start, "an event is an object");
         if (trace->count >= NO_INDEX - 1) return complain(EXIT_DEVICE, "%s: more than 2^32 slices", in->path);
         add_event(trace, in);
-        if ((byte = input_space(in)) < 0) return input_ended(trace, in, "behind an event");
+        if ((byte = input_space(in)) < 0) return input_ended(trace, in, "after an event");
         input_take(in);
         if (byte == ']') return 0;
-        if (byte != ',') return input_bad(in, in->offset - 1, "a comma or ] is missing behind an event");
+        if (byte != ',') return input_bad(in, in->offset - 1, "a comma or ] is missing after an event");
     }
 }
-/* Reads the object of the file, from behind its opening brace. 0, ENDS_EARLY, IS_TABLE or an exit code. */
+/* Reads the object of the file, from after its opening brace. 0, ENDS_EARLY, IS_TABLE or an exit code. */
 static int read_members(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code, has_events = 0;
     while (byte != '}') {
@@ -399,17 +399,17 @@ static int read_members(struct trace *trace, struct trace_input *in) {
         if ((code = input_parse(trace, in, "among the file's members")) != 0) return code;
         if (!(text = scratch_text(in, 0))) return input_bad(in, in->start, "a member's name is missing");
         snprintf(key, sizeof key, "%s", text);
-        if ((byte = input_space(in)) < 0) return input_ended(trace, in, "behind a member's name");
-        if (input_take(in) != ':') return input_bad(in, in->offset - 1, "a colon is missing behind a member's name");
+        if ((byte = input_space(in)) < 0) return input_ended(trace, in, "after a member's name");
+        if (input_take(in) != ':') return input_bad(in, in->offset - 1, "a colon is missing after a member's name");
         byte = input_space(in);
         if (!strcmp(key, "traceEvents") && byte == '[') {
-            if (has_events++) return input_bad(in, in->offset, "traceEvents is there twice");
+            if (has_events++) return input_bad(in, in->offset, "traceEvents appears twice");
             input_take(in);
             code = read_events(trace, in);
         } else if ((code = input_parse(trace, in, "in the file's metadata")) == 0) code = add_metadata(trace, in, key);
         if (code) return code;
-        if ((byte = input_space(in)) < 0) return input_ended(trace, in, "behind a member");
-        if (byte != ',' && byte != '}') return input_bad(in, in->offset, "a comma or } is missing behind a member");
+        if ((byte = input_space(in)) < 0) return input_ended(trace, in, "after a member");
+        if (byte != ',' && byte != '}') return input_bad(in, in->offset, "a comma or } is missing after a member");
         if (byte == ',') {
             input_take(in);
             if ((byte = input_space(in)) == '}') return input_bad(in, in->offset, "unexpected comma before }");
@@ -423,14 +423,14 @@ static int read_members(struct trace *trace, struct trace_input *in) {
 static int read_top(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
     if (byte == 0x1f)
-        return complain(EXIT_INPUT, "%s: is gzip-compressed: gunzip it first, or gunzip -c FILE.gz | vlmprof trace -",
+        return complain(EXIT_INPUT, "%s: gzip-compressed: gunzip it first, or gunzip -c FILE.gz | vlmprof trace -",
                         in->path);
     if (byte < 0) return input_ended(trace, in, "at its start");
     if (byte != '{' && byte != '[')
         return complain(EXIT_INPUT, "%s: expected JSON, but it begins with byte 0x%02x", in->path, (unsigned)byte);
     input_take(in);
     if ((code = byte == '[' ? read_events(trace, in) : read_members(trace, in)) != 0) return code;
-    if (input_space(in) >= 0) return input_bad(in, in->offset, "there is text behind the end");
+    if (input_space(in) >= 0) return input_bad(in, in->offset, "text follows the end");
     return ferror(in->file) ? input_ended(trace, in, "at its end") : 0;
 }
 int trace_read(struct trace *trace, const char *path, int is_partial) {

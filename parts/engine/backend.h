@@ -25,7 +25,7 @@ typedef struct vk_work {
     int64_t launches, flops, bytes;
 } vk_work;
 
-/* describes the next operation. vk_begin takes it and resets it, so no operation inherits what was said of the one
+/* describes the next operation. vk_begin takes it and resets it, so no operation inherits the description of the one
  * before */
 typedef struct vk_next {
     int32_t kind, shape[4];               /* vp_launch_kind; vk_shape */
@@ -100,10 +100,10 @@ typedef struct vk_scores_job {
     float scale;
 } vk_scores_job;
 
-/* The shared kernels, the same for every device. X(name, parameters behind the queue). Pointers are the device's
+/* The shared kernels, the same for every device. X(name, parameters after the queue). Pointers are the device's
  * memory. FLOPs count additions, multiplications, divisions and exponentials as one each; bytes count every operand
  * read or written once. A new kernel is a row here and, in a file of kernels/shared/, its body with its launcher l_NAME
- * behind it, which says the FLOPs and bytes. */
+ * after it, which says the FLOPs and bytes. */
 #define VK_KERNELS(X) \
     X(rmsnorm, void *out, const float *in, const float *weight, int rows, int width, int ld_out, float eps, int wide) \
     X(layernorm, void *out, const float *in, const float *weight, const float *bias, int rows, int width, int ld_out, \
@@ -184,7 +184,7 @@ typedef struct vk_linear {
      * Such a layer gives f32: only the _F32 epilogues */
     int wide;
     int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values; 0: in-type */
-    uint16_t *scales; /* bf16, row after row behind the integers if the backend says row_major; panels have their own */
+    uint16_t *scales; /* bf16, row after row after the integers if the backend says row_major; panels have their own */
 } vk_linear;
 /* VK_QUANT_ORDER: in packed files the number of the order that quant_rows.h describes; another order, another number */
 enum { VK_QUANT_BLOCK = 32, VK_QUANT_ORDER = 1 };

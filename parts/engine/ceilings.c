@@ -60,7 +60,7 @@ static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
     size_t piece = sizeof(float) * VK_CEILING_PIECE,
            most = from_weights ? engine->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
     int blocks = (int)((most < (size_t)VK_CEILING_READ_MAX ? most : (size_t)VK_CEILING_READ_MAX) / piece);
-    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
+    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* after what is read */
     int64_t start = vp_clock_ns();
     out->read_bytes = (uint64_t)blocks * piece;
     for (int round = 0; vk_ceiling_goes_on(engine, round, start); round++) {

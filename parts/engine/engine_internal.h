@@ -39,7 +39,7 @@ typedef struct vk_buffers {
     float *cs_local; /* as cs, of blocks with a window */
     int32_t *reach;  /* int32 [max_sequence]: span_ends of the request */
     int32_t *rope_positions, *rope_axes;
-    float *y; /* f32 [max_sequence, d_model]: what is normed before it is added; only where norms are behind */
+    float *y; /* f32 [max_sequence, d_model]: what is normed before it is added; only where norms are after */
     void *normed, *normed_wide, *q, *attended; /* normed_wide: f32, the router's input */
     void *key, *value;                         /* in-type [blocks, max_sequence, kv_head_count * head_dim] */
     int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
@@ -142,7 +142,7 @@ static inline int vk_gated_rows(const vp_engine *engine) {
 static inline int vk_mlp_dim(const vp_model_config *config) {
     return config->expert_count ? config->expert_dim : config->mlp_dim;
 }
-/* the linears whose bias is added to bf16 results, where the backend rounds it; NULL behind the last one */
+/* the linears whose bias is added to bf16 results, where the backend rounds it; NULL after the last one */
 vk_linear *vk_rounded(vp_engine *engine, int index);
 void vk_fill_extent(vp_engine *engine);
 void vk_layout_buffers(vk_arena *arena, vp_engine *engine);
@@ -164,7 +164,7 @@ void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp
 void vk_end_count(vp_engine *engine, vp_stage_times *times, vp_stage stage);
 /* ends a stage. The host's time and the count are known now, the device's after the request. */
 void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
-/* what request->dump asks for: behind the vision stages, behind each active block, which worked on so many rows */
+/* what request->dump asks for: after the vision stages, after each active block, which worked on so many rows */
 void vk_dump_vision(vp_engine *engine, const vp_request *request);
 void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int rows);
 void vk_dump_logits(vp_engine *engine, const vp_dump *dump, int step);
@@ -186,7 +186,7 @@ static inline void vk_at(vk_queue *queue, vp_part part, int block) {
     queue->part = (int32_t)part;
     queue->block = block;
 }
-/* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden, behind the
+/* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden, after the
  * tower's last norm where there is one */
 void vk_vit(vp_engine *engine, int first, int count);
 /* the connector: buffers.hidden -> buffers.image_features of `count` views */
@@ -210,10 +210,10 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply);
 void vk_step(vp_engine *engine, const vp_request *request, int position);
 /* logits of the residual row `row` */
 void vk_head(vp_engine *engine, int row);
-/* the next token, from the logits; the position moves behind the `rows` tokens just worked on, or, where single tokens
+/* the next token, from the logits; the position moves after the `rows` tokens just worked on, or, where single tokens
  * have kernels of their own, one on */
 void vk_sample(vp_engine *engine, int rows);
-/* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. */
+/* A decode step: sent kernel by kernel the first time and recorded after that, replayed from then on. */
 void vk_send_step(vp_engine *engine, const vp_request *request, int position);
 
 /* ---- devices.c */
@@ -223,7 +223,7 @@ vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp
 
 /* ---- engine.c */
 
-/* behind every call: an error that is still there afterwards has broken the device for good */
+/* after every call: an error that is still there afterwards has broken the device for good */
 void vk_recover(vp_engine *engine);
 
 /* ---- native.c: what a picture of any size asks of the device */
@@ -311,7 +311,7 @@ static inline size_t vk_tokens_most(const vp_engine *engine) {
 static inline size_t vk_tower_rows(const vp_engine *engine) {
     return (size_t)engine->max_views * (size_t)engine->config.vit_positions;
 }
-/* the first mark behind those of stages and tokens; how often stages end at most */
+/* the first mark after those of stages and tokens; how often stages end at most */
 static inline int vk_spare_marks(const vp_engine *engine) { return VP_STAGE_COUNT + 1 + engine->max_sequence; }
 static inline int vk_segments_most(const vp_engine *engine) {
     return VP_STAGE_COUNT + (engine->prunes ? 2 * engine->max_views + 2 * VK_REGIONS_MAX + 2 : 0);

@@ -26,7 +26,7 @@ vp_result vk_check_config(const vp_model_config *config, vp_error *error) {
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
     if (config->expert_count && (config->mlp_dim || config->norm_after || config->norm_around || config->gated_gelu))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts",
-                       "experts next to a dense MLP, with GELU, or with norms behind them, are not implemented");
+                       "experts next to a dense MLP, with GELU, or with norms after them, are not implemented");
     if (config->vit_block_count && (config->vit_layer_count < 1 || config->vit_layer_count > VP_VIT_LAYERS_MAX))
         return vp_fail(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
     if (3 * config->geometry.patch_px * config->geometry.patch_px > VK_PATCH_VALUES_MAX)

@@ -63,7 +63,7 @@ static int crop_of(const vp_geometry *geometry, int at, int crops) {
     return crop < crops ? crop : crops - 1;
 }
 /* windows over rows x cols crops, the first of which is view `first`: the patches of each, -1 beyond the edges, half of
- * what is missing in front; returns behind the last one */
+ * what is missing in front; returns after the last one */
 static int32_t *put_windows(const vp_model_config *config, int32_t *places, int first, int rows, int cols) {
     const vp_geometry *geometry = &config->geometry;
     int side = geometry->crop_px / geometry->patch_px, pool = config->window_pool,

@@ -67,7 +67,7 @@ void vk_send_grid(vp_engine *engine, const vp_request *request) {
 }
 
 /* time, row and column of every token that the request can reach: a text counts on, an image's tokens have one time,
- * and what follows goes on behind the largest position */
+ * and what follows goes on after the largest position */
 void vk_fill_positions(const vp_request *request, int32_t *positions, size_t stride, int count) {
     int next = 0, image = 0, first = 0, view = 0;
     vp_image_views views = vk_image_at(request, 0);

@@ -1,4 +1,4 @@
-/* prune.c - what goes on of a request's image tokens: the plan, the choice, the rows behind it */
+/* prune.c - what goes on of a request's image tokens: the plan, the choice, the rows after it */
 #include "engine_internal.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static int vk_image_token_count(const vp_model_config *config, const vp_request 
     for (int i = 0; i < all; i++) count += request->image_input_idx[i] >= 0;
     return count;
 }
-/* tokens behind the last one of the image */
+/* tokens after the last one of the image */
 static int vk_text_behind(const vp_model_config *config, const vp_request *request) {
     int all = vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols), last = -1;
     if (!request->image_input_idx) return VP_PRUNE_PIVOTS_MAX;
@@ -362,7 +362,7 @@ static void vk_window_region(vp_engine *engine, const int32_t *positions, int ro
     engine->pruning.regions[region].gone = gone;
     engine->pruning.regions[region].gone_counted = counted;
 }
-/* positions of the region's rows and of what is generated behind them -> its table */
+/* positions of the region's rows and of what is generated after them -> its table */
 static void vk_turn_region(vp_engine *engine, const vp_request *request, int region) {
     const vp_model_config *config = &engine->config;
     vk_pruning *pruning = &engine->pruning;
@@ -401,7 +401,7 @@ void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach, const in
         engine->scores[1] += end - VK_GONE(gone, window, row);
     }
 }
-/* masks and positions behind a cut */
+/* masks and positions after a cut */
 static void vk_begin_region(vp_engine *engine, const vp_request *request, int region) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -589,7 +589,7 @@ static void vk_project_rows(vp_engine *engine, const float *rows, int count, flo
     to->linear(engine->queue, features, config->d_model, buffers->projector_hidden, ldh, count,
                &engine->model.projector_down, VK_STORE_F32);
 }
-/* VisionZip as published: of the tower's rows the class token, dominant patches, and contextual sums behind them */
+/* VisionZip as published: of the tower's rows the class token, dominant patches, and contextual sums after them */
 void vk_prune_connector(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;

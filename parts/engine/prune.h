@@ -3,8 +3,8 @@
  * A prefill is cut before the language model, or before some of its blocks. Between two cuts is a region of blocks:
  * they work on the same rows, their keys and values are in the same rows of the cache, and the device counts these in a
  * position of the region's own. Where kept tokens keep their positions, a region has its own table of cos and sin, by
- * row: kernels then turn heads by the row, as ever. Kernels score tokens, the host ranks them (prune_rules.c); it waits
- * for the scores once a cut. */
+ * row: kernels then rotate heads by the row, as usual. Kernels score tokens, the host ranks them (prune_rules.c); it
+ * waits for the scores once a cut. */
 #ifndef VK_PRUNE_H
 #define VK_PRUNE_H
 
@@ -40,14 +40,14 @@ int32_t vk_prune_pool_members(int32_t rows, int32_t columns, int32_t index, int3
  * ones are targets, the others are merged. Returns the number of targets, which is less where fewer rows are left. */
 int32_t vk_prune_targets(int32_t count, const int32_t *dominant, int32_t dominant_count, int32_t contextual,
                          int32_t *targets, int32_t *merged);
-/* VisionZip's rows behind that: dominant[dominant_count], targets[target_count], and merged[merged_count], each of
+/* VisionZip's rows after that: dominant[dominant_count], targets[target_count], and merged[merged_count], each of
  * which goes to target assigned[i]. */
 typedef struct vk_zip {
     int32_t dominant_count, target_count, merged_count;
     int32_t *dominant, *targets, *merged, *assigned;
 } vk_zip;
 /* Which row each kept row is, and which rows are merged into it: list[start[i]..start[i + 1]). in_place: targets are
- * where they were, between the dominant rows; otherwise behind them. rows: [dominant_count + target_count] */
+ * where they were, between the dominant rows; otherwise after them. rows: [dominant_count + target_count] */
 void vk_prune_merge(const vk_zip *zip, int in_place, int32_t *rows, int32_t *list, int32_t *start);
 
 /* DART: kept image tokens: the image pivots, and for each pivot (image pivots first, then text pivots) the
@@ -141,7 +141,7 @@ vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *reque
 /* The same for the request that was checked, at its start. */
 void vk_begin_pruning(vp_engine *engine, const vp_request *request);
 
-/* stages: inside the tower, behind a block's attention over `count` views; behind the tower; behind the connector;
+/* stages: inside the tower, after a block's attention over `count` views; after the tower; after the connector;
  * before a block. Each ends the stage before with its own vk_end_stage(VP_STAGE_PRUNE). */
 int vk_prunes_tower(const vp_engine *engine, int block); /* 1: the tower's block `block` gives scores */
 void vk_prune_tower(vp_engine *engine, int first, int count);

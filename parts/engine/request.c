@@ -91,7 +91,7 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
     index_count = request->views ? vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols) : 0;
     for (int64_t i = 0; i < index_count; i++)
         if (request->image_input_idx[i] >= request->input_count)
-            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
+            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position beyond the end of the sequence");
         else if (config->vit_native && request->image_input_idx[i] <= (i ? request->image_input_idx[i - 1] : -1))
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx",
                            "must ascend: the picture's views in their order");

@@ -284,7 +284,7 @@ static void vk_mean(vp_engine *engine, int first, int count, float *features) {
 }
 
 /* windows of a native picture through two matrices, their patches normed before that, and side by side; then the same
- * for the outputs of the blocks that DeepStack takes, normed behind that */
+ * for the outputs of the blocks that DeepStack takes, normed after that */
 static void vk_merge(vp_engine *engine, int count) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
@@ -356,7 +356,7 @@ void vk_compose_rope(vp_engine *engine, int rows) {
                                           buffers->rope_axes, rows, engine->max_sequence, engine->config.head_dim);
 }
 
-/* behind block `block` the image tokens get the features of their level */
+/* after block `block` the image tokens get the features of their level */
 static void vk_add_deepstack(vp_engine *engine, int block, int views) {
     vk_buffers *buffers = &engine->buffers;
     vk_at(engine->queue, VP_PART_EMBED, block);
@@ -788,7 +788,7 @@ static void vk_work_step(void *context) {
     vk_step(work->engine, work->request, work->position);
 }
 
-/* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. Nothing in it
+/* A decode step: sent kernel by kernel the first time and recorded after that, replayed from then on. Nothing in it
  * depends on the step but what is on the device (token, position, caches), so one recording serves all steps with
  * these knobs. Recording costs the host some time, once: warm up with at least two tokens. */
 void vk_send_step(vp_engine *engine, const vp_request *request, int position) {

@@ -99,7 +99,7 @@ static inline void vk_put(void *out, size_t i, float value, int wide) {
     else ((uint16_t *)out)[i] = vk_f2b(value);
 }
 
-/* a convolution's kernel, its three colours moved behind its pixels */
+/* a convolution's kernel, its three colours moved after its pixels */
 static void vk_source_patch(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
                             int wide) {
     vk_source plain = *source;

@@ -29,7 +29,7 @@ typedef struct vk_vit_block {
 } vk_vit_block;
 
 typedef struct vk_block {
-    /* in front of attention and MLP, and behind them; a weight of NULL: there is none */
+    /* in front of attention and MLP, and after them; a weight of NULL: there is none */
     vk_norm attn_norm, ff_norm, attn_after, ff_after, q_norm, k_norm;
     vk_linear att_proj, attn_out, router;
     vk_linear *gate_up, *down; /* [experts] each, or one of a dense MLP; gate rows over up rows */
@@ -43,7 +43,7 @@ typedef struct vk_merger {
 
 typedef struct vk_model {
     const vk_description *description;
-    /* what a model lacks stays NULL or empty: class_embedding, pre_ln and post_ln (before and behind the tower's
+    /* what a model lacks stays NULL or empty: class_embedding, pre_ln and post_ln (before and after the tower's
      * blocks), pooling, projector_norm; positions: also the table that is stretched over a native picture */
     float *class_embedding, *positions, *pad_embed;
     vk_norm pre_ln, post_ln, projector_norm, ln_f;

@@ -258,7 +258,7 @@ VP_API double vp_rate_difference_p(uint64_t only_first, uint64_t only_second, ui
 /* most pairs of stages that the recurrence goes through */
 enum { VP_IMPL_RACE_LIMIT = 4096 };
 
-/* The values of a bounded mean, with a place for the bound behind them. */
+/* The values of a bounded mean, with a place for the bound after them. */
 typedef struct vp_impl_bounded {
     size_t count;             /* values, without the bound */
     double range_low, range_high, mean;

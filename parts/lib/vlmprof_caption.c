@@ -237,7 +237,7 @@ static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
 }
 
 /* ---- abbreviations that keep their period: always, or only before a number; "u.s.", and a letter alone unless a
- * sentence begins behind it */
+ * sentence begins after it */
 static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
     static const char always[] =
         " adj adm adv al ala alex apr ariz assn assoc asst atty attys aug ave bancorp bhd bldg blvd brig bros calif "

@@ -450,8 +450,8 @@ VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, c
     if (!vp_chat_api_name((int32_t)api) || request->image_count < 0 || request->max_tokens < 0)
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "a count below 0, or an API that does not exist");
     if (vp_impl_chat_bad_text(request))
-        return vp_fail(error, VP_ERR_FORMAT, -1, vp_impl_chat_bad_text(request), "the text is missing or no UTF-8, the"
-                       " media type is none, or the places of images are not ascending bytes of the text");
+        return vp_fail(error, VP_ERR_FORMAT, -1, vp_impl_chat_bad_text(request), "the text is missing or not UTF-8, the"
+                       " media type is invalid, or the places of images are not ascending bytes of the text");
     vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &out, 0);
     vp_json_begin_object(&writer);
     vp_impl_chat_member(&writer, "model", request->model);
@@ -1044,7 +1044,7 @@ VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, cons
     return VP_OK;
 }
 /* An object is never an event: errors come as JSON under the wrong type. Fields of events begin with letters or a
- * colon, maybe behind a byte order mark. */
+ * colon, maybe after a byte order mark. */
 static vp_impl_chat_form vp_impl_chat_form_of(const vp_impl_chat_state *state, char first) {
     const int is_letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
     if (state->announced == VP_IMPL_CHAT_LINES) return VP_IMPL_CHAT_LINES;

@@ -348,7 +348,7 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
                        "the header is longer than 100000000 bytes; this is not a safetensors file");
     if (header_bytes > shard->map_bytes - 8)
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path,
-                       "the header ends behind the file: it is truncated or no safetensors file");
+                       "the header ends beyond the file: it is truncated or no safetensors file");
     if (header_bytes < 2 || shard->map[8] != '{')
         return vp_fail(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
     memset(&json, 0, sizeof json);

@@ -86,7 +86,7 @@ VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed);
 
 /* A packed file. vp_engine_convert writes it, and vp_engine_open uses it in place: a header, then the weights of the
- * CPU engine, byte for byte unchanged in its memory. Version 1 was bf16 only and had none of the fields behind
+ * CPU engine, byte for byte unchanged in its memory. Version 1 was bf16 only and had none of the fields after
  * weights_bytes; a file of it is read with 16 bits everywhere. */
 #define VP_PACKED_FILE "model.packed"
 enum { VP_PACKED_VERSION = 2, VP_PACKED_HEADER_BYTES = 4096 };

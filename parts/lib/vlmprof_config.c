@@ -201,7 +201,7 @@ static void vp_impl_molmoe_settings(vp_impl_fields *fields) {
         {"attn_logit_softcapping", "null", "null", "null"},
         {"bias_for_layer_norm", "false", "null", "null"},
         {"clip_qkv", "null", "null", "null"},
-        /* the HF processor knows no other */
+        /* the HF processor supports no other */
         {"crop_mode", "overlap-and-resize-c2", "overlap-and-resize-c2", "overlap-and-resize-c2"},
         {"final_logit_softcapping", "null", "null", "null"},
         {"fix_image_input_idx", "2", "2", "2"},
@@ -830,8 +830,8 @@ static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *
     return fields->result;
 }
 
-/* what the two forms of InternVL say of themselves; the original's tower is of the kind of 6B unless it says otherwise.
- * The original's dynamic tiles and its prompt's template are the processor's business. */
+/* what the two forms of InternVL say about themselves; the original's tower is of the kind of 6B unless it says
+ * otherwise. The original's dynamic tiles and its prompt's template are the processor's business. */
 static void vp_impl_internvl_settings(vp_impl_fields *fields, vp_impl_fields *vision, int is_chat) {
     static const vp_impl_setting settings[] = {
         {"projector_hidden_act", "gelu", "gelu", "gelu"},
@@ -1665,7 +1665,7 @@ static void vp_impl_walk_put(vp_impl_walk *walk, int64_t rows, int64_t columns, 
     walk->spec->shape[0] = rows;
     walk->spec->shape[1] = columns;
 }
-/* the same with leading ones, or a convolution's kernel of side x side behind the columns */
+/* the same with leading ones, or a convolution's kernel of side x side after the columns */
 static void vp_impl_walk_reshape(const vp_impl_walk *walk, int32_t ones, int64_t side) {
     int64_t *shape = walk->spec ? walk->spec->shape : NULL;
     if (walk->at - 1 != walk->wanted) return;
@@ -1674,7 +1674,7 @@ static void vp_impl_walk_reshape(const vp_impl_walk *walk, int32_t ones, int64_t
     }
     if (side) { shape[2] = shape[3] = side; walk->spec->dimensions = 4; }
 }
-/* the same with one dimension more, behind the others */
+/* the same with one dimension more, after the others */
 static void vp_impl_walk_behind(const vp_impl_walk *walk, int64_t length) {
     if (walk->at - 1 == walk->wanted) walk->spec->shape[walk->spec->dimensions++] = length;
 }
@@ -1928,7 +1928,7 @@ static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config
     VP_IMPL_PUT_BOTH(walk, config->projector_dim, in, "%s", "mlp1.1");
     VP_IMPL_PUT_BOTH(walk, d, config->projector_dim, "%s", "mlp1.3");
 }
-/* two matrices with GELU between, behind a norm where there is one */
+/* two matrices with GELU between, after a norm where there is one */
 static void vp_impl_walk_projector(vp_impl_walk *walk, const vp_model_config *config) {
     static const char prefix[] = "multi_modal_projector.";
     int64_t in = (int64_t)config->vit_width * config->geometry.pool * config->geometry.pool;

@@ -41,7 +41,7 @@ typedef enum vp_architecture {
 #undef VP_ARCHITECTURE_ENUM
     VP_ARCHITECTURE_COUNT
 } vp_architecture;
-VP_API const char *vp_architecture_name(vp_architecture architecture); /* to be shown; "unknown" outside of the list */
+VP_API const char *vp_architecture_name(vp_architecture architecture); /* to be shown; "unknown" outside the list */
 
 /* what is normed of q and k, by RMS: nothing, the whole projected width, or each head alone */
 typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } vp_qk_norm;
@@ -92,7 +92,7 @@ typedef struct vp_model_config {
     float norm_eps;                                            /* [layer_norm_eps] */
     vp_qk_norm qk_norm;
     int32_t qkv_bias, norm_after;                              /* 1: norms follow attention and MLP, none is before */
-    /* 1: norms are before attention and MLP and behind them; 1: weights of RMS norms are stored without the 1 */
+    /* 1: norms are before attention and MLP and after them; 1: weights of RMS norms are stored without the 1 */
     int32_t norm_around, norm_plus_one;
     float embedding_scale;     /* what embeddings of text are multiplied with; 0: with nothing */
     float query_scale;         /* what q is, next to 1 / sqrt(head_dim); 0: with nothing */
@@ -122,7 +122,7 @@ typedef struct vp_model_config {
     int32_t vit_qk_norm; /* 1: q and k, each over all heads, have a norm by RMS */
     int32_t vit_window;        /* side of the squares that attention is kept to, in views; 0: none .. */
     uint64_t vit_full_blocks;                                  /* .. bit b: but block b sees everything */
-    /* features of vit_layers[1..] that are added to image tokens behind the first blocks of the language model */
+    /* features of vit_layers[1..] that are added to image tokens after the first blocks of the language model */
     int32_t deepstack_count;
     vp_connector connector;
     int32_t window_pool; /* STITCHED: side of a window in patches; geometry.pool is 1. Otherwise 0 */
@@ -131,7 +131,7 @@ typedef struct vp_model_config {
     vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
 } vp_model_config;
 
-/* Reads the shape of a model. Whatever the engine does not implement is refused, by name.
+/* Reads the shape of a model. Whatever the engine does not implement is rejected, by name.
  * in:      config_json        bytes [config_bytes]        text of config.json
  *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from
  *                             config.json and CLIP's mean and std
@@ -140,7 +140,7 @@ typedef struct vp_model_config {
  *          VP_ERR_RANGE a value is out of range; VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two
  *          fields contradict each other; VP_ERR_MEMORY. error->where is the field.
  * rule:    an absent field has the default of the reference's ModelConfig. If that default is not implemented, the
- *          absent field is refused as well.
+ *          absent field is rejected as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
  *          next to the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
  *          llama,qwen2,qwen3,qwen3_moe,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py;
@@ -152,7 +152,7 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
 /* Built-in shapes. "tiny" (MolmoE's architecture), "tiny-dense" (Molmo-7B-D's), "tiny-qwen3-vl-moe" and
  * "tiny-gemma3" run in milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks'
  * first 12. They go with
- * a byte tokenizer, and the ids are behind its ids: the end is the last of the vocabulary. The ids of image tokens are
+ * a byte tokenizer, and the ids are after its ids: the end is the last of the vocabulary. The ids of image tokens are
  * Molmo's.
  * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched); VP_ERR_MEMORY
  * memory:  temporary, as vp_model_config_parse

@@ -208,7 +208,7 @@ VP_API const char *vp_engine_device(const vp_engine *engine);
 VP_API const char *vp_engine_device_note(const vp_engine *engine);
 /* 1 after an error that the device does not recover from (a kernel's illegal address, a failed launch, a lost
  * device): each request then fails with VP_ERR_DEVICE, and the engine can only be closed. Closing the last engine
- * resets the device for this process; then a new engine may open. If the driver refuses that too, vp_engine_open
+ * resets the device for this process; then a new engine may open. If the driver rejects that too, vp_engine_open
  * returns VP_ERR_DEVICE and only a new process helps. 0: the next request can be served, also after one that failed. */
 VP_API int vp_engine_broken(const vp_engine *engine);
 /* What one time stamp (vp_stage_times.stamps) costs on this backend, including reading it. This call measures it, in
@@ -247,7 +247,7 @@ typedef struct vp_dump {
     /* with pruning; as many as vp_reply says. kept: the image tokens that go on, counted from 0 (not for pool; the
      * published visionzip: the dominant patches); kept_features [image tokens, d_model]: what is in the picture's
      * place at the language model's input, or where the last cut is made; kept_positions [3, input_count]: of the rows
-     * behind the last cut, by axis (without M-RoPE the first alone) */
+     * after the last cut, by axis (without M-RoPE the first alone) */
     int32_t *kept;
     float *kept_features;
     int32_t *kept_positions;
@@ -264,7 +264,7 @@ typedef enum vp_prune_method {
 #undef VP_PRUNE_ENUM
     VP_PRUNE_METHOD_COUNT
 } vp_prune_method;
-/* KEEP: a kept token keeps its position, and so does all behind it; COMPACT: positions are those of the shortened
+/* KEEP: a kept token keeps its position, and so does all after it; COMPACT: positions are those of the shortened
  * sequence; PUBLISHED: as the method's code has it (M-RoPE: KEEP) */
 typedef enum vp_prune_positions { VP_PRUNE_PUBLISHED, VP_PRUNE_KEEP, VP_PRUNE_COMPACT } vp_prune_positions;
 enum { VP_PRUNE_CUTS_MAX = 8, VP_PRUNE_PIVOTS_MAX = 64 };
@@ -289,7 +289,7 @@ VP_API const char *vp_prune_name(vp_prune_method method);
 
 /* What a request becomes */
 typedef struct vp_pruned {
-    int32_t image_tokens, kept_tokens; /* before and behind; of pdrop behind the last cut */
+    int32_t image_tokens, kept_tokens; /* before and after; of pdrop after the last cut */
     int32_t region_count;              /* blocks from first_block on have so many rows in the prefill */
     int32_t first_block[VP_PRUNE_CUTS_MAX + 1], rows[VP_PRUNE_CUTS_MAX + 1];
     int32_t keeps_positions;
@@ -309,14 +309,14 @@ typedef struct vp_request {
      * is i + 1 for tokens of text, and where its image ends for an image's. Other models do not read it */
     const int32_t *span_ends;
     int32_t views;
-    /* vit_native: of the picture, in views, whose product they are; window_pool: of the crops, behind one view; else
+    /* vit_native: of the picture, in views, whose product they are; window_pool: of the crops, after one view; else
      * unused */
     int32_t grid_rows, grid_cols;
     /* of several images: their views, which come one image after the other and are `views` together; grid_rows and
      * grid_cols are not read. NULL and 0: one image */
     const vp_image_views *images; int32_t image_count;
     int32_t top_k;                                   /* 1..expert_count; 0 where there are no experts */
-    /* ascending; a block that is not listed is the identity (DeepStack's features are added behind it all the same) */
+    /* ascending; a block that is not listed is the identity (DeepStack's features are added after it all the same) */
     const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
     const int32_t *more_eos_ids; int32_t more_eos_count; /* further ids that end an answer; NULL and 0: none */
@@ -380,7 +380,7 @@ VP_API vp_result vp_engine_count(vp_engine *engine, const vp_request *request, v
 VP_API vp_result vp_prune_request(const vp_model_config *config, const vp_request *request, vp_weights weights,
                                   vp_pruned *pruned, vp_error *error);
 /* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made
- * superfluous. Call this between requests and outside of timed sections, so that the next request does not wait for
+ * superfluous. Call this between requests and outside timed sections, so that the next request does not wait for
  * it. */
 VP_API void vp_engine_settle(vp_engine *engine);
 

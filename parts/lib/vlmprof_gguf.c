@@ -61,14 +61,14 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
     uint64_t kind = 0, item, i;
     int bytes;
     if (!vp_impl_gguf_string(at, &value->name) || !vp_impl_gguf_number(at, 4, &kind))
-        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed, "a key ends behind the file");
+        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed, "a key ends beyond the file");
     if (kind >= VP_GGUF_KIND_COUNT)
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "its kind is none of the format's");
     value->count = 1;
     item = kind;
     if (kind == VP_GGUF_ARRAY) {
         if (!vp_impl_gguf_number(at, 4, &item) || !vp_impl_gguf_number(at, 8, &value->count))
-            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "the value ends behind the file");
+            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "the value ends beyond the file");
         if (item == VP_GGUF_ARRAY)
             return vp_impl_gguf_wrong(at, VP_ERR_UNSUPPORTED, start, value->name, "an array of arrays");
         if (item >= VP_GGUF_KIND_COUNT)
@@ -84,10 +84,10 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
     for (i = 0; !bytes && i < value->count; i++) {
         vp_gguf_text text;
         if (!vp_impl_gguf_string(at, &text))
-            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "a text ends behind the file");
+            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "a text ends beyond the file");
     }
     if (bytes && (value->count > at->gguf->bytes || !vp_impl_gguf_take(at, value->count * (uint64_t)bytes)))
-        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "the value ends behind the file");
+        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "the value ends beyond the file");
     value->bytes = at->offset - begin;
     if (value->item == VP_GGUF_BOOL)
         for (i = 0; i < value->count; i++)
@@ -128,20 +128,20 @@ static vp_result vp_impl_gguf_tensor(vp_impl_gguf_at *at, vp_gguf_tensor *tensor
     const vp_impl_gguf_type *kind;
     if (!vp_impl_gguf_string(at, &tensor->name) || !vp_impl_gguf_number(at, 4, &dimensions))
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed,
-                                  "a tensor's entry ends behind the file");
+                                  "a tensor's entry ends beyond the file");
     if (dimensions < 1 || dimensions > 4)
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "a tensor has 1 to 4 dimensions");
     tensor->dimensions = (int32_t)dimensions;
     for (i = 0; i < dimensions; i++) {
         if (!vp_impl_gguf_number(at, 8, &length))
-            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "its entry ends behind the file");
+            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "its entry ends beyond the file");
         if (length < 1 || length > (uint64_t)INT64_MAX / 8 / elements)
             return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "its shape has 0 or too many elements");
         elements *= length;
         tensor->shape[dimensions - 1 - i] = (int64_t)length; /* the file begins with the innermost */
     }
     if (!vp_impl_gguf_number(at, 4, &type) || !vp_impl_gguf_number(at, 8, offset))
-        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "its entry ends behind the file");
+        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "its entry ends beyond the file");
     tensor->type = (uint32_t)type;
     if (!vp_gguf_type_name(tensor->type)) return VP_OK;
     kind = &vp_impl_gguf_types[type];
@@ -224,7 +224,7 @@ static vp_result vp_impl_gguf_place(const vp_impl_gguf_at *at, vp_gguf *gguf, co
             return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, entry, tensor->name,
                                       "does not begin where the tensor before it ends");
         if (start > gguf->bytes || at_byte > gguf->bytes - start || tensor->bytes > gguf->bytes - start - at_byte)
-            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, entry, tensor->name, "its data end behind the file");
+            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, entry, tensor->name, "its data end beyond the file");
         tensor->data = gguf->map + start + at_byte;
         at_byte = (at_byte + tensor->bytes + alignment - 1) & ~(alignment - 1);
     }
@@ -265,13 +265,13 @@ static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 0, vp_impl_gguf_unnamed,
                                   "this is not a GGUF file: it does not begin with GGUF");
     if (!vp_impl_gguf_number(&at, 4, &version))
-        return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 4, vp_impl_gguf_unnamed, "the header ends behind the file");
+        return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 4, vp_impl_gguf_unnamed, "the header ends beyond the file");
     if (version != 2 && version != 3)
         return vp_impl_gguf_wrong(&at, VP_ERR_UNSUPPORTED, 4, vp_impl_gguf_unnamed,
                                   version && !(version & 0xffff) ? "a big-endian file"
                                                                   : "vlmprof reads versions 2 and 3");
     if (!vp_impl_gguf_number(&at, 8, &tensors) || !vp_impl_gguf_number(&at, 8, &values))
-        return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 8, vp_impl_gguf_unnamed, "the header ends behind the file");
+        return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 8, vp_impl_gguf_unnamed, "the header ends beyond the file");
     result = vp_impl_gguf_values(&at, gguf, values);
     if (result == VP_OK) result = vp_impl_gguf_tensors(&at, gguf, tensors);
     if (result == VP_OK && vp_gguf_value_find(gguf, "split.count", &split) == VP_OK) {
@@ -696,14 +696,14 @@ static void vp_impl_gguf_put_sections(vp_impl_gguf_text *out) {
     double number;
     int i;
     if (!vp_impl_gguf_key(out, "rope.dimension_sections", 1, 0, &value) || value.count < 3 || value.count > 4) {
-        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "rope.dimension_sections", "want an array of 3 or 4 numbers");
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "rope.dimension_sections", "expected an array of 3 or 4 numbers");
         return;
     }
     vp_json_key(&out->writer, "mrope_section");
     vp_json_begin_array(&out->writer);
     for (i = 0; vp_gguf_next_number(&value, &offset, &number); i++) {
         if (!(number >= 0 && number <= 65536) || (i == 3 && number != 0))
-            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_sections", "want 3 counts of pairs, and 0");
+            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_sections", "expected 3 counts of pairs, and 0");
         else if (i < 3) vp_json_int(&out->writer, (int64_t)number);
     }
     vp_json_end_array(&out->writer);
@@ -926,7 +926,7 @@ static void vp_impl_gguf_put_rgb(vp_impl_gguf_text *out, const char *name, const
     double number;
     int i;
     if (!vp_impl_gguf_key(out, key, 1, 0, &value) || value.count != 3) {
-        vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "want an array of 3 numbers");
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "expected an array of 3 numbers");
         return;
     }
     vp_json_key(&out->writer, name);
@@ -1052,7 +1052,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
     int scored;
     if (!vp_impl_gguf_key(out, "tokens", 1, 1, &texts) || !vp_impl_gguf_key(out, "token_type", 1, 0, &types)
         || types.count != texts.count || texts.count < 1 || texts.count > VP_IMPL_GGUF_TOKENS_MAX) {
-        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "want texts, up to 4194304, and a token_type for each");
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "expected texts, up to 4194304, and a token_type for each");
         return;
     }
     scored = vp_impl_gguf_key(out, "scores", 1, 0, &scores) && scores.count == texts.count;
@@ -1195,7 +1195,7 @@ static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf
     int64_t id;
     vp_json_key(&out->writer, "post_processor");
     if (vp_impl_gguf_int(out, "add_eos_token", 0))
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "add_eos_token", "a token behind every text is not implemented");
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "add_eos_token", "a token after every text is not implemented");
     if (!vp_impl_gguf_int(out, "add_bos_token", absent)) {
         vp_json_null(&out->writer);
         return;
@@ -1264,7 +1264,7 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_json_end_array(&out->writer);
     vp_json_end_object(&out->writer);
 }
-/* what is before the words are split, between words and behind: of SentencePiece's vocabularies, whose spaces are
+/* what is before the words are split, between words and after: of SentencePiece's vocabularies, whose spaces are
  * bars; with a space in front of a text or without */
 static void vp_impl_gguf_put_bars(vp_impl_gguf_text *out, int space) {
     static const char *const replace =
@@ -1408,7 +1408,7 @@ typedef struct vp_impl_gguf_name_parts {
     int32_t layer, expert;     /* -1: of none */
 } vp_impl_gguf_name_parts;
 
-/* renames `rest` behind what is in parts->gguf; 0: the table does not have it */
+/* renames `rest` after what is in parts->gguf; 0: the table does not have it */
 static int vp_impl_gguf_rename_rest(const vp_impl_gguf_rename *table, const char *rest,
                                     vp_impl_gguf_name_parts *parts) {
     size_t used = strlen(parts->gguf);

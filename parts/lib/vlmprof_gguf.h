@@ -17,13 +17,13 @@ typedef enum vp_gguf_kind { /* the numbers of the format */
     VP_GGUF_U8, VP_GGUF_I8, VP_GGUF_U16, VP_GGUF_I16, VP_GGUF_U32, VP_GGUF_I32, VP_GGUF_F32, VP_GGUF_BOOL,
     VP_GGUF_STRING, VP_GGUF_ARRAY, VP_GGUF_U64, VP_GGUF_I64, VP_GGUF_F64, VP_GGUF_KIND_COUNT
 } vp_gguf_kind;
-/* A text of the file: UTF-8 by the format, any bytes in a hostile file, without a NUL behind. */
+/* A text of the file: UTF-8 by the format, any bytes in a hostile file, without a NUL after. */
 typedef struct vp_gguf_text { const char *text; size_t bytes; } vp_gguf_text;
 typedef struct vp_gguf_value {
     vp_gguf_text name;
     vp_gguf_kind kind, item;   /* item: of an array, else as kind */
     uint64_t count;            /* items of an array, else 1 */
-    const unsigned char *data; /* count items one behind the other, little-endian; a string: u64 bytes, then the text */
+    const unsigned char *data; /* count items one after the other, little-endian; a string: u64 bytes, then the text */
     uint64_t bytes;            /* of data */
 } vp_gguf_value;
 typedef struct vp_gguf_tensor {
@@ -57,8 +57,8 @@ VP_API vp_result vp_gguf_value_at(const vp_gguf *gguf, uint64_t index, vp_gguf_v
 VP_API vp_result vp_gguf_value_find(const vp_gguf *gguf, const char *name, vp_gguf_value *value);
 VP_API vp_result vp_gguf_tensor_at(const vp_gguf *gguf, uint64_t index, vp_gguf_tensor *tensor);
 VP_API vp_result vp_gguf_tensor_find(const vp_gguf *gguf, const char *name, vp_gguf_tensor *tensor);
-/* The next item of a value. in: offset [byte] of value->data, 0 at first; out: it is moved to the item behind.
- * _text: of strings; _number: of all other kinds (BOOL: 0 or 1; whole numbers over 2^53 are rounded).
+/* The next item of a value. in: offset [byte] of value->data, 0 at first; out: it is moved to the item after.
+ * _text: of strings; _number: of all other kinds (BOOL: 0 or 1; integers over 2^53 are rounded).
  * returns: 1; 0: there is none, or it is of another kind */
 VP_API int vp_gguf_next_text(const vp_gguf_value *value, uint64_t *offset, vp_gguf_text *text);
 VP_API int vp_gguf_next_number(const vp_gguf_value *value, uint64_t *offset, double *number);

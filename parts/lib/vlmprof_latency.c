@@ -78,7 +78,7 @@ static double vp_impl_length(const double *values, size_t count) {
 /* a least-squares problem of some columns of a triangle, each scaled to length 1 */
 typedef struct vp_impl_subset {
     size_t count, column[VP_LINEAR_COLUMNS_LIMIT];      /* which, ascending */
-    /* column-major, stride VP_IMPL_LINEAR_WIDTH; y behind the last column */
+    /* column-major, stride VP_IMPL_LINEAR_WIDTH; y after the last column */
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
     double factor[VP_IMPL_LINEAR_WIDTH];
     double solution[VP_LINEAR_COLUMNS_LIMIT];                  /* of the scaled columns */
@@ -640,7 +640,7 @@ static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency
     return count;
 }
 
-/* adds what the bytes of weights and their widening cost, behind the physical columns */
+/* adds what the bytes of weights and their widening cost, after the physical columns */
 static int32_t vp_impl_latency_weights(vp_latency_stage stage, const vp_latency_request *request, double *x,
                                        int32_t count) {
     const double widened = request->weight_bits < 16 ? 1.0 : 0.0,

@@ -197,7 +197,7 @@ typedef struct vp_latency_limits {
 VP_API vp_result vp_latency_limits_compute(const double *measured, const double *predicted, size_t count, double level,
                                            double *scratch, vp_latency_limits *limits);
 /* How much wider the interval of a new value is than one of its noise alone: sqrt(1 + leverage). Near 1 inside the
- * data; it grows outside of them. */
+ * data; it grows outside them. */
 VP_API double vp_linear_stretch(const vp_linear_range *range);
 /* The interval of a new measurement of a request that is predicted to take `value` >= 0; never below 0. */
 VP_API void vp_latency_limits_apply(const vp_latency_limits *limits, double value, double stretch, double *low,

@@ -7,7 +7,7 @@
 
 /* ---- numbers of the kernel's texts */
 #define VP_IMPL_NOISE_NUMBER_MAX (INT64_C(1) << 56) /* ticks of a machine that no one will see; sums do not overflow */
-/* Reads digits after blanks. *at moves behind them. -1: there are none, or too many. */
+/* Reads digits after blanks. *at moves after them. -1: there are none, or too many. */
 static int64_t vp_impl_noise_number(const char **at) {
     int64_t value = 0;
     const char *text = *at;
@@ -33,7 +33,7 @@ static double vp_impl_noise_decimal(const char **at) {
     }
     return ((double)whole * scale + part) / scale;
 }
-/* The first bytes of a file, with a NUL behind them; "" when there is none. */
+/* The first bytes of a file, with a NUL after them; "" when there is none. */
 static void vp_impl_noise_text(const char *root, const char *name, char *text, size_t capacity) {
     char path[480];
     size_t bytes = 0;

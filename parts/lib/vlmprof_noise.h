@@ -1,7 +1,7 @@
 /* vlmprof_noise.h - v0.2.0 - what else a machine did while something was measured - MIT licence
  *
- * Times of a program are slow when other programs use the processor too. This header reads what Linux says of that:
- * read the counters before and after a block of measurements, outside of what is timed, and take the difference.
+ * Times of a program are slow when other programs use the processor too. This header reads what Linux says about that:
+ * read the counters before and after a block of measurements, outside what is timed, and take the difference.
  * A few blocks give a summary, and a rule says whether the machine was quiet.
  *
  *     vp_noise_reading before, after;

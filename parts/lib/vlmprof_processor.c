@@ -13,7 +13,7 @@ static vp_result vp_impl_processor_wrong(vp_error *error, vp_result code, const 
     return vp_fail(error, code, -1, where.text, text);
 }
 
-/* a whole number under "a" or "a.b"; 0: there is none */
+/* an integer under "a" or "a.b"; 0: there is none */
 static int32_t vp_impl_processor_int(const vp_json *json, const char *field, const char *inner) {
     uint32_t node = vp_json_get(json, 0, field);
     int64_t value = 0;
@@ -263,8 +263,8 @@ static void vp_impl_processor_llava_layout(const vp_processor *processor, vp_lay
     layout->tiling.rows = layout->tiling.cols = layout->views = 1;
 }
 
-/* What the first resize gives. Idefics3 has another one behind it: its longest edge gets its size, the other one is cut
- * to a whole number and made even; 4096 at most. */
+/* What the first resize gives. Idefics3 has another one after it: its longest edge gets its size, the other one is cut
+ * to an integer and made even; 4096 at most. */
 static void vp_impl_processor_first(const vp_processor *processor, const vp_layout *layout, int32_t *width_px,
                                     int32_t *height_px) {
     const double aspect = (double)layout->width_px / (double)layout->height_px;
@@ -287,7 +287,7 @@ static void vp_impl_processor_first(const vp_processor *processor, const vp_layo
     *height_px = wide ? other : longest;
 }
 
-/* Gemma 3: the image and its crops are each squeezed to a square; a crop that would begin behind the image cannot be */
+/* Gemma 3: the image and its crops are each squeezed to a square; a crop that would begin beyond the image cannot be */
 static vp_result vp_impl_processor_gemma3_layout(const vp_processor *processor, vp_layout *layout, vp_error *error) {
     vp_vision_count count;
     int64_t parts, side;
@@ -641,7 +641,7 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
     return result;
 }
 
-/* where output i of an axis is: between inputs `first` and `second`, so far behind the first one */
+/* where output i of an axis is: between inputs `first` and `second`, so far after the first one */
 typedef struct vp_impl_source_place { int32_t first, second; float behind, before; } vp_impl_source_place;
 static vp_impl_source_place vp_impl_resize_place(int32_t i, int32_t in, int32_t out) {
     const float scale = (float)in / (float)out, at = ((float)i + 0.5f) * scale - 0.5f, from = at > 0.0f ? at : 0.0f;

@@ -11,9 +11,9 @@
 
 VP_EXTERN_C_BEGIN
 
-/* OLMOE, PLAIN, CHATML and those behind it read no images; IDEFICS3 is SmolVLM's as well, QWEN3_VL Qwen3-VL-MoE's;
+/* OLMOE, PLAIN, CHATML and those after it read no images; IDEFICS3 is SmolVLM's as well, QWEN3_VL Qwen3-VL-MoE's;
  * INTERNVL_CHAT is InternVL's original form: its own system message, the tiles of its config.json. PLAIN leaves a
- * question unchanged; CHATML and those behind it are texts of language models by their chat templates */
+ * question unchanged; CHATML and those after it are texts of language models by their chat templates */
 typedef enum vp_processor_kind {
     VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_QWEN2_5_VL,
     VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_MOLMO2, VP_PROCESSOR_PLAIN,
@@ -30,7 +30,7 @@ typedef struct vp_processor {
     int32_t shortest_edge_px;  /* LLaVA: the image's, before the centre is cut out */
     int32_t longest_edge_px;   /* Idefics3: the image's, after the first resize */
     int32_t window_pool;       /* Molmo2: side of a window in patches; geometry.pool is 1 there */
-    /* Molmo2: <im_col> behind each row of the crops and of the first view; the first view has a start of its own */
+    /* Molmo2: <im_col> after each row of the crops and of the first view; the first view has a start of its own */
     int32_t col_tokens, low_col_tokens, low_start;
     char front[64];            /* Molmo2: what a text is given that does not begin with it; "": nothing */
     vp_family family;          /* rule of the grid of views; of Molmo2 max_crops alone; unused for OLMoE and LLaVA */
@@ -90,7 +90,7 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
  * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches, Gemma 3's max_num_crops and Molmo2's
  * max_crops up to 64, Qwen's max_pixels up to VP_PROCESSOR_VIEW_PIXELS_MAX.
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the processor has no setting; VP_ERR_RANGE: the image costs more whatever is
- *          set, or vp_processor_layout refuses it. On failure the processor is untouched
+ *          set, or vp_processor_layout rejects it. On failure the processor is untouched
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int32_t height_px, int32_t tokens,
@@ -151,7 +151,7 @@ VP_API const char *vp_processor_placeholder(vp_processor_kind kind);
 VP_API const char *vp_processor_image_token(vp_processor_kind kind);
 /* The placeholder of a video, which no prompt here can have; NULL: the model's prompts have none. */
 VP_API const char *vp_processor_video(vp_processor_kind kind);
-/* Returns 1 if this is a chat template that gives the text of vp_processor_prompt. Line ends behind it do not count. */
+/* Returns 1 if this is a chat template that gives the text of vp_processor_prompt. Line ends after it do not count. */
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes);
 /* The kind of a language model's text by its chat template, compared whole: ChatML without a system's message,
  * Qwen2.5's, Gemma 3's (whose <bos> is the tokenizer's); PLAIN: none of these. memory: none. threads: reentrant */

@@ -179,7 +179,7 @@ static int vp_impl_server_is_end(const char *at, const char *end) {
            && vp_impl_server_hex(rest + 1, end, (int)(end - rest) - 1, &value);
 }
 /* Bytes at the start of a text that are the key, or its first 8 characters or more where the text or a JSON string ends
- * behind them; 0: none. Characters may be escaped, and blanks, line ends or what vp_text_copy makes of them (?) may be
+ * after them; 0: none. Characters may be escaped, and blanks, line ends or what vp_text_copy makes of them (?) may be
  * between them. */
 static size_t vp_impl_server_key_bytes(const char *key, const char *text, const char *end,
                                        vp_impl_server_spelling spelling) {

@@ -95,7 +95,7 @@ VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exc
  * out:     finished  that exchange; NULL: until_ns came, or there is no limit and nothing is in flight
  * returns: VP_OK, also for a FAILED exchange; VP_ERR_INTERRUPTED: a signal came (the wait can go on); VP_ERR_MEMORY;
  *          VP_ERR_DEVICE: libcurl or the system failed as a whole
- * An exchange that failed has result VP_ERR_DEVICE: the server is away, refuses (its status and words are in the error)
+ * An exchange that failed has result VP_ERR_DEVICE: the server is away, rejects (its status and words are in the error)
  * or breaks off; VP_ERR_FORMAT: it answers nonsense; VP_ERR_RANGE: an answer above most_bytes; VP_ERR_MEMORY */
 VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **finished, vp_error *error);
 
@@ -103,7 +103,7 @@ VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange
  * returns: as its result; VP_ERR_INTERRUPTED: a signal came, and the exchange was broken off */
 VP_API vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_error *error);
 
-/* GET of a path below the base URL ("/v1/models", "/props"), for what a server says of itself.
+/* GET of a path below the base URL ("/v1/models", "/props"), for what a server says about itself.
  * out:     text, bytes  on success only; malloc'ed, followed by a NUL that is not counted
  *          status       of HTTP; text is set for a status below 400 only
  * returns: VP_OK; as vp_server_ask */

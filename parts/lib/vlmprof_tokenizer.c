@@ -42,7 +42,7 @@ struct vp_tokenizer {
     vp_unicode_forms *unicode;     /* NULL: no words, no normaliser (byte tokenizer) */
     int nfc;
     vp_impl_prefix prefix;  /* in front of a piece; none: Gemma */
-    int metaspace, strips;  /* spaces become U+2581 behind added tokens; decoding drops one in front */
+    int metaspace, strips;  /* spaces become U+2581 after added tokens; decoding drops one in front */
     vp_impl_split split;
     int32_t bos;                   /* of the template; -1: none */
     vp_impl_added_set raw, normalized;
@@ -886,7 +886,7 @@ static int32_t vp_impl_load_template_bos(const vp_impl_loader *loader, uint32_t 
     return (int32_t)id;
 }
 
-/* Only one token may be put in front of a text: the template of a single sequence is that sequence, alone or behind a
+/* Only one token may be put in front of a text: the template of a single sequence is that sequence, alone or after a
  * special token. */
 static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option byte_level[4] = {
@@ -1013,7 +1013,7 @@ static vp_result vp_impl_load_metaspace(vp_impl_loader *loader, uint32_t node) {
     if (result != VP_OK) return result;
     if (tokenizer->nfc)
         return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[0], "pre_tokenizer", "",
-                                  "is not implemented behind the normalizer NFC");
+                                  "is not implemented after the normalizer NFC");
     adds = vp_impl_load_is_null(loader, values[5]) || vp_impl_option_allows(&loader->json, values[5], "true");
     splits = vp_impl_load_is_null(loader, values[4]) || vp_impl_option_allows(&loader->json, values[4], "true");
     tokenizer->metaspace = 1;
@@ -1036,7 +1036,7 @@ static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t nod
         {"trim_offsets", "true|false", 0},
         {"use_regex", "true", 0}
     };
-    static const vp_impl_option bytes_only[4] = { /* behind a Split */
+    static const vp_impl_option bytes_only[4] = { /* after a Split */
         {"type", "=ByteLevel", 1},
         {"add_prefix_space", "false", 1},
         {"trim_offsets", "true|false", 0},
@@ -1057,7 +1057,7 @@ static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t nod
         if (vp_impl_load_is_null(loader, node)) return VP_OK;
         if (loader->tokenizer->prefix != VP_IMPL_PREFIX_NONE)
             return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, node, "pre_tokenizer", "",
-                                      "is not implemented behind the normalizer Prepend");
+                                      "is not implemented after the normalizer Prepend");
         result = vp_impl_load_options(loader, node, "pre_tokenizer", spaces, 4, values);
         return result == VP_OK ? vp_impl_load_options(loader, values[1], "pre_tokenizer", space, 1, values) : result;
     }
@@ -1249,7 +1249,7 @@ static void vp_impl_names_add(vp_impl_names *names, size_t bytes, int32_t id, ui
     names->slots[slot] = ++names->count;
 }
 
-/* A token's id: a whole number that fits our tables. */
+/* A token's id: an integer that fits our tables. */
 static vp_result vp_impl_load_id(const vp_impl_loader *loader, uint32_t node, const char *where, int32_t *id) {
     int64_t value;
     if (loader->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(&loader->json, node, &value) != VP_OK
@@ -1594,7 +1594,7 @@ static vp_result vp_impl_load_words(vp_impl_loader *loader) {
     return VP_OK;
 }
 
-/* Molmo-7B-O pads with another token than MolmoE, and 7B-D with the end of text. */
+/* Molmo-7B-O and MolmoE pad with different tokens; 7B-D pads with the end of text. */
 static void vp_impl_load_pad(vp_impl_loader *loader) {
     uint32_t slot, index;
     int32_t *special = loader->tokenizer->special;

@@ -13,7 +13,7 @@ VP_EXTERN_C_BEGIN
 typedef struct vp_tokenizer vp_tokenizer;
 
 /* Reads a tokenizer.json with a BPE model. Byte level: NFC or no normaliser; the pre-tokeniser ByteLevel with GPT-2's
- * pattern, alone or behind Digits (each alone), or behind a Split by the pattern of cl100k (up to three digits in a
+ * pattern, alone or after Digits (each alone), or after a Split by the pattern of cl100k (up to three digits in a
  * word) or of Qwen2 (one); decoder ByteLevel. Llama: spaces become U+2581 and one is put in front, no pre-tokeniser,
  * byte fallback; Gemma: the same with nothing in front. Metaspace in place of these normalisers: spaces become U+2581,
  * and one is put in front of every piece that has none there, of the text alone, or of nothing; each may begin a word.
@@ -25,7 +25,7 @@ typedef struct vp_tokenizer vp_tokenizer;
  *          VP_ERR_UNSUPPORTED a component or an option that is not implemented (by name), ids from 2^22 on, added
  *          tokens over 1024 bytes; VP_ERR_MISMATCH an added token whose id is not the one the reference gives it;
  *          VP_ERR_MEMORY; VP_ERR_RANGE JSON nested deeper than 64 levels, json or tokenizer NULL
- * rule:    nothing is ignored: an unknown member anywhere is refused, so no tokenizer is ever obeyed only in part
+ * rule:    nothing is ignored: an unknown member anywhere is rejected, so no tokenizer is ever obeyed only in part
  * source:  huggingface/tokenizers 0.20.3 and 0.23.3 (models/bpe, normalizers/prepend.rs, pre_tokenizers/{byte_level,
  *          digits,split}.rs, decoders/byte_fallback.rs, tokenizer/added_vocabulary.rs)
  * memory:  about 1.2 MB of Unicode tables + 60 bytes per token and merge; during the call about 12 times the file */

@@ -43,7 +43,7 @@ def by_kind(rows):
 
 def main(arguments=None):
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("folder", nargs="?", default=HERE, help="holds model/ and heldout.jsonl (default: beside this file)")
+    p.add_argument("folder", nargs="?", default=HERE, help="holds model/ and heldout.jsonl (default: next to this file)")
     p.add_argument("--results", help="folder of a finished sweep, such as build/demo-pareto-1000 (default: sweep the three tiers now)")
     p.add_argument("--questions", type=int, default=1000)
     p.add_argument("--weights", default="bf16", choices=["bf16", "fp32"])

@@ -129,7 +129,7 @@ class Tokenizer:
         return self.encode(" " + text) + [self.eos]
 
     def files(self):
-        """the small files beside tokenizer.json"""
+        """the small files next to tokenizer.json"""
         token = {"content": "<|endoftext|>", "lstrip": False, "normalized": False, "rstrip": False, "single_word": False}
         table = {str(a["id"]): {k: v for k, v in a.items() if k != "id"} for a in self.json["added_tokens"]}
         return {"tokenizer.json": self.json,

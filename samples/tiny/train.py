@@ -36,7 +36,7 @@ def main():
     p.add_argument("--tower_steps", type=int, default=7200)
     p.add_argument("--pictures", type=int, nargs=3, default=[2400, 1800, 1500], help="stage 2's pictures at low, medium, high")
     p.add_argument("--llm_steps", type=int, default=6000)
-    p.add_argument("--output", default=HERE, help="where model/, heldout.jsonl and pictures/ go (default: beside this file)")
+    p.add_argument("--output", default=HERE, help="where model/, heldout.jsonl and pictures/ go (default: next to this file)")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
     os.makedirs(a.state, exist_ok=True)

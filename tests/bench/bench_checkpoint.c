@@ -1,4 +1,4 @@
-/* bench_checkpoint.c: time and memory of loading weights: a made-up MolmoE of the real one's widths, cut to one block of 16 experts, is written as a bf16 folder
+/* bench_checkpoint.c: time and memory of loading weights: a made-up MolmoE with the real widths, cut to one block of 16 experts, is written as a bf16 folder
  * of one file and of shards, and packed; each is opened in a process of its own. "at most" is VmHWM, which counts the pages of mapped files too:
  * what loading keeps at once must stay near the weights plus one tensor. Build: make build/bench/bench_checkpoint */
 #define _DEFAULT_SOURCE 1

@@ -54,7 +54,7 @@ static double read_rate(bench *b) {
     b->read_sum += sum;
     return (double)READ_PIECES * READ_PIECE * 4.0 * 1e9 / (double)(vp_clock_ns() - start);
 }
-/* FLOP/s of the processor's product instruction of a kernel when all operands are in registers: no program reaches more. 0: not written for it. */
+/* FLOP/s of the processor's product instruction of a kernel when all operands are in registers: an upper bound for any program. 0: not implemented for it. */
 #ifdef __x86_64__
 enum { PEAK_STEPS = 3000000, PEAK_SUMS = 12 };
 #define PEAK(name, targets, type, flops, zero, step) \

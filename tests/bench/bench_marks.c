@@ -74,7 +74,7 @@ static int64_t read_pool(int threads) {
     return vp_clock_ns() - start;
 }
 
-/* one product, its weights read from the pool behind those of the product before */
+/* one product, its weights read from the pool after those of the product before */
 static int64_t our_linear(vk_queue *queue, float *y, const char *x, const mark *m) {
     static size_t at;
     size_t bytes = (size_t)m->n * (size_t)m->k * 2;

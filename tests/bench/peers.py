@@ -1,4 +1,4 @@
-"""peers.py: this project beside PyTorch, the reference implementation, llama.cpp, Hugging Face's tokenizers, torchvision and PIL, on the CPU.
+"""peers.py: this project next to PyTorch, the reference implementation, llama.cpp, Hugging Face's tokenizers, torchvision and PIL, on the CPU.
 
     make bench-peers PEERS_TORCH=~/venv/bin/python PEERS_REFERENCE=~/molmo_hf PEERS_LLAMA=~/llama/bin/python
 
@@ -9,7 +9,7 @@ each round). Random weights in MolmoE-1B's shape, PEERS_BLOCKS of the tower's an
     PEERS_TORCH      a python with torch; torchvision, PIL and tokenizers where it has them
     PEERS_REFERENCE  a checkout of ChulanZhang/molmo_hf; PEERS_REFERENCE_PYTHON: a python with torch and transformers 4.45 (default PEERS_TORCH)
     PEERS_LLAMA      a python with xllamacpp, gguf and numpy; its OLMoE has the same widths, in bf16, Q8_0 and Q4_0, heads in bf16
-    PEERS_WEIGHTS    weights of this project beside bf16, heads in bf16 (default "int8 int4")
+    PEERS_WEIGHTS    weights of this project next to bf16, heads in bf16 (default "int8 int4")
     PEERS_ROUNDS (5), PEERS_BLOCKS (2), PEERS_TOWER (of the tower, if others), PEERS_VIEWS (3), PEERS_TOKENS (451), PEERS_THREADS (all),
     PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
     PEERS_ONLY       rows to run: of "crops tokenizer model" (default all)

@@ -1,7 +1,7 @@
 /* cooperative_on_cpu.h - cooperative launches of the emulated GPU; included by cuda_on_cpu.h
  *
  * All blocks are there at once and take turns of a drawn length. A block sees what another one wrote only if that one released it and this one
- * acquired it behind that (PTX's causality order): each block has a vector clock, each place the block and the time of its last write. Until it
+ * acquired it after that (PTX's causality order): each block has a vector clock, each place the block and the time of its last write. Until it
  * is ordered so, the place is NaN in the reader's turns (-1 as an integer). Two blocks that write one place without an order between them are
  * reported. Places are 2 bytes. Atomic operations always meet the true value; they order nothing but where they say so:
  *   cuda_on_cpu_add(p, v, release)   atomicAdd, with red.release.gpu's order or without

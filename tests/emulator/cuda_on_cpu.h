@@ -486,7 +486,7 @@ inline void report() {
 
 /* ====================================================================================================== memory
  * All of it, pinned host memory too, is in one reserved stretch of addresses that are used once: [gap][pages, the bytes at their end][gap].
- * Device memory is accessible only while operations run. The bytes before an allocation on its first page and behind it up to the next multiple
+ * Device memory is accessible only while operations run. The bytes before an allocation on its first page and after it up to the next multiple
  * of 256 are slack: poisoned under AddressSanitizer, else filled with a pattern that synchronisations check. */
 enum : size_t { PAGE = 4096, BIG_PAGE = (size_t)2 << 20, GAP = (size_t)2 << 20, ALIGN = 256 };
 enum : unsigned char { SLACK = 0x5a, FRESH = 0xff };
@@ -931,7 +931,7 @@ inline void end_lane() {
     }
     if (block.arrived && block.arrived == block.alive) release_barrier();
 }
-/* a cp.async's bytes arrive; wgmma, which reads past the caches of the threads, needs a fence behind them */
+/* a cp.async's bytes arrive; wgmma, which reads past the caches of the threads, needs a fence after them */
 inline uint16_t unfenced_by[((size_t)228 << 10) / 16]; /* the thread from 1, 0: none */
 inline void land(Late &l) {
     size_t at = (size_t)(l.to - block.shared_pages);
@@ -1428,7 +1428,7 @@ inline void cuda_on_cpu_add(unsigned *p, unsigned v, bool release) {
     *p += v;
     if (release) release_to(p);
 }
-/* ld.relaxed.gpu or ld.acquire.gpu, behind others' turns */
+/* ld.relaxed.gpu or ld.acquire.gpu, after others' turns */
 inline unsigned cuda_on_cpu_load(unsigned *p, bool acquire) {
     using namespace cuda_on_cpu;
     if (cooperative.now) poll();
@@ -1779,7 +1779,7 @@ template <class... P> struct LaunchWork : Work {
     }
     template <class T> void check_one(unsigned n, T p) {
         if constexpr (std::is_pointer<T>::value && !std::is_function<typename std::remove_pointer<T>::type>::value) {
-            if (p && !on_device((const void *)p, 1) && !is_mapped((const void *)p)) fail("kernel %s: argument %u is no device pointer", name, n);
+            if (p && !on_device((const void *)p, 1) && !is_mapped((const void *)p)) fail("kernel %s: argument %u is not a device pointer", name, n);
         } else { (void)n; (void)p; }
     }
     template <size_t... I> void check_each(std::index_sequence<I...>) { (check_one<P>((unsigned)I + 1, std::get<I>(arguments)), ...); }
@@ -2350,7 +2350,7 @@ inline cudaError_t cuda_on_cpu_free(const char *call, void *pointer, bool device
     if (e == cudaErrorInsufficientDriver || e == cudaErrorNoDevice || !pointer) return cuda_on_cpu::result(e);
     if (!e && cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
     if (!e) e = cuda_on_cpu::finish_all();
-    if (!cuda_on_cpu::release(pointer, device)) cuda_on_cpu::fail("%s: the pointer is no live allocation of that kind", call);
+    if (!cuda_on_cpu::release(pointer, device)) cuda_on_cpu::fail("%s: the pointer is not a live allocation of that kind", call);
     return cuda_on_cpu::result(e);
 }
 inline cudaError_t cudaFree(void *pointer) { return cuda_on_cpu_free("cudaFree", pointer, true); }
@@ -2757,7 +2757,7 @@ inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     return queue_work(t, w) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
-/* cublasLt: one matrix a layout, column-major, C and D the same. An algorithm remembers what it was chosen for, and is refused for anything else. */
+/* cublasLt: one matrix a layout, column-major, C and D the same. An algorithm remembers what it was chosen for, and is rejected for anything else. */
 struct LtChoice { uint32_t magic, sum, alignment[4], bias_alignment, workspace, percent; };
 static_assert(sizeof(LtChoice) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm holds a choice");
 enum : uint32_t { LT_MAGIC = 0x17a190u, LT_WORKSPACE = 1024 };

@@ -1540,8 +1540,8 @@ static void test_wrong_memory() {
     float *pinned = nullptr;
     CHECK(ok(cudaMallocHost(&pinned, 256)));
     check_case("planted: a kernel is given host memory");
-    CHECK(dies("kernel k_add: argument 2 is no device pointer", [&] { CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, b.p, h.data(), 1.0f, 64); }));
-    CHECK(dies("argument 1 is no device pointer", [&] { CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, pinned, a.p, 1.0f, 64); }));
+    CHECK(dies("kernel k_add: argument 2 is not a device pointer", [&] { CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, b.p, h.data(), 1.0f, 64); }));
+    CHECK(dies("argument 1 is not a device pointer", [&] { CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, pinned, a.p, 1.0f, 64); }));
     check_case("planted: a missing copy, the result is NaN");
     CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, b.p, b.p, 1.0f, 64);
     for (float f : b.host()) CHECK(f != f);

@@ -61,7 +61,7 @@ static inline const char *memory_file_fill(struct memory_file *file, const void 
     return file->path;
 }
 
-/* Splits an input in two behind its first 0xFF. Returns the bytes before it; *second is NULL when there is none. */
+/* Splits an input in two after its first 0xFF. Returns the bytes before it; *second is NULL when there is none. */
 static inline size_t fuzz_split(const uint8_t *data, size_t bytes, const uint8_t **second, size_t *second_bytes) {
     const uint8_t *at = bytes ? (const uint8_t *)memchr(data, 0xFF, bytes) : NULL;
     *second = at ? at + 1 : NULL;

@@ -1,5 +1,5 @@
 /* fuzz_chat.c: what a server sends, whole and in pieces: both are read alike, limits are kept, what comes out is well formed. libFuzzer entry.
- * First byte: bits 0-1 the API (3: the rest is a knob, its path and behind 0xFF its value), bits 2-3 the content type, bits 4-7 how it is cut. */
+ * First byte: bits 0-1 the API (3: the rest is a knob, its path and after 0xFF its value), bits 2-3 the content type, bits 4-7 how it is cut. */
 #include "fuzz.h"
 #include "vlmprof_chat.h"
 

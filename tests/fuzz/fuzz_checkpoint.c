@@ -134,7 +134,7 @@ static void open_files(const uint8_t *data, size_t size, int index) {
     vp_checkpoint *cp = NULL;
     vp_error error;
     int i;
-    while (header > 0 && data[header - 1] != '}') header--; /* the buffer begins behind the last brace */
+    while (header > 0 && data[header - 1] != '}') header--; /* the buffer begins after the last brace */
     for (i = 0; i < 8; i++) length[i] = (uint8_t)(header >> (8 * i));
     write_file(index ? FILE_INDEX : FILE_SINGLE, length, index ? 0 : 8, data, size);
     if (vp_checkpoint_open(folders[index ? FOLDER_INDEX : FOLDER_SINGLE], NULL, &cp, &error) == VP_OK) {

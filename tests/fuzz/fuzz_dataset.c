@@ -60,7 +60,7 @@ static void check_changed(const struct dataset *d, const uint8_t *data, size_t b
     }
     free(other);
 }
-/* the first byte picks options; the second file, if any, begins behind the first 0xFF */
+/* the first byte picks options; the second file, if any, begins after the first 0xFF */
 static void load(const uint8_t *data, size_t bytes, int choice) {
     const char *words[] = {"vlmprof", "sweep", "--synthetic", "tiny", "--num_samples", choice & 1 ? "2" : "1000", "--stratify_by", "answer_type"};
     const uint8_t *second;

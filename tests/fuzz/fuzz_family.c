@@ -1,4 +1,4 @@
-/* fuzz_family.c: any bytes as the three configuration files that vp_family_from_config takes, 0xFF between them; behind a further 0xFF a key and
+/* fuzz_family.c: any bytes as the three configuration files that vp_family_from_config takes, 0xFF between them; after a further 0xFF a key and
  * its text. A family that comes of them counts the tokens of any image, or says why not. libFuzzer entry. */
 #include "fuzz.h"
 #include "base/json.h"

@@ -1,5 +1,5 @@
 /* fuzz_gguf.c: hostile GGUF files: keys, strings, tensors and their values; the texts and the checkpoint that a model makes of them. The input is
- * a file, which is its own mmproj file as well; or the bytes of the first file (u32), that file, and behind it the mmproj file that goes with it.
+ * a file, which is its own mmproj file as well; or the bytes of the first file (u32), that file, and after it the mmproj file that goes with it.
  * libFuzzer entry. */
 #include "fuzz.h"
 #include "vlmprof.h"

@@ -1,4 +1,4 @@
-/* fuzz_journal.c: any bytes as one or two journals of a sweep (the second begins behind the first 0xFF), read into an index; each point that
+/* fuzz_journal.c: any bytes as one or two journals of a sweep (the second begins after the first 0xFF), read into an index; each point that
  * counts as closed is then read back and gathered. libFuzzer entry. */
 #include "fuzz.h"
 #include "results/result_gather.h"

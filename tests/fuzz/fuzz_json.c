@@ -7,7 +7,7 @@
 
 #define MUST(condition) do { if (!(condition)) { fprintf(stderr, "fuzz_json: line %d: %s\n", __LINE__, #condition); abort(); } } while (0)
 
-/* Checks a node's place in the tree and writes it again; returns the index behind it. Depth is bounded by the reader. */
+/* Checks a node's place in the tree and writes it again; returns the index after it. Depth is bounded by the reader. */
 static uint32_t rewrite(const vp_json *json, uint32_t index, vp_json_writer *w, char *text, size_t capacity) {
     const vp_json_node *node = &json->nodes[index];
     uint32_t at = index + 1, i;

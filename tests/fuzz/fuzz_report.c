@@ -1,4 +1,4 @@
-/* fuzz_report.c: any bytes behind the first as one or two result files (the second begins behind the first 0xFF), which become a report; the first
+/* fuzz_report.c: any bytes after the first as one or two result files (the second begins after the first 0xFF), which become a report; the first
  * byte chooses its form and settings. Text and page are UTF-8, JSON can be read. Without a report the latency models are fitted. libFuzzer entry. */
 #include "fuzz.h"
 #undef _OPENMP /* one reader: a pool of threads would only wait */

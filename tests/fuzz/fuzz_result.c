@@ -1,4 +1,4 @@
-/* fuzz_result.c: any bytes as one or two result files (the second begins behind the first 0xFF), read, grouped and paired as the reports do it,
+/* fuzz_result.c: any bytes as one or two result files (the second begins after the first 0xFF), read, grouped and paired as the reports do it,
  * and taken as measurements for a latency model. libFuzzer entry. */
 #include "fuzz.h"
 #undef _OPENMP /* one reader: a pool of threads would only wait */

@@ -1,4 +1,4 @@
-/* fuzz_rows.c: any bytes behind the first two as the lines that `vlmprof score` takes; the first byte chooses the metric, the second the cleaning.
+/* fuzz_rows.c: any bytes after the first two as the lines that `vlmprof score` takes; the first byte chooses the metric, the second the cleaning.
  * Each row that is printed is a line of JSON. libFuzzer entry. */
 #include "fuzz.h"
 #include "cli/commands/command_score.c"

@@ -20,7 +20,7 @@ static void run_file(const char *path) {
     fflush(NULL);
     child = fork();
     if (child == 0) {
-        char *exact = (char *)malloc(bytes ? bytes : 1); /* no NUL behind it that hides a byte too far */
+        char *exact = (char *)malloc(bytes ? bytes : 1); /* no NUL after it that hides a byte too far */
         alarm(60);
         if (bytes) memcpy(exact, text, bytes);
         LLVMFuzzerTestOneInput((const uint8_t *)exact, bytes);

@@ -1,6 +1,6 @@
-/* books.h: what the records of a request that was timed by kernels must come to, on any device. A test includes it after vlmprof.h and check.h.
+/* books.h: what the records of a request timed by kernels must add up to, on any device. A test includes it after vlmprof.h and check.h.
  *
- * Per stage and per decode step: launches are within it, one behind the other, none over the next by rounding; their times and the gaps between
+ * Per stage and per decode step: launches are within it, one after the other, none over the next by rounding; their times and the gaps between
  * them are the stage's time; their counts are the stage's counts. */
 #ifndef BOOKS_H
 #define BOOKS_H

@@ -1,4 +1,4 @@
-/* chat_server.h: a chat server for tests that answers each request by its model and its length, always alike: two models, knobs that it refuses, and
+/* chat_server.h: a chat server for tests that answers each request by its model and its length, always alike: two models, knobs that it rejects, and
  * what a test switches on. One request at a time. Include it after check.h; it defines nothing that hostile_server.h does not need. */
 #ifndef CHAT_SERVER_H
 #define CHAT_SERVER_H

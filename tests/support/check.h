@@ -1,7 +1,7 @@
 /* check.h: the whole test framework. A test program includes it after vlmprof.h, calls CHECK macros inside named cases and ends
  * with `return check_done("name");`, which prints `name: N passed, N failed, N skipped` (tests/run.sh adds them up).
  * A case counts as one; its first failing check is printed with its place, the rest of that case is only counted. A case without
- * a check fails, and so does a program without a case. A failing check outside of all cases is a failed case of its own.
+ * a check fails, and so does a program without a case. A failing check outside all cases is a failed case of its own.
  * check_skip ends the open case: one that has checked nothing yet is skipped, else what it checked counts. */
 #ifndef CHECK_H
 #define CHECK_H
@@ -103,7 +103,7 @@ static inline const char *check_golden(const char *relative) {
     snprintf(p, sizeof path[0], "../shared/goldens/%s", relative);
     return stat(p, &info) == 0 ? p : NULL;
 }
-/* whole file, malloc'ed, NUL behind it; NULL when it cannot be read */
+/* whole file, malloc'ed, NUL after it; NULL when it cannot be read */
 static inline char *check_read(const char *path, size_t *bytes) {
     FILE *f = path ? fopen(path, "rb") : NULL;
     char *text;

@@ -156,7 +156,7 @@ static inline void check_keys(const document *d, uint32_t object, const char *ke
     }
 }
 
-/* behind the end of a line */
+/* after the end of a line */
 static inline const char *next_line(const char *p) { return strchr(p, '\n') ? strchr(p, '\n') + 1 : p + strlen(p); }
 static const char *const stages[] = {"preprocess", "h2d", "vit", "connector", "embed", "prefill", "head", "sample", "decode", "detok"};
 

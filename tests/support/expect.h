@@ -134,7 +134,7 @@ static inline void *matrix(size_t rows, size_t spare, size_t cols, size_t ld, fl
         for (size_t c = 0; c < ld; c++) put(p, r * ld + c, r < rows && c < cols ? uniform() : gap, wide);
     return p;
 }
-/* the input of a linear, its last column far from 0: zeros up to the next multiple of VK_PAD, poison behind that and in the spare rows, which may be read, not used */
+/* the input of a linear, its last column far from 0: zeros up to the next multiple of VK_PAD, poison after that and in the spare rows, which may be read, not used */
 static inline void *inputs(size_t rows, size_t k, size_t ld, int wide) {
     void *p = take((rows + VK_ROWS_MAX) * ld * (wide ? 4 : 2));
     for (size_t r = 0; r < rows; r++)

@@ -32,7 +32,7 @@ typedef struct hostile_step { hostile_act act; const char *text; int number; } h
 /* The steps of a reply; the last one is CLOSE, RESET or KEEP. */
 typedef const hostile_step *hostile_reply;
 
-/* Writes a whole reply to a request, which a NUL follows. */
+/* Writes a whole reply to a request, followed by a NUL. */
 typedef void (*hostile_call)(const char *headers, const char *body, char *reply, size_t capacity);
 
 typedef struct hostile_server {

@@ -197,7 +197,7 @@ static inline uint32_t configuration(uint32_t array, int size, int top_k, int bl
     return VP_JSON_NONE;
 }
 
-/* what the generator's formulas say of a configuration: mean over its samples */
+/* what the generator's formulas say about a configuration: mean over its samples */
 static inline double true_mean(const truth *t, int size, int k, int b) {
     vp_random samples;
     double sum = 0;

@@ -69,7 +69,7 @@ static inline void write_server(const char *name, const server *s, uint32_t seed
 }
 
 /* ---- trials of load: each request takes what the server takes, and waits before; waits are exponential with this mean. Requests are due one after
- * the other, `rate` a second, or by concurrency; the window is the whole trial. fail_every: each so many-th request fails; 0: none */
+ * the other, `rate` a second, or by concurrency; the window is the whole trial. fail_every: every n-th request fails; 0: none */
 typedef struct trial {
     double rate, wait_ms;
     int concurrency, requests, fail_every;

@@ -1,5 +1,5 @@
 /* same_results.h: what must be equal between the result files of an unbroken sweep and those of any other one of the same plan. A test includes it
- * behind check.h, folder.h and a `document` with load and unload. */
+ * after check.h, folder.h and a `document` with load and unload. */
 #ifndef SAME_RESULTS_H
 #define SAME_RESULTS_H
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* behind `"key":` and white space, searched from `text` on; NULL when there is none before `end` (NULL: the end of the text) */
+/* after `"key":` and white space, searched from `text` on; NULL when there is none before `end` (NULL: the end of the text) */
 static inline const char *scan_key(const char *text, const char *key, const char *end) {
     const size_t bytes = strlen(key);
     const char *p = text;

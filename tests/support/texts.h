@@ -51,7 +51,7 @@ static inline char *kept_of(const char *text) {
     while (*text) {
         if (!strncmp(text, folder, strlen(folder))) { kept_add(&t, "FOLDER", 6); text += strlen(folder); }
         else if (!strncmp(text, "\"version\": \"", 12)) { kept_add(&t, "\"version\": \"VERSION", 19); text += 12 + strcspn(text + 12, "\""); }
-        else if (!strncmp(text, "\"sum\": \"", 8)) { kept_add(&t, "\"sum\": \"SUM", 11); text += 8 + strcspn(text + 8, "\""); } /* of paths, too */
+        else if (!strncmp(text, "\"sum\": \"", 8)) { kept_add(&t, "\"sum\": \"SUM", 11); text += 8 + strcspn(text + 8, "\""); } /* of paths as well */
         else if (before_source_line(text)) {
             kept_add(&t, text, before_source_line(text));
             kept_add(&t, "LINE", 4);

@@ -174,7 +174,7 @@ static const vp_family_key *key_of(const vp_family *family, vp_slot slot) {
         if (family->preset->keys[i].name && family->preset->keys[i].slot == slot) return &family->preset->keys[i];
     return NULL;
 }
-/* A lower and an upper limit together: sizes that no upper limit brings up to their count show the lower one. */
+/* A lower and an upper limit together: sizes whose count no upper limit explains show the lower one. */
 static int fit_two_limits(const vp_family *family, const struct evidence *evidence, int64_t offset,
                           struct audit_verdict *verdict) {
     const vp_family_key *lower = key_of(family, VP_SLOT_MIN), *upper = key_of(family, VP_SLOT_MAX);
@@ -407,7 +407,7 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
     case AUDIT_PLACEHOLDERS:
         text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts the placeholder in "
                            "the text, not what the model gets in its place, or it dropped the image",
-                      (long long)verdict->constant, verdict->constant == 1 ? "" : "s");
+                      (long long)verdict->constant, plural_s((int64_t)verdict->constant));
         break;
     case AUDIT_KNOB_IGNORED:
         text_list_add(out, "knob ignored: the counts are the same with and without it%s%s",

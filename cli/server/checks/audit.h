@@ -70,7 +70,7 @@ struct audit_verdict {
 void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
                  struct audit_verdict *verdict);
 
-/* Adds sentences about the verdict: what it is first, then its cause and what to do. */
+/* Adds sentences about the verdict: the verdict, then its cause and what to do. */
 void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
                  const struct audit_verdict *verdict, struct text_list *out);
 

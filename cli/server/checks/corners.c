@@ -28,7 +28,7 @@ static int32_t line_end(const struct search *search, enum direction direction) {
     const int64_t end = direction == ALONG_DIAGONAL ? root_of(search->most_pixels) : search->most_pixels / OTHER_SIDE;
     return (int32_t)(end < LINE_END_MOST ? end : LINE_END_MOST);
 }
-/* Tokens of a size; -1: the family refuses it. */
+/* Tokens of a size; -1: the family rejects it. */
 static int64_t tokens_at(const vp_family *family, int64_t width, int64_t height) {
     vp_vision_count count;
     if (width < 1 || height < 1 || width > VP_FAMILY_PX_LIMIT || height > VP_FAMILY_PX_LIMIT) return -1;

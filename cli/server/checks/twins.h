@@ -73,7 +73,7 @@ int twins_are_wrong(const struct twin_result *result, char *out, size_t capacity
 /* Why pairs do not count, and what is doubtful about those that do. */
 void twins_warn(struct text_list *warnings, const struct twin_result *result);
 
-/* The prompt's time in what a server says of its own clock (llama.cpp, Ollama), ms; NaN: it does not say. */
+/* The prompt's time in what a server says about its own clock (llama.cpp, Ollama), ms; NaN: it does not say. */
 double twin_prompt_ms(const char *timings);
 
 #endif

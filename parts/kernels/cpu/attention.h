@@ -15,7 +15,7 @@ enum {
 static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
     return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
 }
-/* a panel of K: 32 keys side by side, as words of two bf16 or one f32; keys from `live` on, and what is behind the
+/* a panel of K: 32 keys side by side, as words of two bf16 or one f32; keys from `live` on, and what is after the
  * head's bytes, are 0 */
 static void vk_pack_keys(uint32_t *panel, const char *keys, size_t key_bytes, int live, int bytes, int words) {
     for (int c = 0; c < VK_PAD; c++) {

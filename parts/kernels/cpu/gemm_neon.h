@@ -118,7 +118,7 @@ VK_TBF16 static void vk_tile_bfdot(float *y, const void *x, size_t ldx, const vo
 #undef VK_DO
 }
 /* BFMMLA: 2 rows times 2 columns, 4 deep; 2, 4, 6 or 8 rows times 8 columns at a time. `a` and `b` are the vectors of
- * 64-bit halves that belong together: of 2 rows, and of the pairs k, k + 2 of 2 columns. A row behind an odd number of
+ * 64-bit halves that belong together: of 2 rows, and of the pairs k, k + 2 of 2 columns. A row after an odd number of
  * them is read and its sums are stored: GEMM inputs and tiles have VK_ROWS_MAX rows. */
 VK_TBF16 VK_INLINE void vk_rows_bfmmla(const int twos, float *y, const uint16_t *x, size_t ldx, const uint32_t *panel,
                                        size_t k) {

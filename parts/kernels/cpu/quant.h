@@ -65,7 +65,7 @@ static int vk_quant_again(const vk_gemm_job *jobs, int j) {
 static size_t vk_quant_bytes_of(const vk_cpu *cpu, const vk_gemm_job *jobs, int j) {
     return vk_quant_again(jobs, j) ? 0 : vk_quant_row_bytes(cpu, &jobs[j]) * (size_t)jobs[j].m;
 }
-/* the integers of a job's inputs: behind those of the jobs before it */
+/* the integers of a job's inputs: after those of the jobs before it */
 static char *vk_quant_inputs(const vk_cpu *cpu, const vk_gemm_job *jobs, int j) {
     char *at = (char *)cpu->integers;
     while (vk_quant_again(jobs, j)) j--;

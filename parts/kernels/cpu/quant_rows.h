@@ -34,7 +34,7 @@ VK_INLINE int vk_quant_most(const uint16_t *x) {
         most = (x[i] & 0x7fff) > most ? x[i] & 0x7fff : most;
     return most;
 }
-/* Inputs of a block with an infinity or NaN give NaN: they must not vanish. Their whole numbers mean nothing, and may
+/* Inputs of a block with an infinity or NaN give NaN: they must not vanish. Their integers mean nothing, and may
  * have a sum that wraps. */
 static VK_CLONES void vk_quant_fine(vk_fine *to, const uint16_t *x, int blocks, int bits) {
     for (int b = 0; b < blocks; b++, x += VK_QUANT_BLOCK, to++) {

@@ -68,7 +68,7 @@ static float vk_soften_f32(vk_met *met, void *weights, const float *scores, size
 #define VK_T512DQ __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 #define VK_T512DQBF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 /* 2^x within 3e-6, for x of at most 0: small next to the rounding of the weights to bf16, 2e-3. The minimax polynomial
- * of degree 4 for the part behind the point; vscalefps takes the part before it, and gives 0 where there is none. */
+ * of degree 4 for the part after the point; vscalefps takes the part before it, and gives 0 where there is none. */
 VK_T512DQ VK_INLINE __m512 vk_exp2_avx512(__m512 x) {
     __m512 part = _mm512_reduce_ps(x, 9), p = _mm512_set1_ps(1.353416791e-2f); /* 9: x - floor(x) */
     p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(5.201146062e-2f));

@@ -1,4 +1,4 @@
-/* cupti.h - what the GPU itself says of launches: CUPTI's activity records; included by vlmprof_kernels.cu
+/* cupti.h - what the GPU itself says about launches: CUPTI's activity records; included by vlmprof_kernels.cu
  *
  * libcupti is opened at run time. With it a profiled request (VP_TIMING_KERNEL) needs no events around its launches:
  * kernels follow each other and overlap as in any other request, decode steps stay graphs, and cuBLAS's kernels have
@@ -6,7 +6,7 @@
  * launch: its nodes run in the order of the launches. If a record is lost or does not fit its launch, all times of the
  * request are worth nothing: the engine repeats it with events.
  *
- * CUPTI is one for the process. It serves the first engine that profiles until that is closed; others use events.
+ * There is one CUPTI per process. It serves the first engine that profiles until that is closed; others use events.
  * source: CUDA Toolkit 13.0, CUPTI, "Activity API" */
 #include <pthread.h>
 
@@ -51,7 +51,7 @@ static int vk_cupti_room(void *array, size_t count, size_t *room, size_t element
     *room = wanted;
     return 1;
 }
-/* a copy of `name`, behind "before: " unless that is NULL; the same pointer each time */
+/* a copy of `name`, after "before: " unless that is NULL; the same pointer each time */
 static const char *vk_cupti_name(const char *before, const char *name) {
     char text[600];
     snprintf(text, sizeof text, "%s%s%s", before ? before : "", before ? ": " : "", name);

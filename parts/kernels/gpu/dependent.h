@@ -71,7 +71,7 @@ FN void vk_turns_end(vk_turns *turns) {
     turns->target += (unsigned)gridDim.x;
     turns->waited = 0;
 }
-/* what the inputs come from has ended: the kernel before, or the phase before */
+/* the producer of the inputs has ended: the previous kernel, or the previous phase */
 FN void vk_wait_for_inputs(vk_turns *turns) {
     if (turns) vk_turns_wait(turns);
     else vk_wait_for_last();

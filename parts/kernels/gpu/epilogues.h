@@ -1,4 +1,4 @@
-/* epilogues.h - bias, activation and softmax as GPU kernels of their own, behind products that do not include them;
+/* epilogues.h - bias, activation and softmax as GPU kernels of their own, after products that do not include them;
  * included by vlmprof_kernels.cu (>>cuda). The CPU needs none: its GEMM and attention tiles do this on the way. */
 
 /* y in-type [rows, ldy], the first n columns: QuickGELU in place, `vectors` times 8

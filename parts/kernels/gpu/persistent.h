@@ -11,8 +11,8 @@
  * second-level cache, attn_out during attention and the router during attn_out.
  *
  * A phase may read what earlier phases wrote and write what none of the same phase reads; each x[row] is read and
- * written by one warp alone. No load may be marked as read-only for the whole kernel (const __restrict__, __ldg) but
- * of weights: such loads may see what was there before another block wrote. */
+ * written by one warp alone. Only loads of weights may be marked as read-only for the whole kernel (const
+ * __restrict__, __ldg): such loads may see what was there before another block wrote. */
 enum {
     VK_STEP_THREADS = 512,
     VK_STEP_BLOCKS = 64,              /* transformer blocks, at most */

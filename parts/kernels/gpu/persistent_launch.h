@@ -21,7 +21,7 @@ static void vk_plan_refuse(vk_queue *queue, const char *why) {
     vk_cuda_of(queue)->persistent = 0;
     vk_note(queue, text);
 }
-/* before the first step: what the device must have, and memory for a plan with the counter behind it */
+/* before the first step: what the device must have, and memory for a plan with the counter after it */
 static void vk_plan_open(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int able = 0;

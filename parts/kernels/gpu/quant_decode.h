@@ -2,7 +2,7 @@
  * vlmprof_kernels.cu, whose room >>decode has the same kernels for bf16 and fp32
  *
  * A decode step waits for memory, and reads 8.5 or 4.5 bits a weight instead of 16. Integers are row after row,
- * k_padded * bits / 8 bytes each, and scales bf16 [n, k_padded / 32] behind them (vk_linear.scales). Of 4 bits a word
+ * k_padded * bits / 8 bytes each, and scales bf16 [n, k_padded / 32] after them (vk_linear.scales). Of 4 bits a word
  * contains 8 values: value 2 i is its nibble i, value 2 i + 1 its nibble i + 4; weight = scale * (nibble - 8). A warp
  * sums two rows, so that what it unpacks of x, bf16 in shared memory, serves twice: an H200 brings 33 weights of 4
  * bits in a cycle of a multiprocessor, which issues 128 operations meanwhile. A weight becomes f32 by bits alone: 16 +
@@ -16,7 +16,7 @@
  * three blocks, or 4 of one */
 enum { VK_QUANT_FLIGHT = 4 };
 
-/* Rows of integers. With `index`, of experts: row r is then that of all experts that it names, one behind the other,
+/* Rows of integers. With `index`, of experts: row r is then that of all experts that it names, one after the other,
  * `stride` bytes apart in memory, each times its share. */
 typedef struct vk_quant {
     const char *weights, *scales;

@@ -1,5 +1,5 @@
 /* quant_tiles.h - many tokens through linears whose weights are integers of 8 or 4 bits, on a GPU; included by
- * vlmprof_kernels.cu. quant_decode.h says how they are.
+ * vlmprof_kernels.cu. quant_decode.h describes their layout.
  *
  * Both ways widen weights to bf16 and leave the products to what is there for bf16. A dense linear is widened panel by
  * panel into memory that fits the second-level cache, for cuBLAS or wgmma. Experts are widened on their way to

@@ -105,7 +105,7 @@ FN void vk_pair_meet(void) {
 }
 FN void vk_pair_barriers_ready(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 /* No words of memory are passed on by it: what stays in order are wgmma's reads, which were waited for, and what TMA
- * writes behind the arrival. With .release.cluster each arrival would be a fence of the whole GPU (MEMBAR.ALL.GPU). */
+ * writes after the arrival. With .release.cluster each arrival would be a fence of the whole GPU (MEMBAR.ALL.GPU). */
 FN void vk_barrier_arrive_at(uint64_t *barrier, unsigned rank) {
     asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
                  "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"((unsigned)vk_shared_address(barrier)),

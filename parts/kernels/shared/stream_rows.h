@@ -1,7 +1,7 @@
 /* stream_rows.h - rows that are added to the stream after a norm or a scale, image features in the place of their
  * token, windows of patches; included by vlmprof_kernels.cu. One block per row. */
 
-/* stream row f32 [width] += weight * row / rms(row): a norm behind attention or an MLP */
+/* stream row f32 [width] += weight * row / rms(row): a norm after attention or an MLP */
 KERNEL(k_add_rmsnorm, float *stream, const float *rows, const float *weight, int width, float eps) {
     const float *row = rows + BLK * (size_t)width;
     float *to = stream + BLK * (size_t)width, s = 0.0f, scale;

@@ -1,4 +1,4 @@
-/* gpu_report.c - what the GPU kernels became, for each architecture, without a GPU: registers, spills, occupancy, the mix of instructions, what waits in
+/* gpu_report.c - what the GPU kernels compile to, for each architecture, without a GPU: registers, spills, occupancy, the mix of instructions, what waits in
  * loops and the bytes of shared memory that a tensor-core instruction reads; compared with gates.
  *
  *   gpu_report [--keep] GATES COMPILER LAUNCHES ARCH PTXAS SASS [ARCH PTXAS SASS ..]
@@ -218,7 +218,7 @@ static void count_code(kernel *at) {
     for (int i = 0; i < code_count; i++) jump_of(&code[i]);
     mark_reached(0);
     for (int i = 0; i < code_count; i++) indirect |= code[i].kind == INDIRECT && code[i].reached;
-    /* cases of a table: what nothing else reaches, before the branch to itself behind the end */
+    /* cases of a table: what nothing else reaches, before the branch to itself after the end */
     for (int i = 1; i < code_count && indirect && !(code[i].kind == JUMPS && code[i].target == code[i].address); i++)
         if (!code[i].reached && (code[i - 1].kind == JUMPS || code[i - 1].kind == INDIRECT || code[i - 1].kind == ENDS)) mark_reached(i);
     mark_loops();
@@ -227,7 +227,7 @@ static void count_code(kernel *at) {
         const char *op = bare(code[i].text);
         int group = group_of(op);
         if (has(op, "NOP") || !code[i].reached) continue;
-        if (code[i].kind == JUMPS && code[i].target == code[i].address) continue; /* the fence behind the end */
+        if (code[i].kind == JUMPS && code[i].target == code[i].address) continue; /* the fence after the end */
         at->instructions++;
         at->local += has(op, "LDL") || has(op, "STL");
         at->hgmma += has(op, "HGMMA");

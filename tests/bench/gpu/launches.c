@@ -32,7 +32,7 @@ static vp_engine *open_paper(const vp_model_config *config, uint32_t gpu, vp_wei
     e->masks = e->buffers.masks;
     return e;
 }
-/* what goes before the layers of the language model, and behind them */
+/* what goes before the layers of the language model, and after them */
 static const char *stage_of(const vp_launch *l, int decode) {
     if (decode) return "decode";
     return l->part <= VP_PART_VIT_ATTENTION ? "vision" : l->part <= VP_PART_PROJECTOR ? "connector" : l->part == VP_PART_EMBED ? "embed"
@@ -70,7 +70,7 @@ static void count(const vp_launch *l, int decode) {
     if (decode) r->decode++;
     else r->prefill++;
 }
-/* a request and a decode step behind it, recorded: launches of the request, 0: more than the log has room for */
+/* a request and a decode step after it, recorded: launches of the request, 0: more than the log has room for */
 static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64_t *all) {
     vp_reply reply;
     vp_request r;

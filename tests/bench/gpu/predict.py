@@ -224,7 +224,7 @@ def print_clusters(path, counts, shapes, sums):
     print("\n`--gpu clusters`, a prediction from counts, never measured: a pair of blocks brings 384 rows of 128 bytes for 256 x 256 results where two blocks\n"
           "alone bring 512 %s, so the second-level cache no longer stops them at 503 of %d TFLOP/s but at 755; bias and activation\n"
           "are in the product. Experts go in pairs from 124 rows an expert on, linears where 78 %% of what the rounds of tiles hold is work (60 %% with an\n"
-          "activation, which is a launch of its own beside cuBLAS); the others stay with cuBLAS.\n"
+          "activation, which is a launch of its own next to cuBLAS); the others stay with cuBLAS.\n"
           % ("(a half of B is brought once for both)", RATE * 1e-12))
     print("| stage | shape | H200 ms, default | H200 ms, clusters | ratio | H100 ms, default | H100 ms, clusters | ratio |")
     print("|---|---|---|---|---|---|---|---|")
