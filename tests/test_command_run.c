@@ -552,7 +552,7 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must contain <image> once");
     REFUSED("run " OTHER "llava/checkpoint -p 'a <image> b'", 2, "no image is given");
     check_case("run: several images, videos");
-    REFUSED("run " PICTURE PICTURE "--synthetic tiny-qwen3-vl-moe -p a", 2, "unexpected argument");
+    REFUSED("run " PICTURE PICTURE "--synthetic tiny -p a", 2, "takes one image a prompt");
     REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p 'a <|image_pad|> b'", 2, "must contain <|image_pad|> once");
     REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p '<|vision_start|><|video_pad|><|vision_end|>'", 2, "<|video_pad|> in a prompt stands for a video");
     write_text(in_folder("video.jsonl"), "{\"question\": \"what <|video_pad|>\"}\n");

@@ -41,7 +41,7 @@ static void check_entries(const struct dataset *d) {
         MUST(dataset_sample(d, &tiny, i, &a) == 0); /* no one changed the files */
         MUST(a.record && a.prompt && a.question && a.text_ids && a.text_count > 0 && a.text_count == d->samples[i].text_count);
         MUST(a.id == d->samples[i].id && (!i || a.id > d->samples[i - 1].id));
-        MUST((a.image_path != NULL) == d->samples[i].has_image && (a.reason != NULL) == (d->samples[i].reason > 0));
+        MUST((a.reason != NULL) == (d->samples[i].reason > 0) && (a.reason || a.images.count == (size_t)d->samples[i].image_count));
         MUST(vp_utf8_valid_bytes(a.prompt, strlen(a.prompt)) == strlen(a.prompt));
         MUST(vp_json_parse(a.record, strlen(a.record), NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
         sample_free(&a);
