@@ -67,6 +67,14 @@ static void test_texts(void) {
         if (!strstr(last.err, "low k4 b12")) break;
     }
     check_kept_run("best-fastest.txt", 1);
+    check_case("a percentile of too few samples has no bracket");
+    t.samples = 3;
+    write_sweep("few", &t);
+    CHECK_INT(run("best %%F/few --budget_ms 1000"), 0);
+    CHECK(strstr(last.out, " ms; P95 of latency has no 95 % interval below 72 samples\n") != NULL);
+    CHECK_INT(run("best %%F/few --budget_ms 1000 --percentile mean"), 0);
+    CHECK(strstr(last.out, "] ms\n") && !strstr(last.out, "has no 95 % interval"));
+    t.samples = 60;
     t.more = ", \"head_weights\": \"int8\", \"vision_weights\": \"bf16\"";
     write_sweep("head", &t);
     CHECK_INT(run("best %%F/head --budget_ms 1000"), 0);

@@ -207,14 +207,16 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                        const struct report_settings *settings, const struct pick *pick) {
     const vp_bootstrap_point *point = &tradeoff->points[pick->config], *second = &tradeoff->points[pick->runner_up];
     const char *of = percentile_text(settings->percentile), *axis = METRIC_KEYS[settings->axis];
-    char name[80], *words = options_text(&results->files[tradeoff->group->paired[pick->config]]);
+    char name[80], few[NO_INTERVAL_BYTES],
+        *words = options_text(&results->files[tradeoff->group->paired[pick->config]]);
     print_plain("%s: the best within %s ms (%s of %s) of %s\n",
                 setting_text(&results->files[tradeoff->group->paired[pick->config]], name),
                 number_plain(settings->budget).text, of, axis, results->files[tradeoff->group->first].dataset_name);
     print_plain("  accuracy    %s\n", number_estimate(1, point->accuracy, point->accuracy_low,
                 point->accuracy_high).text);
-    print_plain("  %-4s        %s ms\n", of,
-                number_estimate(1, point->latency, point->latency_low, point->latency_high).text);
+    print_plain("  %-4s        %s ms%s%s\n", of,
+                number_estimate(1, point->latency, point->latency_low, point->latency_high).text,
+                no_interval_text(tradeoff, settings->percentile, few)[0] ? "; " : "", few);
     print_plain("  budget      %s %% of %zu %s within it [%s, %s]", number_percent(pick->within).text, pick->within_of,
                 pick->within_of == tradeoff->sample_count ? "requests" : "timed requests",
                 number_percent(pick->within_low).text, number_percent(pick->within_high).text);
@@ -333,6 +335,8 @@ static int best_of_results(const struct options *options, const struct objective
             code = complain_of_budget(&results, &tradeoff, settings);
         else {
             for (size_t i = 0; i < results.notes.count; i++) print_note("vlmprof: %s\n", results.notes.items[i]);
+            if (!objective->text && accuracies_are_equal(&tradeoff))
+                print_note("vlmprof: all accuracies are equal: the fastest was chosen\n");
             if (results.files[group->first].synthetic)
                 print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
             if (objective->text)

@@ -133,15 +133,16 @@ static void front_draw(struct text_buffer *out, const struct report *report, con
     plot_close(&plot);
 }
 static void page_front(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
-    char caption[256], note[400];
+    char caption[256], note[400], few[NO_INTERVAL_BYTES];
     snprintf(caption, sizeof caption, "Accuracy against %s of %s", percentile_text(report->settings.percentile),
              METRIC_KEYS[report->settings.axis]);
     snprintf(note, sizeof note,
-             "Mark: one configuration, %s over its %zu samples and %s. Whiskers%s: 95 %% intervals over resamples of "
-             "the samples. Steps: the front.",
+             "Mark: one configuration, %s over its %zu samples and %s. Whiskers%s: 95 %% intervals%s%s. Steps: the "
+             "front.",
              percentile_text(report->settings.percentile), tradeoff->sample_count,
              tradeoff->is_corpus ? "the metric of the whole corpus, which has no interval" : "mean accuracy",
-             tradeoff->config_count > FRONT_WHISKERS ? ", of the front's members" : "");
+             tradeoff->config_count > FRONT_WHISKERS ? ", of the front's members" : "",
+             no_interval_text(tradeoff, report->settings.percentile, few)[0] ? "; " : "", few);
     figure_open(out, caption, note, 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");

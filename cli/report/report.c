@@ -243,9 +243,10 @@ static void find_best(struct report *report, const struct tradeoff *tradeoff) {
         vp_estimate latency = point_latency(point), accuracy = point_accuracy(point);
         char name[80];
         text_list_add(&report->findings, "%.240s%s%s: %s, accuracy %s, %s of %s %s %s", task, *task ? ": " : "",
-                      tradeoff->front_count == 1 ? "fastest and most accurate"
-                      : i                        ? "most accurate"
-                                                 : "fastest on the front",
+                      accuracies_are_equal(tradeoff) ? "all accuracies are equal; fastest"
+                      : tradeoff->front_count == 1   ? "fastest and most accurate"
+                      : i                            ? "most accurate"
+                                                     : "fastest on the front",
                       setting_text(&report->results->files[tradeoff->group->paired[config]], name),
                       number_estimate(1, accuracy.value, accuracy.low, accuracy.high).text,
                       percentile_text(report->settings.percentile), METRIC_KEYS[report->settings.axis],

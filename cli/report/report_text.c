@@ -122,9 +122,12 @@ static void write_latencies(struct document *document, const struct report *repo
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
     const struct results *results = report->results;
     const int is_served = are_all_served(results);
+    int has_intervals = 0;
     const struct table table = TABLE(LATENCIES, report->items, results->count, results,
                                      is_served ? WITH_CACHES : WITH_STAGES);
-    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
+    for (size_t i = 0; i < results->count; i++) has_intervals |= isfinite(report->items[i].p50[METRIC_TOTAL].low);
+    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples%s",
+                  has_intervals ? " [95 % interval]" : "");
     document_add_table(document, &table);
     if (is_served) {
         document_text(document, BLOCK_LINE, "configuration: image size, and what differs between the servers");
@@ -380,7 +383,7 @@ enum { SAMPLES_FEW = 30 }; /* below it a share of the draws is easily mistaken f
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     struct text_list *table;
-    char latency[64];
+    char latency[64], few[NO_INTERVAL_BYTES];
     document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common",
                   percentile, axis, report->results->files[tradeoff->group->first].dataset_name,
                   tradeoff->sample_count);
@@ -402,11 +405,13 @@ static void write_front(struct document *document, const struct report *report, 
         document_text(document, BLOCK_LINE,
                       "with only %zu sample%s, a share of 0 or 100 %% of the resamples is not certain",
                       tradeoff->sample_count, plural_s((int64_t)tradeoff->sample_count));
+    if (no_interval_text(tradeoff, report->settings.percentile, few)[0])
+        document_text(document, BLOCK_LINE, "%s", few);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
                       "the range of this metric's scores is not known: intervals of accuracy are Student's, and there "
                       "is none where all samples agree");
-    if (!(tradeoff->area > 0))
+    if (tradeoff->front_count == 1)
         document_text(document, BLOCK_LINE,
                       "no configuration is more accurate than the fastest one: the front is a single point");
     snprintf(latency, sizeof latency, "configuration|%s|accuracy|member %%|equal points|",

@@ -33,6 +33,20 @@ struct report_settings report_settings_of(const struct options *options) {
 const char *percentile_text(double percentile) {
     return percentile < 0 ? "mean" : percentile < 60 ? "P50" : percentile < 97 ? "P95" : "P99";
 }
+const char *no_interval_text(const struct tradeoff *tradeoff, double percentile, char out[NO_INTERVAL_BYTES]) {
+    const size_t needs = percentile < 0 ? 2 : vp_statistics_percentile_needs(percentile, 0.95);
+    out[0] = 0;
+    if (tradeoff->sample_count < needs)
+        snprintf(out, NO_INTERVAL_BYTES, "%s of latency has no 95 %% interval below %zu samples",
+                 percentile_text(percentile), needs);
+    return out;
+}
+int accuracies_are_equal(const struct tradeoff *tradeoff) {
+    for (size_t i = 1; i < tradeoff->config_count; i++)
+        if (tradeoff->at_accuracy[i] < tradeoff->at_accuracy[0] || tradeoff->at_accuracy[i] > tradeoff->at_accuracy[0])
+            return 0;
+    return tradeoff->config_count > 1;
+}
 
 vp_estimate point_latency(const vp_bootstrap_point *point) {
     vp_estimate estimate;
@@ -238,11 +252,12 @@ size_t equal_points(const struct tradeoff *tradeoff, size_t config) {
                       || tradeoff->at_accuracy[i] > tradeoff->at_accuracy[config]);
     return count;
 }
-/* The interval of a latency over samples, as everywhere: order statistics of a percentile, Student's of a mean.
- * Untouched where there are too few samples for the percentile. */
+/* The interval of a latency over samples, as everywhere: order statistics of a percentile, Student's of a mean. NaN
+ * where there are too few samples: a range of draws would cover less. */
 static void latency_interval(const double *values, size_t count, double percentile, double *sorted,
                              vp_bootstrap_point *point) {
     vp_statistics statistics;
+    point->latency_low = point->latency_high = (double)NAN;
     if (vp_statistics_compute(values, count, sorted, &statistics) != VP_OK) return;
     if (percentile < 0)
         vp_statistics_mean_interval(values, count, 0.95, &point->latency_low, &point->latency_high);
@@ -287,8 +302,8 @@ static void corpus_points(struct tradeoff *tradeoff, const struct results *resul
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         vp_bootstrap_point *point = &tradeoff->points[i];
         vp_statistics stats;
-        point->latency_low = point->latency_high = point->accuracy_low = point->accuracy_high = point->membership =
-            point->within_budget = point->best = (double)NAN;
+        point->accuracy_low = point->accuracy_high = point->membership = point->within_budget = point->best =
+            (double)NAN;
         point->accuracy = results->files[tradeoff->group->paired[i]].accuracy;
         vp_statistics_compute(tradeoff->latency + i * tradeoff->sample_count, tradeoff->sample_count, sorted, &stats);
         point->latency = settings->percentile < 0

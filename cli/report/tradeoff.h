@@ -55,6 +55,13 @@ void tradeoff_free(struct tradeoff *tradeoff);
 size_t equal_points(const struct tradeoff *tradeoff, size_t config);
 int is_listed(const uint32_t *items, size_t count, size_t value);
 
+/* Why latencies have no interval: too few samples in common; empty where they have one. Returns out. */
+enum { NO_INTERVAL_BYTES = 80 };
+const char *no_interval_text(const struct tradeoff *tradeoff, double percentile, char out[NO_INTERVAL_BYTES]);
+
+/* Returns 1 if there are several configurations, and all have the same accuracy. */
+int accuracies_are_equal(const struct tradeoff *tradeoff);
+
 /* A point's value with its interval. */
 vp_estimate point_latency(const vp_bootstrap_point *point);
 vp_estimate point_accuracy(const vp_bootstrap_point *point);
