@@ -812,7 +812,7 @@ static void test_categories(void) {
     CHECK(last.out && strstr(last.out, "<section id=\"categories\">") && strstr(last.out, "questions with all rows right"));
     check_case("report --by: a field that no record has");
     CHECK_INT(cli("report --by nothing %F/reported"), 2);
-    CHECK(last.err && strstr(last.err, "no scored sample has this field"));
+    CHECK(last.err && strstr(last.err, "no scored sample has this field in its record; the fields are "));
 }
 int main(void) {
     int shared;
