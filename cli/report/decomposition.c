@@ -164,7 +164,7 @@ static vp_estimate mean_of(const double *values, size_t count) {
     estimate.high = interval.high;
     return estimate;
 }
-/* Medians and means over each x, or over about twelfths of the points, of whole x, where there are more than a dozen. */
+/* Medians and means over each x, or about twelfths of the points, each with all points of its x, if they are more. */
 static void bin_curve(struct curve *curve, struct xy_list *points) {
     enum { BINS = 12 };
     double *values = resize(NULL, points->count, sizeof *values);
