@@ -202,11 +202,13 @@ VP_EXTERN_C_BEGIN
 #endif
 
 /* the memory of companions, which include <stdlib.h> */
-#ifndef VP_MALLOC
+#if !defined(VP_MALLOC) && !defined(VP_CALLOC) && !defined(VP_REALLOC) && !defined(VP_FREE)
 #define VP_MALLOC(bytes) malloc(bytes)
 #define VP_CALLOC(count, bytes) calloc(count, bytes)
 #define VP_REALLOC(memory, bytes) realloc(memory, bytes)
 #define VP_FREE(memory) free(memory)
+#elif !defined(VP_MALLOC) || !defined(VP_CALLOC) || !defined(VP_REALLOC) || !defined(VP_FREE)
+#error "define VP_MALLOC, VP_CALLOC, VP_REALLOC and VP_FREE, or none of them"
 #endif
 
 /* a function that is in the header because a loop calls it */
@@ -893,6 +895,9 @@ VP_EXTERN_C_END
  * ================================================================================================================ */
 #if defined(VLMPROF_IMPLEMENTATION) && !defined(VLMPROF_IMPLEMENTATION_DONE)
 #define VLMPROF_IMPLEMENTATION_DONE
+#if defined(__FAST_MATH__)
+#error "statistics look for NaN and infinity: do not compile this file with fast-math"
+#endif
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -1100,7 +1105,7 @@ VP_API const vp_tier *vp_tier_at(int32_t index) {
 
 VP_API const vp_tier *vp_tier_find(const char *name) {
     int32_t i;
-    for (i = 0; vp_tier_at(i); i++) {
+    for (i = 0; name && vp_tier_at(i); i++) {
         if (strcmp(vp_tier_at(i)->name, name) == 0) return vp_tier_at(i);
     }
     return NULL;

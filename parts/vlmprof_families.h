@@ -303,7 +303,8 @@ static const vp_family_preset vp_impl_presets[] = {
      {{"max_image_tiles", VP_SLOT_MAX, 4}, {"tile_size", VP_SLOT_TILE, 560}, {"patch_size", VP_SLOT_PATCH, 14}}},
     {"molmo2", "", "fit", VP_IMPL_FIT, VP_IMPL_MOLMO2, 4, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_crops", VP_SLOT_MAX, 8}, {"low_res_col_tokens", VP_SLOT_SPLIT, 0}}},
-    {"molmo", "molmo-7b-d molmoe-1b molmo-72b molmo-0924", "molmo", VP_IMPL_MOLMO, 0, 4, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"molmo", "molmoe molmo-7b-d molmoe-1b molmo-72b molmo-0924",
+     "molmo", VP_IMPL_MOLMO, 0, 4, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"max_crops", VP_SLOT_MAX, 12}}},
     {"pixtral_hf", "pixtral", "longest", VP_IMPL_LONGEST, 0, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
      {{"longest_edge", VP_SLOT_SIDE, 1024}, {"patch_size", VP_SLOT_PATCH, 16},
@@ -1364,7 +1365,7 @@ static int32_t vp_impl_word_index(const char *words, const char *name) {
 }
 VP_API const vp_family_preset *vp_family_find(const char *name) {
     int32_t i, turn;
-    for (turn = 0; turn < 2; turn++) /* names before aliases */
+    for (turn = 0; name && turn < 2; turn++) /* names before aliases */
         for (i = 0; vp_family_at(i); i++)
             if (vp_impl_word_index(turn ? vp_impl_presets[i].aliases : vp_impl_presets[i].name, name) >= 0)
                 return &vp_impl_presets[i];
@@ -1629,7 +1630,8 @@ VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *t
     if (*at == '.' && digits)
         for (at++; *at >= '0' && *at <= '9' && digits < 15; at++, digits++, unit *= 10.0)
             number = number * 10.0 + (double)(*at - '0');
-    if (*at || !digits) return vp_fail(error, VP_ERR_RANGE, -1, key, "is not a number");
+    if (*at || !digits)
+        return vp_fail(error, VP_ERR_RANGE, -1, key, "is not a decimal number of at most 15 digits, without a sign");
     return vp_impl_family_put(family, found, number / unit, error);
 }
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error) {

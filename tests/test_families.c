@@ -317,6 +317,8 @@ static void test_keys(void) {
                    : vp_family_at(i)->certainty == VP_CERTAINTY_NUMBERS ? "numbers" : vp_family_at(i)->certainty == VP_CERTAINTY_READ ? "read" : "documented");
     }
     CHECK(vp_family_find("Qwen2.5-VL") == vp_family_find("qwen2_5_vl") && vp_family_find("InternVL3") == vp_family_find("internvl"));
+    CHECK(vp_family_find("MolmoE") == vp_family_find("molmo"));
+    CHECK(!vp_family_find(NULL) && !vp_tier_find(NULL) && vp_count_tokens(NULL, 640, 480) == VP_ERR_NOT_FOUND);
     CHECK(!vp_family_find("") && !vp_family_find("qwen") && !vp_family_find("internvl3 internvl") && !vp_family_find("-") && !vp_family_at(-1));
     check_case("an unknown key names the nearest and changes nothing");
     vp_family_default(vp_family_find("internvl"), &family);

@@ -97,7 +97,7 @@ static void test_regular(void) {
 
 /* ---- what is read once as a stream */
 static const struct { const char *command, *text, *words; } STREAMS[] = {
-    {"score --metric anls %F/pipe", "{\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}\n", "1 rows, mean 1.0"},
+    {"score --metric anls %F/pipe", "{\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}\n", "1 row, mean 1.0"},
     {"tile --sizes %F/pipe --csv", "640x480\n", "640"},
     {"trace %F/pipe", "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add\", \"pid\": 1, \"tid\": 1, \"ts\": 1, \"dur\": 2}]}\n",
      "aten::add"},
