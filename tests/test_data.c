@@ -334,6 +334,21 @@ static void test_errors(void) {
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"img\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 3);
     CHECK(last.out && strstr(last.out, "it has no \"image\", but \"img\""));
+    check_case("data and sweep refuse the same row: a misspelt image key next to good rows");
+    write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
+    CHECK_INT(cli("data %F/n.jsonl"), 3);
+    CHECK(last.err && strstr(last.err, "row 1: it has no \"image\", but \"Imgae\""));
+    REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 2: it has no \"image\", but \"Imgae\"");
+    check_case("data and sweep: samples with too few reference answers for vqa_seed, a warning each");
+    write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"]}\n{\"question\": \"a?\", \"answers\": [\"b\", \"b\", \"c\"]}\n");
+    CHECK_INT(cli("data %F/n.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "note      1 sample has fewer than 3 reference answers: vqa_seed gives at most 1/3"));
+    CHECK_INT(cli("sweep --plan --synthetic tiny --data %F/n.jsonl --output_dir %F/o"), 0);
+    CHECK(last.err && strstr(last.err, "1 sample has fewer than 3 reference answers"));
+    CHECK_INT(cli("sweep --plan --metric em --synthetic tiny --data %F/n.jsonl --output_dir %F/o"), 0);
+    CHECK(last.err && !strstr(last.err, "reference answers"));
+    CHECK_INT(cli_with("score --metric vqa_seed", "{\"prediction\": \"red\", \"answers\": \"red\"}\n", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"score\": 0.333"));
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answr\": \"b\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "no sample has an image: expected the key \"image\", found question, answr\n")
@@ -364,6 +379,9 @@ static void test_errors(void) {
     remove(in_folder("v2_mscoco_val2014_annotations.json"));
     CHECK_INT(cli("data %F/v2_OpenEnded_mscoco_val2014_questions.json"), 3);
     CHECK(last.out && strstr(last.out, "v2_mscoco_val2014_annotations.json is missing"));
+    CHECK(last.out && strstr(last.out, "  prompt    none: the raw question, as a sweep asks it"));
+    CHECK_INT(cli("data --prompt_origin lmms_eval %F/v2_OpenEnded_mscoco_val2014_questions.json"), 3);
+    CHECK(last.out && strstr(last.out, "  prompt    lmms_eval\n"));
     check_case("sweep --data: a format that is none");
     CHECK_INT(cli("sweep --synthetic tiny --data %F/a.xlsx --output_dir %F/o"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
@@ -472,6 +490,14 @@ static void test_answers(void) {
           && strstr(last.out, "\"by\": {\"x\": {\"metric\": \"mcq_lmms\", \"rows\": 1")
           && strstr(last.out, "\"y\": {\"metric\": \"mcq_lmms\", \"rows\": 1"));
     CHECK(last.err && strstr(last.err, "answers of lmms-eval") && strstr(last.err, "1 rows better, 0 worse"));
+    CHECK(last.out && strstr(last.out, "\"difference_interval\": [") && strstr(last.out, "\"unread\": 0}, \"y\""));
+    CHECK_INT(cli("score --json --metric mcq_lmms --baseline %F/base.jsonl %F/base.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "\"difference_interval\": null") && strstr(last.err, "too few different pairs for an interval"));
+    REFUSED("score --metric mcq_lmms --by categry %F/base.jsonl", 2, "--by categry: no row has this field; the fields are id, prediction, answer");
+    put_file("/no.tsv", "index\tquestion\tanswer\n0\tq\tA\n");
+    REFUSED("score --metric mcq_lmms %F/no.tsv", 3, "the table needs the columns \"prediction\" and \"answer\"; it has index, question, answer");
+    put_file("/result.json", "{\n \"schema\": \"vlmprof-sweep-2\"\n}\n");
+    REFUSED("score --metric em %F/result.json", 3, "is a result file: vlmprof rescore");
     put_file("/vk.tsv", "index\tquestion\tA\tB\tanswer\tprediction\n0\tq\tx\ty\tA\tA\n1\tq\tx\tNone\tA\tThe answer is B\n");
     CHECK_INT(cli("score --metric mcq_vlmevalkit %F/vk.tsv"), 0);
     CHECK(last.out && strstr(last.out, "{\"id\": 1, \"parsed\": \"Z\", \"score\": 0.0}"));

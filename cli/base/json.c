@@ -90,6 +90,14 @@ double node_number(const vp_json *json, uint32_t node) {
     double value = 0;
     return node_is(json, node, VP_JSON_NUMBER) && vp_json_to_double(json, node, &value) == VP_OK ? value : (double)NAN;
 }
+void add_fields(const vp_json *json, uint32_t object, struct text_buffer *out) {
+    for (uint32_t key = object + 1; key < json->nodes[object].end; key = json->nodes[key + 1].end) {
+        char *name = node_text(json, key);
+        if (name && out->bytes) text_add_string(out, ", ");
+        if (name) text_add_string(out, name);
+        free(name);
+    }
+}
 int has_value(const vp_json *json, uint32_t object, const char *key) {
     uint32_t node = vp_json_get(json, object, key);
     return node != VP_JSON_NONE && !node_is(json, node, VP_JSON_NULL);

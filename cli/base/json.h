@@ -35,6 +35,8 @@ double node_number(const vp_json *json, uint32_t node); /* NaN when it is not a 
 /* Fails with VP_ERR_FORMAT: "KEY" must be WANT. */
 vp_result bad_member(vp_error *error, const char *key, const char *want);
 int has_value(const vp_json *json, uint32_t object, const char *key);       /* 1 if the key is there and not null */
+/* Adds the names of an object's members to a message: "id, answer". */
+void add_fields(const vp_json *json, uint32_t object, struct text_buffer *out);
 /* Writes the node as read, on one line. */
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
 /* The same without the white space inside it. `other`, if not NULL, returns 1 for a node that it wrote itself. */

@@ -47,10 +47,11 @@ struct data_job {
 };
 /* What one file had. */
 struct file_tally {
-    size_t usable, bad, dropped, pictures, answered, several, by_format[6];
+    size_t usable, bad, dropped, pictures, answered, few_answers, several, by_format[6];
     int32_t least_px, most_px; /* the shortest and the longest side */
     const char *metric;        /* of the first sample; "several" when others differ */
     char first_bad[REASON_BYTES + 40];
+    char refused[REASON_BYTES + 40]; /* the first row of our own lines at which a sweep stops; empty: none */
     struct text_list keys;     /* of the first row */
     char set_name[64];         /* its "dataset" */
     int64_t tokens, most_tokens; /* by --family's rule: of all images, and of one sample at most */
@@ -195,6 +196,7 @@ static void count_sample(const struct data_job *job, struct file_tally *tally, c
              (!example->metric || !tally->metric || strcmp(example->metric, tally->metric)))
         tally->metric = "several";
     tally->answered += example->answer || example->answers.count;
+    tally->few_answers += example->answers.count ? example->answers.count < 3 : example->answer != NULL;
     tally->several += example->picture_count > 1;
     for (size_t i = 0; i < example->picture_count; i++) {
         const struct picture *picture = &example->pictures[i];
@@ -300,6 +302,17 @@ static const char *rule_of(const struct table *table, const struct file_tally *t
     if (metric == unknown) vp_score_metric_for_dataset(tally->set_name, &metric);
     return vp_score_metric_of(metric)->name;
 }
+/* 1: the summary of VQA v2's pair, which a sweep without --prompt_origin asks and scores by its own rules. */
+static int asks_pair_itself(const struct data_job *job, const struct table *table) {
+    return table->format == DATA_VQA && !text_of(job->options, "prompt_origin") && !is_given(job->options, "json")
+           && !job->has_output;
+}
+/* One line about samples that the rule can never score as right. */
+static void print_few_answers(const struct table *table, const struct file_tally *tally) {
+    char line[200];
+    if (!strcmp(rule_of(table, tally), "vqa_seed") && tally->few_answers)
+        print_plain("  note      %s\n", few_answers_text(tally->few_answers, line, sizeof line));
+}
 static void print_tally(const struct data_job *job, const struct table *table, const struct file_tally *tally) {
     static const char *const origins[] = {"none: the raw question", "lmms_eval", "vlmevalkit"};
     print_plain("%s: %s%s%s\n", table->path, format_title(table->format), table->notes_path ? " with " : "",
@@ -309,7 +322,9 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     if (tally->dropped) print_plain(", %zu left out, without a picture", tally->dropped);
     print_plain("\n");
     print_plain("  set       %s\n", table->task ? table->task->name : "not known");
-    print_plain("  prompt    %s\n", origins[table->origin]);
+    print_plain("  prompt    %s%s\n", origins[table->origin],
+                asks_pair_itself(job, table) ? ", as a sweep asks it (Molmo adds its style, such as \"vqa2: \"); "
+                                               "--json and --output take lmms_eval" : "");
     print_plain("  metric    %s%s\n", rule_of(table, tally),
                 tally->metric || !tally->answered ? "" : ", the default; --metric of a sweep sets another");
     print_plain("  images    %zu", tally->pictures);
@@ -322,6 +337,7 @@ static void print_tally(const struct data_job *job, const struct table *table, c
                     (long long)tally->tokens, job->family->preset->name, (long long)tally->most_tokens);
     print_columns(table);
     print_notes(table, tally);
+    print_few_answers(table, tally);
     if (tally->bad) print_plain("  trouble   %s\n", tally->first_bad);
 }
 
@@ -337,7 +353,7 @@ static int read_file(struct data_job *job, const char *path) {
     vp_error error = {VP_OK, -1, "", ""};
     const size_t show = is_given(options, "json") ? 0 : (size_t)number_of(options, "samples");
     vp_result result;
-    int code = 0;
+    int code = 0, is_plain, is_pair;
     if (strcmp(text_of(options, "data_format"), "auto")) wish.format = text_of(options, "data_format");
     wish.task = text_of(options, "dataset_name");
     wish.origin = text_of(options, "prompt_origin");
@@ -345,6 +361,9 @@ static int read_file(struct data_job *job, const char *path) {
     wish.annotations = text_of(options, "annotations");
     if ((result = table_open(&table, path, &wish, &error)) != VP_OK)
         return complain_result(EXIT_INPUT, path, result, &error);
+    is_plain = table.format == DATA_VLMPROF && table.json.shape == SHAPE_LINES && table.origin == ORIGIN_NONE;
+    is_pair = asks_pair_itself(job, &table);
+    if (is_pair) table.origin = ORIGIN_NONE;
     memset(&tally, 0, sizeof tally);
     memset(&row, 0, sizeof row);
     memset(&example, 0, sizeof example);
@@ -356,11 +375,14 @@ static int read_file(struct data_job *job, const char *path) {
                 continue;
             }
             seen++;
+            if (is_plain && example.reason[0] && !tally.refused[0])
+                snprintf(tally.refused, sizeof tally.refused, "row %zu: %s", i, example.reason);
             example_see_pictures(&example, &row, table.folder, table.image_dir, is_given(options, "json") && !shows);
             if (shows) {
                 show_sample(job, &example, i);
                 continue;
             }
+            if (is_pair) example.metric = NULL;
             if (table.format == DATA_VLMPROF) read_own_metric(&row.parsed.json, &example);
             keep_keys(&tally, &row.parsed.json);
             count_sample(job, &tally, &example, i);
@@ -372,6 +394,7 @@ static int read_file(struct data_job *job, const char *path) {
     if (!show && !is_given(options, "json") && !code) print_tally(job, &table, &tally);
     if (!code && is_given(options, "json") && tally.bad)
         complain(0, "%s: %zu of %zu rows cannot be used; %s", path, tally.bad, table.row_count, tally.first_bad);
+    if (!code && tally.refused[0]) code = complain(EXIT_INPUT, "%s: %s; a sweep stops at it", path, tally.refused);
     job->usable += tally.usable;
     job->bad += tally.bad;
     free(line.data);

@@ -56,6 +56,7 @@ struct loader {
     int64_t *question_ids; /* [population], KIND_VQA */
     struct question_at *questions; size_t question_count; /* sorted by id: see sort_questions */
     struct record_reader reader;
+    size_t few_answers;    /* samples with 1 or 2 reference answers */
 };
 static void reader_free(struct record_reader *reader) {
     free(reader->scratch.nodes);
@@ -901,6 +902,12 @@ int dataset_check_usable(const struct dataset *dataset, const struct model *mode
     sample_free(&first);
     return code;
 }
+/* 1: a record with 1 or 2 reference answers, too few for the full score of vqa_seed. */
+static int has_few_answers(struct scoring *scoring, const vp_json *json) {
+    scoring_clear(scoring);
+    return !scoring_read(scoring, VP_SCORE_VQA_SEED, json, 0) && scoring->sample.reference_count > 0
+           && scoring->sample.reference_count < 3;
+}
 /* Reads every sample once, so that mistakes in it are reported before anything is measured, and keeps what a plan
  * needs. Returns 0 or an exit code. */
 static int check_samples(struct loader *loader) {
@@ -908,9 +915,11 @@ static int check_samples(struct loader *loader) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_prompt_dataset *same = NULL; /* the defaults that all records agree on */
     struct sample sample, before;
+    struct scoring scoring;
     int code = 0, tells = dataset->kind == KIND_TABLE;
     dataset->hash = HASH_START;
     memset(&before, 0, sizeof before);
+    memset(&scoring, 0, sizeof scoring);
     for (size_t i = 0; i < dataset->count && !code; i++) {
         struct entry *entry = &dataset->samples[i];
         vp_result result = fetch_texts(dataset, &loader->reader, entry, &entry->hash, &error);
@@ -924,6 +933,7 @@ static int check_samples(struct loader *loader) {
             same = !i || same == sample.dataset ? sample.dataset : NULL;
             entry->text_count = sample.text_count;
             entry->no_bos = sample.no_bos != 0;
+            loader->few_answers += has_few_answers(&scoring, &loader->reader.scratch.json);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);
             tells |= too_many_images(loader->model, &sample) != NULL;
             dataset->hash = hash_sample(dataset->hash, dataset, &sample);
@@ -933,6 +943,7 @@ static int check_samples(struct loader *loader) {
         before = sample;
     }
     sample_free(&before);
+    scoring_free(&scoring);
     close_progress();
     if (!code && tells) tell_bad_rows(dataset);
     /* for a file whose name says nothing */
@@ -1007,6 +1018,7 @@ int dataset_load(const struct options *options, const struct model *model, struc
     vp_error error = {VP_OK, -1, "", ""};
     struct loader loader;
     int64_t *chosen = NULL;
+    char line[200];
     vp_result result;
     int code;
     memset(&loader, 0, sizeof loader);
@@ -1041,5 +1053,8 @@ int dataset_load(const struct options *options, const struct model *model, struc
                           : dataset->defaults                 ? dataset->defaults->max_new_tokens
                                                               : 16;
     if (!code) warn_without_images(model, dataset);
-    return code ? code : settle_metric(model, dataset);
+    if (!code) code = settle_metric(model, dataset);
+    if (!code && dataset->metric == VP_SCORE_VQA_SEED && loader.few_answers)
+        complain(0, "%s: %s", dataset->path, few_answers_text(loader.few_answers, line, sizeof line));
+    return code;
 }

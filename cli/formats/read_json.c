@@ -3,8 +3,10 @@
 #include "formats/table.h"
 
 #include "base/files.h"
+#include "base/options.h"
 #include "vlmprof_file.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,15 +174,25 @@ static void read_vqa(struct table *table, const vp_json *json, struct example *e
 }
 
 /* ---- our own lines */
+/* 1: a misspelt "image" or "images", such as "Image" or "imgae". */
+static int is_near_image(const char *key) {
+    char lower[16] = "";
+    for (size_t i = 0; key[i] && i + 1 < sizeof lower; i++) lower[i] = (char)tolower((unsigned char)key[i]);
+    return edit_distance(lower, "image") <= 1 || edit_distance(lower, "images") <= 1;
+}
 int has_other_image_key(const vp_json *json, char *text, size_t capacity) {
-    static const char *const others[] = {"picture", "img", "image_path", "image_url", "image_file", "img_path", "photo",
-                                         "pictures", "imgs", "image_paths", "image_urls"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (!has_value(json, 0, others[i])) continue;
-        snprintf(text, capacity, "it has no \"image\", but \"%s\": rename that key to \"image\"", others[i]);
-        return 1;
+    static const char *const others = "picture img image_path image_url image_file img_path photo pictures imgs "
+                                      "image_paths image_urls";
+    int found = 0;
+    for (uint32_t key = 1; key < json->nodes[0].end && !found; key = json->nodes[key + 1].end) {
+        char *name = node_text(json, key);
+        found = name && strcmp(name, "image") != 0 && strcmp(name, "images") != 0 && has_value(json, 0, name)
+                && (has_word(others, name) || is_near_image(name));
+        if (found)
+            snprintf(text, capacity, "it has no \"image\", but \"%.40s\": rename that key to \"image\"", name);
+        free(name);
     }
-    return 0;
+    return found;
 }
 /* "content": texts and places of images, as model/prompt.c reads it in a sweep. */
 static void read_content(const vp_json *json, struct example *example) {
@@ -212,6 +224,9 @@ static void read_own(struct table *table, const vp_json *json, struct example *e
     for (size_t i = 0; i < list.count && i < OPTIONS_MAX; i++)
         example->options[i] = copy_text(list.items[i], strlen(list.items[i]));
     text_list_free(&list);
+    if (has_value(json, 0, "image") && (!image || has_value(json, 0, "images")))
+        example_fail(example, image ? "it has \"image\" and \"images\": put all into \"images\""
+                                    : "\"image\" must be a string");
     if (image) add_path(example, image);
     else if (is_list(json, "images")) {
         read_texts(json, vp_json_get(json, 0, "images"), &list);

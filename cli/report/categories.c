@@ -21,6 +21,7 @@ struct scores { char *name; double *values; size_t count, capacity; };
 struct reading {
     const struct result_file *file;
     const char *field;
+    struct text_buffer *fields; /* of the first scored sample's record */
     char configuration[160];
     struct scores *categories; size_t category_count;
     int totals;              /* RULE_MME_SETS, RULE_POPE_SETS, TOTALS_OF_CIRCLES; 0: none */
@@ -79,6 +80,7 @@ static vp_result take_sample(void *user, const vp_json *json, int64_t at, size_t
     char *name;
     (void)at; (void)bytes; (void)error;
     if (!node_is(json, metadata, VP_JSON_OBJECT) || !isfinite(score)) return VP_OK;
+    if (!reading->fields->bytes) add_fields(json, metadata, reading->fields);
     if (reading->field && (name = category_of(json, metadata, reading->field)) != NULL) add_score(reading, name, score);
     if (reading->totals == TOTALS_OF_CIRCLES) circles_add(&reading->circles, json, metadata, score);
     else if (reading->totals && !reading->trouble)
@@ -141,6 +143,8 @@ static void reading_free(struct reading *reading) {
 }
 int categories_read(const struct results *results, const char *field, file_namer *name,
                     struct category_rows *categories, struct category_rows *totals, struct text_list *warnings) {
+    struct text_buffer fields = {NULL, 0, 0};
+    int code = 0;
     for (size_t i = 0; i < results->count; i++) {
         struct reading reading;
         struct stream_visitor visitor = {"per_sample_results", take_sample, NULL, &reading, 0};
@@ -150,6 +154,7 @@ int categories_read(const struct results *results, const char *field, file_namer
         memset(&reading, 0, sizeof reading);
         reading.file = &results->files[i];
         reading.field = field;
+        reading.fields = &fields;
         reading.totals = totals_of(reading.file);
         if (!field && !reading.totals) continue;
         name(results, reading.file, reading.configuration);
@@ -162,9 +167,11 @@ int categories_read(const struct results *results, const char *field, file_namer
         else text_list_add(warnings, "%s: no categories: %s", reading.file->path, error.text);
         reading_free(&reading);
     }
-    return field && !categories->count
-               ? complain(EXIT_USAGE, "--by %s: no scored sample has this field in its record", field)
-               : 0;
+    if (field && !categories->count)
+        code = complain(EXIT_USAGE, "--by %s: no scored sample has this field in its record%s%s", field,
+                        fields.bytes ? "; the fields are " : "", fields.bytes ? fields.data : "");
+    free(fields.data);
+    return code;
 }
 void category_rows_free(struct category_rows *rows) { free(rows->items); }
 

@@ -23,9 +23,7 @@ enum answers_kind answers_kind(const char *text, size_t bytes) {
         free(parsed.nodes);
         return is_lmms ? ANSWERS_LMMS : ANSWERS_NONE;
     }
-    for (size_t i = 0; i + 10 <= line; i++)
-        if (!memcmp(text + i, "prediction", 10) && memchr(text, '\t', line)) return ANSWERS_VLMEVALKIT;
-    return ANSWERS_NONE;
+    return bytes && memchr(text, '\t', line) && !memchr(text, '{', line) ? ANSWERS_VLMEVALKIT : ANSWERS_NONE;
 }
 const char *answers_tool(enum answers_kind kind) {
     return kind == ANSWERS_LMMS ? "lmms-eval" : kind == ANSWERS_VLMEVALKIT ? "VLMEvalKit" : "a spreadsheet";
@@ -198,6 +196,19 @@ static void put_vlmevalkit_row(vp_json_writer *writer, struct cells *cells, size
     }
     vp_json_end_object(writer);
 }
+/* Fails with the columns that the table has instead. */
+static vp_result lacks_predictions(const struct cells *cells, const char *path, vp_error *error) {
+    struct text_buffer line = {NULL, 0, 0};
+    vp_result result;
+    text_add_string(&line, "the table needs the columns \"prediction\" and \"answer\"; it has ");
+    for (size_t i = 0; i < cells->names.count; i++) {
+        if (i) text_add_string(&line, ", ");
+        text_add_string(&line, cells->names.items[i]);
+    }
+    result = vp_fail(error, VP_ERR_FORMAT, 0, path, line.data);
+    free(line.data);
+    return result;
+}
 static int convert_vlmevalkit(const char *path, struct text_buffer *out) {
     struct cells cells;
     vp_error error = {VP_OK, -1, "", ""};
@@ -205,7 +216,7 @@ static int convert_vlmevalkit(const char *path, struct text_buffer *out) {
     memset(&cells, 0, sizeof cells);
     result = cells_open(&cells, path, '\t', NULL, NULL, &error);
     if (result == VP_OK && cells_column(&cells, "prediction") == SIZE_MAX)
-        result = vp_fail(&error, VP_ERR_FORMAT, 0, path, "the table has no column \"prediction\"");
+        result = lacks_predictions(&cells, path, &error);
     for (size_t i = 0; i < cells.row_count && result == VP_OK; i++) {
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, text_sink, out, 0);

@@ -17,8 +17,8 @@ static size_t index_of(struct score_groups_by *by, const char *name) {
     memset(&by->tallies[i], 0, sizeof *by->tallies);
     return i;
 }
-void by_add(struct score_groups_by *by, const vp_json *json, const char *field, int is_binary, double score,
-            int is_unparsed) {
+void by_add(struct score_groups_by *by, const vp_json *json, const char *field, int is_binary, int is_empty,
+            const vp_score_outcome *outcome) {
     uint32_t node = vp_json_get(json, 0, field);
     char *name = node_is(json, node, VP_JSON_NUMBER)
                      ? copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes)
@@ -26,16 +26,18 @@ void by_add(struct score_groups_by *by, const vp_json *json, const char *field, 
     size_t index = index_of(by, name ? name : "-");
     struct tally *tally = &by->tallies[index];
     tally->is_binary = is_binary;
-    tally_add(tally, score, is_unparsed, 0);
+    tally->unread_count += outcome->is_unread != 0;
+    tally_add(tally, outcome->score, outcome->is_unparsed, is_empty);
     free(name);
 }
-void by_put(vp_json_writer *writer, const struct score_groups_by *by, const char *metric) {
+void by_put(vp_json_writer *writer, const struct score_groups_by *by, const char *metric, int is_tool) {
     vp_json_key(writer, "by");
     vp_json_begin_object(writer);
     for (size_t i = 0; i < by->names.count; i++) {
         vp_json_key(writer, by->names.items[i]);
         vp_json_begin_object(writer);
         tally_put(writer, &by->tallies[i], metric);
+        if (is_tool) put_int(writer, "unread", by->tallies[i].unread_count);
         vp_json_end_object(writer);
     }
     vp_json_end_object(writer);

@@ -7,11 +7,12 @@
 struct score_groups_by { struct text_list names; struct tally *tallies; };
 
 /* Counts a row's score for its value of `field`; a row without it is "-". Beyond 1,000 values the rest is "others". */
-void by_add(struct score_groups_by *by, const vp_json *json, const char *field, int is_binary, double score,
-            int is_unparsed);
+void by_add(struct score_groups_by *by, const vp_json *json, const char *field, int is_binary, int is_empty,
+            const vp_score_outcome *outcome);
 
-/* Writes {"VALUE": {"rows", "mean", ..}} under "by"; prints a line each on stderr. */
-void by_put(vp_json_writer *writer, const struct score_groups_by *by, const char *metric);
+/* Writes {"VALUE": {"rows", "mean", ..}} under "by", with "unread" for rules of other tools; prints a line each on
+ * stderr. */
+void by_put(vp_json_writer *writer, const struct score_groups_by *by, const char *metric, int is_tool);
 void by_print(const struct score_groups_by *by);
 void by_free(struct score_groups_by *by);
 

@@ -49,7 +49,7 @@ void pairs_put(vp_json_writer *writer, const struct pairs *pairs) {
     if (!estimate(pairs, &paired)) return;
     put_int(writer, "pairs", (int64_t)pairs->joined);
     put_double(writer, "difference", paired.mean.value);
-    put_interval(writer, "difference_interval", 1, paired.mean.low, paired.mean.high);
+    put_interval(writer, "difference_interval", paired.mean.low < paired.mean.high, paired.mean.low, paired.mean.high);
 }
 void pairs_print(const struct pairs *pairs) {
     vp_paired paired;
@@ -59,9 +59,12 @@ void pairs_print(const struct pairs *pairs) {
         better += pairs->second[i] > pairs->first[i];
         worse += pairs->second[i] < pairs->first[i];
     }
-    print_note("vlmprof: against the baseline over %zu pair%s: mean difference %+.6f, 95 %% interval %+.6f to %+.6f "
-               "(paired); %zu rows better, %zu worse\n", pairs->joined, plural_s((int64_t)pairs->joined),
-               paired.mean.value, paired.mean.low, paired.mean.high, better, worse);
+    print_note("vlmprof: against the baseline over %zu pair%s: mean difference %+.6f, ", pairs->joined,
+               plural_s((int64_t)pairs->joined), paired.mean.value);
+    if (paired.mean.low < paired.mean.high)
+        print_note("95 %% interval %+.6f to %+.6f (paired)", paired.mean.low, paired.mean.high);
+    else print_note("too few different pairs for an interval");
+    print_note("; %zu rows better, %zu worse\n", better, worse);
 }
 void pairs_free(struct pairs *pairs) {
     free(pairs->rows);

@@ -305,6 +305,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
+    int is_empty;
     vp_result result = parse_json(parsed, job->lines[line], job->line_bytes[line], &error);
     scoring_clear(scoring);
     vp_json_begin_object(writer);
@@ -332,14 +333,13 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
     job->tally.unread_count += outcome.is_unread != 0;
+    is_empty = scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0];
     if (job->by && parsed->json.node_count)
-        by_add(job->by, &parsed->json, text_of(job->options, "by"), job->tally.is_binary, outcome.score,
-               outcome.is_unparsed);
+        by_add(job->by, &parsed->json, text_of(job->options, "by"), job->tally.is_binary, is_empty, &outcome);
     if (job->pairs && parsed->json.node_count)
         pairs_add(job->pairs, &parsed->json, outcome.is_unparsed ? 0 : outcome.score);
     if (job->circles && isfinite(outcome.score)) circles_add(job->circles, &parsed->json, 0, outcome.score);
-    tally_add(&job->tally, outcome.score, outcome.is_unparsed,
-              scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0]);
+    tally_add(&job->tally, outcome.score, outcome.is_unparsed, is_empty);
 }
 
 int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char *source) {
@@ -407,6 +407,21 @@ static int take_answers(struct score_job *job, const char *path) {
     if (!code) print_note("vlmprof: %s: answers of %s\n", job->source, answers_tool(kind));
     return code;
 }
+/* 1 if the text is one JSON object with the "schema" of a result file. */
+static int is_result_file(const struct score_job *job) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    char *schema;
+    int is_one;
+    if (!job->text_bytes || job->text[0] != '{' || parse_json(&parsed, job->text, job->text_bytes, NULL) != VP_OK) {
+        free(parsed.nodes);
+        return 0;
+    }
+    schema = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "schema"));
+    is_one = schema && !strncmp(schema, "vlmprof-", 8);
+    free(schema);
+    free(parsed.nodes);
+    return is_one;
+}
 int score_read(struct score_job *job) {
     const char *path = job->path ? job->path : job->options->operand_count ? job->options->operands[0] : "-";
     vp_error error = {VP_OK, -1, "", ""};
@@ -429,6 +444,7 @@ int score_read(struct score_job *job) {
         job->text = text.data;
         job->text_bytes = text.bytes;
     }
+    if (is_result_file(job)) return complain(EXIT_INPUT, "%s is a result file: vlmprof rescore scores it", job->source);
     if ((code = take_answers(job, path)) != 0) return code;
     score_lines(job);
     return job->line_count ? 0 : complain(EXIT_INPUT, "%s: the file has no lines", job->source);
@@ -465,6 +481,24 @@ static int score_baseline(struct score_job *job, const struct score_rule *rule) 
     free(other.line_numbers);
     return code;
 }
+/* Returns 0, or EXIT_USAGE after a message with the fields of the first row: no row has the field of --by. */
+static int check_by(const struct score_job *job, struct parsed *parsed) {
+    const char *field = text_of(job->options, "by");
+    struct text_buffer fields = {NULL, 0, 0};
+    int is_there = 0, code;
+    for (size_t i = 0; i < job->line_count && !is_there; i++) {
+        if (parse_json(parsed, job->lines[i], job->line_bytes[i], NULL) != VP_OK
+            || !node_is(&parsed->json, 0, VP_JSON_OBJECT))
+            continue;
+        is_there = vp_json_get(&parsed->json, 0, field) != VP_JSON_NONE;
+        if (!fields.bytes) add_fields(&parsed->json, 0, &fields);
+    }
+    code = is_there || !fields.bytes
+               ? 0
+               : complain(EXIT_USAGE, "--by %s: no row has this field; the fields are %s", field, fields.data);
+    free(fields.data);
+    return code;
+}
 int score_rows(struct score_job *job, const struct score_rule *rule) {
     struct scoring scoring;
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -473,6 +507,7 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     vp_json_writer writer;
     int code = score_check_lines(job);
     const int is_tool = rule->metric >= 0 && vp_score_is_tool((vp_score_metric)rule->metric);
+    if (!code && job->by) code = check_by(job, &parsed);
     memset(&scoring, 0, sizeof scoring);
     if (rule->metric == VP_SCORE_MCQ_CIRCULAR_VK) job->circles = &circles;
     job->tally.is_binary = rule->metric >= 0 && vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;
@@ -490,7 +525,7 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         if (is_tool) put_int(&writer, "unread", job->tally.unread_count);
         circles_put(&writer, &circles);
         if (job->pairs) pairs_put(&writer, job->pairs);
-        if (job->by) by_put(&writer, job->by, job->name);
+        if (job->by) by_put(&writer, job->by, job->name, is_tool);
         code = summary_end(&writer, &line, job->source);
     }
     if (!code && !job->is_silent) tally_print(&job->tally, job->name);

@@ -7,11 +7,17 @@
 #include "vlmprof_analysis.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int find_row_metric(const char *name, vp_score_metric *metric) {
     return vp_score_metric_find(!strcmp(name, "captions") ? "caption_jaccard" : name, metric) == VP_OK;
+}
+const char *few_answers_text(size_t count, char *line, size_t capacity) {
+    snprintf(line, capacity, "%zu sample%s fewer than 3 reference answers: vqa_seed gives at most 1/3 for each answer; "
+                             "--metric em compares with a single answer", count, count == 1 ? " has" : "s have");
+    return line;
 }
 void scoring_clear(struct scoring *scoring) {
     for (size_t i = 0; i < scoring->owned_count; i++) free(scoring->owned[i]);
@@ -121,7 +127,9 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
         if (!has_value(json, object, keys[i]) || is_index) continue;
         if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count))
             return "the references must be texts";
-        sample->is_plain_reference = node_is(json, node, VP_JSON_STRING);
+        /* data sets have "answers", where a text is a list of one, as in a sweep */
+        sample->is_plain_reference = node_is(json, node, VP_JSON_STRING)
+                                     && (metric != VP_SCORE_VQA_SEED || strcmp(keys[i], "answers") != 0);
         if ((is_mmmu(metric) || (is_tool(metric) && node_is(json, node, VP_JSON_NUMBER)))
             && wants_letter(scoring, json, node)) {
             char letter = (char)('A' + sample->answer_index);

@@ -23,6 +23,9 @@ void scoring_free(struct scoring *scoring);
  * *metric stays. */
 int find_row_metric(const char *name, vp_score_metric *metric);
 
+/* The warning about samples whose 1 or 2 reference answers cannot give the full score of vqa_seed. Returns `line`. */
+const char *few_answers_text(size_t count, char *line, size_t capacity);
+
 /* Takes over a malloc'ed text until the next scoring_clear; NULL stays NULL. */
 const char *scoring_own(struct scoring *scoring, char *text);
 
