@@ -113,6 +113,16 @@ int names_of_folder(const char *folder, struct text_list *names) {
     return complain(error == ENOMEM ? EXIT_DEVICE : EXIT_INPUT, "%s: the folder cannot be read: %s", folder,
                     strerror(error));
 }
+int folder_check(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash && slash > path ? copy_text(path, (size_t)(slash - path)) : NULL;
+    int code = 0;
+    if (is_folder(path)) code = complain(EXIT_INPUT, "%s: it cannot be written: it is a folder", path);
+    else if (folder && !is_folder(folder))
+        code = complain(EXIT_INPUT, "%s: it cannot be written: there is no folder %s", path, folder);
+    free(folder);
+    return code;
+}
 int file_write(const char *path, const char *data, size_t bytes) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;

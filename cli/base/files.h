@@ -9,6 +9,9 @@
 
 int is_folder(const char *path);
 
+/* Complains unless a file of this name could be written: its folder must be there, and it must be no folder itself. */
+int folder_check(const char *path);
+
 /* Makes a folder and its parents. */
 int make_folder(const char *path);
 

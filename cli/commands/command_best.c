@@ -310,6 +310,21 @@ static int objective_of(const struct options *options, struct objective *objecti
     result = vp_slo_parse(objective->text, &objective->slo, &error);
     return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--slo", result, &error);
 }
+/* Says on stderr what is true of all picks: what the files lack, noise, accuracies that decide nothing. */
+static void print_notes(const struct results *results, const struct tradeoff *tradeoff, int is_by_budget) {
+    struct decomposition *items = zeroed(results->count, sizeof *items);
+    struct text_list warnings = {NULL, 0};
+    for (size_t i = 0; i < results->count; i++) decompose(&items[i], &results->files[i]);
+    results_warn_of_noise(results, items, &warnings);
+    for (size_t i = 0; i < results->notes.count; i++) print_note("vlmprof: %s\n", results->notes.items[i]);
+    for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
+    if (is_by_budget && accuracies_are_equal(tradeoff))
+        print_note("vlmprof: all accuracies are equal: the fastest was chosen\n");
+    if (results->files[tradeoff->group->first].synthetic)
+        print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
+    text_list_free(&warnings);
+    free(items);
+}
 /* Picks of sweeps. Returns the exit code. */
 static int best_of_results(const struct options *options, const struct objective *objective,
                            struct report_settings *settings) {
@@ -334,11 +349,7 @@ static int best_of_results(const struct options *options, const struct objective
         else if (!objective->text && !can_pick_best(&results, &tradeoff, settings, &pick))
             code = complain_of_budget(&results, &tradeoff, settings);
         else {
-            for (size_t i = 0; i < results.notes.count; i++) print_note("vlmprof: %s\n", results.notes.items[i]);
-            if (!objective->text && accuracies_are_equal(&tradeoff))
-                print_note("vlmprof: all accuracies are equal: the fastest was chosen\n");
-            if (results.files[group->first].synthetic)
-                print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
+            print_notes(&results, &tradeoff, !objective->text);
             if (objective->text)
                 code = best_of_sweep(options, objective, &results, &tradeoff, settings->min_accuracy, options_text);
             else if (is_given(options, "json")) code = put_pick(&results, &tradeoff, settings, &pick);

@@ -474,15 +474,17 @@ static void warn_of_pairs(struct comparison_job *job) {
 static void warn_of_noise(struct comparison_job *job) {
     const size_t count = 2 * job->pair_count;
     int is_any_noisy = 0;
+    double runs = HUGE_VAL;
     vp_noise_summary *items = resize(NULL, count, sizeof *items);
     const char **names = (const char **)resize(NULL, count, sizeof *names);
     for (size_t i = 0; i < count; i++) {
         const struct result_pair *pair = &job->pairs[i / 2];
         items[i] = i % 2 ? pair->after->noise : pair->before->noise;
         names[i] = i % 2 ? pair->after->path : pair->before->path;
+        runs = fmin(runs, (double)(i % 2 ? pair->after : pair->before)->num_runs_per_sample);
     }
     for (size_t i = 0; i < job->count; i++) is_any_noisy |= job->rows[i].is_noisy;
-    noise_warn(&job->warnings, items, names, count, is_any_noisy ? NOISE_ADVICE_COMPARE : NOISE_ADVICE_SWEEP);
+    noise_warn(&job->warnings, items, names, count, is_any_noisy ? NOISE_ADVICE_COMPARE : noise_advice_sweep(runs));
     free((void *)names);
     free(items);
 }

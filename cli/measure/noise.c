@@ -96,6 +96,11 @@ static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summar
     if (all > 1) snprintf(seen + bytes, capacity - bytes, " during %lld of %lld blocks of runs", bad, all);
     else snprintf(seen + bytes, capacity - bytes, " during the runs");
 }
+const char *noise_advice_sweep(double runs_per_sample) {
+    return runs_per_sample >= 3 ? "stop other programs and sweep again into another folder"
+                                : "stop other programs and sweep again into another folder, with --num_runs_per_sample "
+                                  "3 or more";
+}
 void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
                 const char *advice) {
     static const int reasons[] = {VP_NOISE_IS_BUSY, VP_NOISE_IS_STOLEN, VP_NOISE_IS_SPREAD};

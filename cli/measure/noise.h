@@ -14,8 +14,7 @@ const char *noise_root(void);
 void noise_begin(vp_noise_summary *summary, vp_noise_reading *reading);
 void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading);
 
-#define NOISE_ADVICE_SWEEP \
-    "stop other programs and sweep again into another folder, with --num_runs_per_sample 3 or more"
+const char *noise_advice_sweep(double runs_per_sample); /* with more runs only where there were few; NaN: not known */
 #define NOISE_ADVICE_COMPARE \
     "latencies measured next to other programs get no verdict: sweep again on a quiet machine; --force noise " \
     "compares them anyway"

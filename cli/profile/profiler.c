@@ -30,14 +30,19 @@ static const struct group_word GROUPS[] = {
     {"block", VP_OPS_BY_BLOCK}, {"step", VP_OPS_BY_STEP}, {"place", VP_OPS_BY_PLACE}};
 
 int profiler_check(const struct options *options) {
+    static const char *const FILES[] = {"html", "trace", "output"};
     const struct option_value *groups = opt(options, "group_by");
+    int code = 0;
     for (size_t i = 0; i < groups->count; i++) {
         size_t group = 0;
         while (group < sizeof GROUPS / sizeof *GROUPS && strcmp(groups->items[i], GROUPS[group].word)) group++;
         if (group == sizeof GROUPS / sizeof *GROUPS)
             return complain_word("group_by", "value", groups->items[i], "none shape stage part block step place");
     }
-    return check_sort_key(text_of(options, "sort_by"));
+    if (has_option(options, "html"))
+        for (size_t i = 0; i < sizeof FILES / sizeof *FILES && !code; i++)
+            if (text_of(options, FILES[i])) code = folder_check(text_of(options, FILES[i]));
+    return code ? code : check_sort_key(text_of(options, "sort_by"));
 }
 /* Returns 1 if folded stacks are wanted, whose rows are whole stacks, block by block. */
 static int is_folded(const struct options *options) {

@@ -164,18 +164,18 @@ static vp_estimate mean_of(const double *values, size_t count) {
     estimate.high = interval.high;
     return estimate;
 }
-/* Medians and means over each x, or over twelfths of the points where there are more than a dozen x. */
+/* Medians and means over each x, or about twelfths of the points, each with all points of its x, if they are more. */
 static void bin_curve(struct curve *curve, struct xy_list *points) {
     enum { BINS = 12 };
     double *values = resize(NULL, points->count, sizeof *values);
-    size_t distinct = 0, start = 0;
+    size_t distinct = 0, start = 0, twelfth = 0;
     qsort(points->items, points->count, sizeof *points->items, by_x);
     for (size_t i = 0; i < points->count; i++) distinct += !i || points->items[i].x > points->items[i - 1].x;
     curve->bins = zeroed(BINS, sizeof *curve->bins);
     for (size_t i = 1; i <= points->count; i++) {
         int is_end = i == points->count
-                     || (distinct <= BINS ? points->items[i].x > points->items[i - 1].x
-                                          : i >= (curve->bin_count + 1) * points->count / BINS);
+                     || (points->items[i].x > points->items[i - 1].x
+                         && (distinct <= BINS || i >= (twelfth + 1) * points->count / BINS));
         struct curve_bin *bin = &curve->bins[curve->bin_count];
         if (!is_end) continue;
         for (size_t k = start; k < i; k++) values[k - start] = points->items[k].y;
@@ -187,6 +187,7 @@ static void bin_curve(struct curve *curve, struct xy_list *points) {
         bin->count = i - start;
         curve->bin_count++;
         start = i;
+        while ((twelfth + 1) * points->count / BINS <= start && twelfth < BINS) twelfth++;
     }
     free(values);
 }

@@ -118,8 +118,13 @@ static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE
 }
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
     struct part_warning found[ERROR_KINDS];
+    int best = chosen; /* what wins in total; the same whatever was chosen, so that advice never goes in a circle */
     memset(found, 0, sizeof found);
     for (int part = 0; part < ESTIMATE_PARTS; part++) find_part_warnings(held_out, chosen, part, found);
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
+        const vp_linear_errors *other = &held_out[kind][ESTIMATE_TOTAL].of;
+        if (other->count && other->rmse < held_out[best][ESTIMATE_TOTAL].of.rmse) best = kind;
+    }
     if (found[ERRORS_BIASED].parts[0])
         text_list_add(warnings, "held-out configurations: predictions of %s are biased (%s): measure more "
                                 "configurations and more runs a sample, on a quiet machine",
@@ -131,9 +136,10 @@ void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], in
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
         if (found[ERRORS_BEATEN + kind].parts[0])
             text_list_add(warnings, "held-out configurations: the baseline \"%s\" predicts %s better (%s): measure "
-                                    "more configurations and runs; until then fit --features %s",
+                                    "more configurations and runs%s%s",
                           ESTIMATE_KIND_KEYS[kind], found[ERRORS_BEATEN + kind].parts,
-                          found[ERRORS_BEATEN + kind].words, ESTIMATE_KIND_KEYS[kind]);
+                          found[ERRORS_BEATEN + kind].words, kind == best ? "; until then fit --features " : "",
+                          kind == best ? ESTIMATE_KIND_KEYS[kind] : "");
 }
 void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation) {
     double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);

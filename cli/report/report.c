@@ -53,21 +53,22 @@ static size_t differing_files(const struct results *results, size_t offset) {
     }
     return count;
 }
-/* Older files do not say what else the machine did: of these the spread of the runs of one sample says it. */
-static void warn_of_noise(struct report *report) {
-    const struct results *results = report->results;
+void results_warn_of_noise(const struct results *results, const struct decomposition *decompositions,
+                           struct text_list *warnings) {
+    double runs = HUGE_VAL;
     vp_noise_summary *items = resize(NULL, results->count, sizeof *items);
     const char **names = (const char **)resize(NULL, results->count, sizeof *names);
     char (*texts)[160] = resize(NULL, results->count, sizeof *texts);
     for (size_t i = 0; i < results->count; i++) {
         items[i] = results->files[i].noise;
         if (!isfinite(items[i].spread)) {
-            items[i].spread = report->items[i].run_spread;
-            items[i].pair_count = report->items[i].run_pairs;
+            items[i].spread = decompositions[i].run_spread;
+            items[i].pair_count = decompositions[i].run_pairs;
         }
+        runs = fmin(runs, (double)results->files[i].num_runs_per_sample);
         names[i] = report_full_name(results, &results->files[i], texts[i]);
     }
-    noise_warn(&report->warnings, items, names, results->count, NOISE_ADVICE_SWEEP);
+    noise_warn(warnings, items, names, results->count, noise_advice_sweep(runs));
     free(texts);
     free((void *)names);
     free(items);
@@ -456,7 +457,7 @@ void report_make(struct report *report, const struct results *results, const str
     for (size_t i = 0; i < results->count; i++)
         for (int k = 0; k < VP_STAGE_COUNT; k++)
             report->items[i].stages[k].limit = bound_of(report, &report->items[i].stages[k]);
-    warn_of_noise(report);
+    results_warn_of_noise(report->results, report->items, &report->warnings);
     warn_of_files(report);
     warn_of_samples(report);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(&report->warnings, "%s", results->notes.items[i]);

@@ -887,14 +887,16 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     const char **names = (const char **)resize(NULL, all->count, sizeof *names);
     char reason[LINE_BYTES];
     int64_t runs = 0, cached = 0;
+    double runs_least = HUGE_VAL; /* per point */
     struct twin_result twins;
     memset(&twins, 0, sizeof twins);
     for (size_t i = 0; i < all->count; i++) {
         const char *path = all->items[i].path;
         items[i] = all->items[i].noise;
         names[i] = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+        runs_least = fmin(runs_least, (double)all->items[i].run_count / (double)all->items[i].ok);
     }
-    noise_warn(warnings, items, names, all->count, NOISE_ADVICE_SWEEP);
+    noise_warn(warnings, items, names, all->count, noise_advice_sweep(runs_least));
     free(items);
     for (size_t i = 0; i < all->count; i++) {
         runs += all->items[i].run_count;
