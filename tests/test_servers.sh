@@ -48,7 +48,7 @@ check "run without the key fails" [ "$("$PROGRAM" run --endpoint $fixed --endpoi
 export OPENAI_API_KEY=$key
 check "run asks" ask --endpoint $fixed --endpoint_model llava_1_5
 text_tokens=$(number prompt_tokens)
-check "run asks about an image" ask --endpoint $fixed/v1 --endpoint_model llava_1_5 --family llava_1_5 samples/cat.jpg
+check "run asks about an image" ask --endpoint $fixed/v1 --endpoint_model llava_1_5 --family llava_1_5 --same_image samples/cat.jpg
 check "an image costs what the rule says: $(number prompt_tokens) = $text_tokens text + 1 before an image + 576" \
     [ $(($(number prompt_tokens) - text_tokens - 1)) = "$(number image_tokens_by_rule)" ]
 check "the answer has 12 tokens and 12 pieces" [ "$(number completion_tokens) $(number pieces)" = "12 12" ]
@@ -57,7 +57,7 @@ answer=$(string answer)
 check "TTFT, T_total and TPOT fit" awk -v ttft="$(number TTFT)" -v total="$(number T_total)" -v tpot="$(number T_decode_per_token)" \
     'BEGIN { d = ttft + 11 * tpot - total; exit !(ttft > 0 && total > ttft && d < 1e-6 * total && d > -1e-6 * total) }'
 unset OPENAI_API_KEY
-check "the key comes from a file" ask --endpoint $fixed --endpoint_model llava_1_5 --api_key_file "$work/key" samples/cat.jpg
+check "the key comes from a file" ask --endpoint $fixed --endpoint_model llava_1_5 --api_key_file "$work/key" --same_image samples/cat.jpg
 check "the same question has the same answer" [ "$(string answer)" = "$answer" ]
 check "the server's cache is seen" [ "$(number cached_tokens)" -gt 500 ]
 OTHER_KEY=$key check "the key comes from another variable" ask --endpoint $fixed --endpoint_model llava_1_5 --api_key_env OTHER_KEY samples/cat.jpg --unique_image
