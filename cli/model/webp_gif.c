@@ -228,7 +228,7 @@ static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, 
     return result;
 }
 
-/* What the library says of a file that is no PNG or JPEG; it does not know what else is read here. */
+/* Names all formats where the library, which reads PNG and JPEG alone, refuses a file of none of them. */
 static vp_result name_formats(vp_result result, const uint8_t *file, size_t bytes, vp_error *error) {
     const int is_known = bytes >= 3 && (!memcmp(file, "\x89PN", 3) || !memcmp(file, "\xFF\xD8\xFF", 3));
     return result != VP_ERR_FORMAT || !bytes || is_known

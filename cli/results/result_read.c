@@ -671,8 +671,8 @@ static int list_results(struct text_list *paths, const char *operand) {
     if (code) return code;
     if (paths->count == first && has_journal)
         return complain(EXIT_INPUT,
-                        "%s: the folder contains no result files, but the journal of a sweep that has not ended: run it "
-                        "again, or vlmprof merge %s --partial",
+                        "%s: the folder contains no result files, but the journal of a sweep that has not ended: run it"
+                        " again, or vlmprof merge %s --partial",
                         operand, operand);
     if (paths->count == first)
         return complain(EXIT_INPUT,
