@@ -328,7 +328,7 @@ static void test_bad_input(void) {
     broken_model("models/tiny-b", "model-00002-of-00002.safetensors", "model-00002-of-00002.safetensors", 0, NULL, NULL);
     check_case("damaged images");
     REFUSED("run no.png -p a --synthetic tiny", 3, "no.png");
-    REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c");
+    REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c: no PNG, JPEG, WebP or GIF file");
     REFUSED("run %F -p a --synthetic tiny", 3, "");
     check_case("what could not be written is said before anything is measured");
     REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 3, "p.html: it cannot be written: there is no folder ");

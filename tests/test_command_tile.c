@@ -98,6 +98,7 @@ static void test_tile(void) {
     REFUSED("tile 0x5", 2, "1..");
     REFUSED("tile 1x5000", 2, "1x5000");
     REFUSED("tile 640x", 2, "\"640x\" is not an image size");
+    REFUSED("tile 640*480", 2, "\"640*480\" is not an image size; expected WIDTHxHEIGHT in pixels");
     REFUSED("tile --compare qwen9-vl 640x480", 2, "--compare: unknown family \"qwen9-vl\"; did you mean qwen2_vl_hf");
     REFUSED("tile --family lava 640x480", 2, "--family: unknown family \"lava\"");
     REFUSED("tile no-such-file.png", 3, "no-such-file.png");

@@ -70,6 +70,10 @@ static void test_damaged(void) {
     make_empty(in_folder("bad"));
     run("report %%F/bad");
     check_refused(3, "no result files");
+    write_text(in_folder("bad/journal_rank1of2.jsonl"), "{}");
+    run("report %%F/bad");
+    check_refused(3, "/bad --partial");
+    remove(in_folder("bad/journal_rank1of2.jsonl"));
     run("report %%F/none");
     check_refused(3, "none");
     write_text(in_folder("bad/notes.json"), "{\"a\": 1}");

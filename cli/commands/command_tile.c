@@ -159,7 +159,7 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
     int code;
     if (can_parse_size(text, SIZE_SEPARATORS, &width, &height))
         code = tile_size(job, width, height, &row, line, sizeof line);
-    else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
+    else if (access(text, F_OK) && text[strspn(text, "0123456789xX*+-.,")] == 0) {
         snprintf(line, sizeof line, "\"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
                  text);
         row.error = line;

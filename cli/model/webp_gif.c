@@ -228,10 +228,18 @@ static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, 
     return result;
 }
 
+/* Names all formats where the library, which reads PNG and JPEG alone, refuses a file of none of them. */
+static vp_result name_formats(vp_result result, const uint8_t *file, size_t bytes, vp_error *error) {
+    const int is_known = bytes >= 3 && (!memcmp(file, "\x89PN", 3) || !memcmp(file, "\xFF\xD8\xFF", 3));
+    return result != VP_ERR_FORMAT || !bytes || is_known
+               ? result
+               : vp_fail(error, result, -1, "", "no PNG, JPEG, WebP or GIF file");
+}
 vp_result any_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
     struct gif gif;
     if (is_webp(file, bytes)) return webp_size(file, bytes, width_px, height_px, error);
-    if (!is_gif(file, bytes)) return vp_image_size(file, bytes, width_px, height_px, error);
+    if (!is_gif(file, bytes))
+        return name_formats(vp_image_size(file, bytes, width_px, height_px, error), file, bytes, error);
     if (!open_gif(&gif, file, bytes)) return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
     *width_px = gif.screen_width;
     *height_px = gif.screen_height;
@@ -239,5 +247,6 @@ vp_result any_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, i
 }
 vp_result any_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     if (is_webp(file, bytes)) return webp_decode(file, bytes, image, error);
-    return is_gif(file, bytes) ? gif_decode(file, bytes, image, error) : vp_image_decode(file, bytes, image, error);
+    if (is_gif(file, bytes)) return gif_decode(file, bytes, image, error);
+    return name_formats(vp_image_decode(file, bytes, image, error), file, bytes, error);
 }

@@ -654,7 +654,7 @@ static int result_name_is_ours(const char *path) {
 static int list_results(struct text_list *paths, const char *operand) {
     size_t first = paths->count;
     struct text_list names = {NULL, 0};
-    int code;
+    int code, has_journal = 0;
     if (vp_path_kind(operand) == VP_PATH_NONE) return complain(EXIT_INPUT, "%s: no such file or folder", operand);
     if (!is_folder(operand)) {
         text_list_add(paths, "%s", operand);
@@ -663,11 +663,17 @@ static int list_results(struct text_list *paths, const char *operand) {
     code = names_of_folder(operand, &names);
     for (size_t i = 0; i < names.count; i++) {
         const char *dot = strrchr(names.items[i], '.');
+        has_journal |= !strncmp(names.items[i], "journal", 7) && dot && !strcmp(dot, ".jsonl");
         if (names.items[i][0] != '.' && dot && !strcmp(dot, ".json"))
             text_list_take(paths, join_path(operand, names.items[i]));
     }
     text_list_free(&names);
     if (code) return code;
+    if (paths->count == first && has_journal)
+        return complain(EXIT_INPUT,
+                        "%s: the folder contains no result files, but the journal of a sweep that has not ended: run it"
+                        " again, or vlmprof merge %s --partial",
+                        operand, operand);
     if (paths->count == first)
         return complain(EXIT_INPUT,
                         "%s: the folder contains no result files (*_imgsize*.json): run vlmprof sweep, or merge",

@@ -111,7 +111,7 @@ static int add_operand(struct family_job *job, const char *text) {
     int64_t width = 0, height = 0;
     if (can_parse_size(text, SIZE_SEPARATORS, &width, &height)) add_size(job, width, height, NULL);
     else if (is_folder(text)) return add_folder(job, text);
-    else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
+    else if (access(text, F_OK) && text[strspn(text, "0123456789xX*+-.,")] == 0) {
         char line[LINE_BYTES];
         snprintf(line, sizeof line, "\"%s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
                  text);
