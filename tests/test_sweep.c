@@ -638,7 +638,7 @@ static void test_energy(void) {
     write_file(in_folder("data/pair.jsonl"), pair, strlen(pair));
     RUNS(0, GPU_PAIR "--output_dir %F/pair");
     RUNS(0, "report %F/pair --latency token_energy --resamples 20");
-    CHECK(last.out && strstr(last.out, "P50 of energy_per_token_j, J") && !strstr(last.out, "energy_per_token_j, ms"));
+    CHECK(last.out && strstr(last.out, "P50 of energy_per_token_j") && !strstr(last.out, "energy_per_token_j, ms"));
     check_case("emulated: a GPU that counts none, and a CPU: the keys are left out, and no front has that axis");
     cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption " GPU "--output_dir %F/none");
     CHECK_INT(last.code, 0);
