@@ -23,6 +23,10 @@ are_there() { # are_there FILE: the paths below the folders of sources that its 
 # nothing is built in that folder.
 with_driver=$(grep -E '^(demo|test)' <<<"$targets" | grep -vE '^test-(gpu|sanitized|threads)$')
 others=$(grep -vxF "$with_driver" <<<"$targets" | grep -vx help)
+if ! command -v aarch64-linux-gnu-gcc >/dev/null; then # make -n asks the compiler of packages for another processor as well
+    with_driver=$(grep -vx test-dist <<<"$with_driver")
+    others=$(grep -vE '^(dist|wheel|deb)(-|$)' <<<"$others")
+fi
 for compiler in "" /opt/none/nvcc; do
     for driver in "" /dev/none; do
         for goals in "$with_driver" "$others"; do
