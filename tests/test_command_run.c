@@ -331,8 +331,8 @@ static void test_bad_input(void) {
     REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c: no PNG, JPEG, WebP or GIF file");
     REFUSED("run %F -p a --synthetic tiny", 3, "");
     check_case("what could not be written is said before anything is measured");
-    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 3, "p.html: it cannot be written: there is no folder ");
-    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 3, "it cannot be written: it is a folder");
+    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 5, "p.html: it cannot be written: there is no folder ");
+    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 5, "it cannot be written: this is a folder");
     check_case("damaged images");
     if (CHECK(image != NULL)) write_file(in_folder("cut.png"), image, bytes / 2);
     REFUSED("run %F/cut.png -p a --synthetic tiny", 3, "cut.png");
