@@ -505,7 +505,7 @@ static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png "
     static const char *const models[] = { "olmoe", "llava", "smolvlm", "internvl", "own_internvl_chat", "molmo_7b_d", "molmo_7b_o", "qwen2_5_vl", "qwen3_vl",
-                                         "qwen3_vl_moe", "gemma3" };
+                                         "qwen3_vl_moe", "gemma3", "molmo2" };
     static const char *const cases[] = { "text1", "text2", "text3", "text", "image-a", "image-b" };
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
         for (int i = m ? 3 : 0; i < (m ? 6 : 3); i++) check_other_case(models[m], cases[i], "");

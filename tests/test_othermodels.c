@@ -245,12 +245,14 @@ typedef struct output { float *logits, *features, *deepstack, *block_last; int32
 static void free_output(output *o) { free(o->logits); free(o->features); free(o->deepstack); free(o->block_last); }
 /* ends: [id_count], blocks: [block_count] */
 static vp_request request_of(const vp_model_config *config, const test_case *c, int32_t skipped, int32_t *ends, int32_t *blocks) {
+    static vp_image_views image; /* until the next call */
     vp_request r;
+    image = (vp_image_views){ c->views, c->rows, c->cols };
     memset(&r, 0, sizeof r);
     for (int32_t b = 0; b < config->block_count; b++) if (b != skipped) blocks[r.active_block_count++] = b;
     r.input_ids = c->ids; r.input_count = c->id_count;
     r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
-    r.grid_rows = c->rows; r.grid_cols = c->cols;
+    r.images = &image; r.image_count = c->views > 0;
     for (int32_t i = c->id_count - 1; i >= 0; i--) /* a view's tokens are side by side and see each other */
         ends[i] = i + 1 < c->id_count && c->views
                   && (c->seen ? c->seen[i] && c->seen[i + 1] : c->ids[i] == c->image_token && c->ids[i + 1] == c->image_token)

@@ -425,13 +425,16 @@ static int load_input(const json_file *file, const char *picture, const vp_model
     }
     return CHECK_INT(found, in->views * vp_geometry_tokens_per_crop(&config->geometry)) && in->pixels;
 }
+/* what it refers to lasts until the next call */
 static vp_request request_of(const vp_model_config *config, const input *in, const vp_prune *prune, int32_t blocks[64]) {
+    static vp_image_views image;
     vp_request r;
+    image = (vp_image_views){ in->views, in->rows, in->cols };
     memset(&r, 0, sizeof r);
     for (int32_t b = 0; b < config->block_count; b++) blocks[r.active_block_count++] = b;
     r.input_ids = in->ids; r.input_count = in->count;
     r.pixels = in->pixels; r.image_masks = in->masks; r.image_input_idx = in->index; r.views = in->views;
-    r.grid_rows = in->rows; r.grid_cols = in->cols; r.span_ends = in->ends;
+    r.images = &image; r.image_count = in->views > 0; r.span_ends = in->ends;
     r.top_k = config->top_k; r.active_blocks = blocks;
     r.max_new_tokens = STEPS; r.ignore_eos = 1; r.eos_id = -1;
     r.prune = prune;
@@ -564,7 +567,7 @@ static void compare_counted(const model *m, const vp_request *request) {
     bare.input_ids = bare.image_input_idx = NULL;
     bare.pixels = bare.image_masks = NULL;
     bare.prune = &prune;
-    for (int i = 0; i < vk_image_tokens(&m->config, bare.views, bare.grid_rows, bare.grid_cols); i++) prune.image_tokens += request->image_input_idx[i] >= 0;
+    for (int i = 0; i < vk_request_image_tokens(&m->config, &bare); i++) prune.image_tokens += request->image_input_idx[i] >= 0;
     if (!CHECK_INT(vp_engine_run(m->engine, request, &reply, &error), VP_OK) || !CHECK_INT(vp_engine_count(m->paper, &bare, &work, &error), VP_OK)) return;
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         check_note(work.launches[stage] == reply.times.launches[stage] && work.flops[stage] == reply.times.flops[stage]

@@ -236,13 +236,15 @@ static inline int vk_image_count(const vp_request *request) {
     return !request->views ? 0 : request->image_count ? request->image_count : 1;
 }
 static inline vp_image_views vk_image_at(const vp_request *request, int image) {
-    const vp_image_views only = { request->views, request->grid_rows, request->grid_cols };
+    const vp_image_views only = { request->views, 0, 0 };
     return request->image_count ? request->images[image] : only;
 }
 
 /* ---- model_molmo2.c */
 /* of a picture of so many views, which are one and rows x cols crops where windows are across crops */
 int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols);
+/* of all images of a request, those that are not in its prompt too */
+int vk_request_image_tokens(const vp_model_config *config, const vp_request *request);
 /* the patches of each window */
 void vk_send_windows(vp_engine *engine, const vp_request *request);
 

@@ -54,6 +54,10 @@ int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols
            + windows_across(canvas_patches(geometry, rows), pool)
                  * windows_across(canvas_patches(geometry, cols), pool);
 }
+int vk_request_image_tokens(const vp_model_config *config, const vp_request *request) {
+    const vp_image_views first = vk_image_at(request, 0); /* the only one where windows are across crops */
+    return vk_image_tokens(config, request->views, first.rows, first.cols);
+}
 
 /* which crop of an axis shows patch `at` of all: each keeps what no neighbour's middle shows */
 static int crop_of(const vp_geometry *geometry, int at, int crops) {
@@ -87,7 +91,7 @@ static int32_t *put_windows(const vp_model_config *config, int32_t *places, int 
 
 void vk_send_windows(vp_engine *engine, const vp_request *request) {
     int32_t *end = put_windows(&engine->config, engine->host_places, 0, 1, 1);
-    end = put_windows(&engine->config, end, 1, request->grid_rows, request->grid_cols);
+    end = put_windows(&engine->config, end, 1, vk_image_at(request, 0).rows, vk_image_at(request, 0).cols);
     vk_send(engine, engine->buffers.places, engine->host_places,
             (size_t)(end - engine->host_places) * sizeof *end);
 }

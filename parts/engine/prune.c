@@ -32,7 +32,7 @@ static int vk_is_active(const vp_request *request, int block) {
     return 0;
 }
 static int vk_image_token_count(const vp_model_config *config, const vp_request *request) {
-    int all = vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols), count = 0;
+    int all = vk_request_image_tokens(config, request), count = 0;
     if (!request->views) return 0;
     if (!request->image_input_idx)
         return request->prune && request->prune->image_tokens ? request->prune->image_tokens : all;
@@ -41,7 +41,7 @@ static int vk_image_token_count(const vp_model_config *config, const vp_request 
 }
 /* tokens after the last one of the image */
 static int vk_text_behind(const vp_model_config *config, const vp_request *request) {
-    int all = vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols), last = -1;
+    int all = vk_request_image_tokens(config, request), last = -1;
     if (!request->image_input_idx) return VP_PRUNE_PIVOTS_MAX;
     for (int i = 0; i < all; i++) if (request->image_input_idx[i] > last) last = request->image_input_idx[i];
     return request->input_count - 1 - last;
@@ -300,7 +300,7 @@ static int vk_order_draws(const void *left, const void *right) {
 static void vk_find_tokens(vp_engine *engine, const vp_request *request) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
-    int all = vk_image_tokens(&engine->config, request->views, request->grid_rows, request->grid_cols), count = 0;
+    int all = vk_request_image_tokens(&engine->config, request), count = 0;
     for (int i = 0; i < all && request->image_input_idx; i++)
         if (request->image_input_idx[i] >= 0) host->draws[count++] = (int64_t)request->image_input_idx[i] << 32 | i;
     for (; count < pruning->tokens; count++) host->draws[count] = (int64_t)count << 32 | count;

@@ -88,7 +88,7 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         if (request->forced_tokens[i] < 0
             || request->forced_tokens[i] >= config->embedding_size + config->additional_vocab_size)
             return vp_fail(error, VP_ERR_RANGE, i, "forced_tokens", "a token id without an embedding");
-    index_count = request->views ? vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols) : 0;
+    index_count = request->views ? vk_request_image_tokens(config, request) : 0;
     for (int64_t i = 0; i < index_count; i++)
         if (request->image_input_idx[i] >= request->input_count)
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position beyond the end of the sequence");
@@ -122,7 +122,7 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
     if (!request->views) return;
     if (config->vit_native) vk_send_grid(engine, request);
     if (config->connector == VP_CONNECTOR_STITCHED) vk_send_windows(engine, request);
-    engine->image_tokens = vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols);
+    engine->image_tokens = vk_request_image_tokens(config, request);
     vk_send(engine, buffers->image_index, request->image_input_idx, (size_t)engine->image_tokens * sizeof(int32_t));
     engine->pixels = request->pixels;
     engine->masks = request->image_masks;

@@ -309,11 +309,8 @@ typedef struct vp_request {
      * is i + 1 for tokens of text, and where its image ends for an image's. Other models do not read it */
     const int32_t *span_ends;
     int32_t views;
-    /* vit_native: of the picture, in views, whose product they are; window_pool: of the crops, after one view; else
-     * unused */
-    int32_t grid_rows, grid_cols;
-    /* of several images: their views, which come one image after the other and are `views` together; grid_rows and
-     * grid_cols are not read. NULL and 0: one image */
+    /* the views of each image, which come one image after the other and are `views` together. NULL and 0: one image;
+     * with vit_native or window_pool its grid is needed */
     const vp_image_views *images; int32_t image_count;
     int32_t top_k;                                   /* 1..expert_count; 0 where there are no experts */
     /* ascending; a block that is not listed is the identity (DeepStack's features are added after it all the same) */
