@@ -1,26 +1,10 @@
 """SmolVLM by transformers: stage times of one request, then a sweep that `vlmprof report results-smolvlm` reads.
 
-    python3 samples/torch/smolvlm.py [CHECKPOINT [RESULTS]]    CHECKPOINT: a folder or a name (HuggingFaceTB/SmolVLM2-500M-Video-Instruct)"""
-import sys
+    python3 samples/torch/smolvlm.py [CHECKPOINT [RESULTS]]    CHECKPOINT: a folder or a name"""
+from transformers import SmolVLMForConditionalGeneration
 
-import torch
-from PIL import Image
-from transformers import AutoProcessor, SmolVLMForConditionalGeneration
+from measure import measure
 
-import vlmprof.torch
-
-checkpoint = sys.argv[1] if len(sys.argv) > 1 else "HuggingFaceTB/SmolVLM2-500M-Video-Instruct"
-device = "cuda" if torch.cuda.is_available() else "cpu"
-model = SmolVLMForConditionalGeneration.from_pretrained(checkpoint, dtype=torch.bfloat16).to(device).eval()
-processor = AutoProcessor.from_pretrained(checkpoint)
-
-content = [{"type": "image"}, {"type": "text", "text": "What animal is this?"}]
-text = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False)
-inputs = processor(images=[Image.open("samples/cat.jpg")], text=[text], return_tensors="pt").to(device, torch.bfloat16)
-with vlmprof.torch.stages(model) as stages:
-    for _ in range(4):
-        model.generate(**inputs, max_new_tokens=16, do_sample=False)
-print(stages)
-
-vlmprof.torch.sweep(model, processor, "samples/questions.jsonl", output_dir=sys.argv[2] if len(sys.argv) > 2 else "results-smolvlm",
-                    tiers={"low": 512, "high": 2048}, prune=("none", "random:keep=0.5",), max_new_tokens=8, num_samples=3)
+measure(SmolVLMForConditionalGeneration, "HuggingFaceTB/SmolVLM2-500M-Video-Instruct", "results-smolvlm",
+        tiers={"low": 512, "high": 2048},
+        prune=("none", "random:keep=0.5"))
