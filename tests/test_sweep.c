@@ -549,7 +549,8 @@ static void test_numbers(void) {
         CHECK_INT(d.nodes[member(&d, total, "p50_interval")].count, 2);
         CHECK_INT(d.nodes[member(&d, total, "unsupported")].count, 2); /* P95 needs 60 values, P99 300 */
         CHECK(is_text(&d, row, "stop", "runs") && number(&d, row, "num_runs") == 6);
-        CHECK(number(&d, row, "decode_tokens_per_s") > number(&d, row, "output_tokens_per_s") && number(&d, row, "output_tokens_per_s") > 0);
+        CHECK_NEAR(number(&d, row, "decode_tokens_per_s") * number(&d, row, "T_decode_per_token"), 1000, 1e-6);
+        CHECK_NEAR(number(&d, row, "output_tokens_per_s") * number(&d, row, "T_total"), 1000 * number(&d, row, "output_tokens"), 1e-6);
         if (CHECK_INT(d.nodes[member(&d, row, "T_total_p50_interval")].count, 2)) {
             uint32_t interval = member(&d, row, "T_total_p50_interval");
             double low = 0, high = 0, p50 = number(&d, row, "T_total_p50");
