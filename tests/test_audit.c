@@ -376,6 +376,35 @@ static void test_rounding(void) {
         if (i) says("min_pixels = ");
     }
 }
+/* A square at the limit: in double the side falls short of 16 units by one part in 2^53, in 32 bits it does not. */
+static void test_32_bit(void) {
+    static const int32_t sides[][2] = {{680, 680}, {640, 480}, {280, 280}, {1000, 500}, {10, 300}, {70, 70}};
+    for (size_t count = 5; count <= 6; count++) {
+        check_case("a 32-bit square root is named, not a limit one pixel higher that fits as well%s", count == 6 ? "; halves rounded up" : "");
+        measure("qwen2-vl", "max_pixels=200704", "qwen2-vl", "max_pixels=200704", 3);
+        memset(sizes, 0, count * sizeof *sizes);
+        size_count = count;
+        for (size_t k = 0; k < count; k++) {
+            sizes[k].width_px = sides[k][0];
+            sizes[k].height_px = sides[k][1];
+            sizes[k].by_rule = tokens(&rule.family, sides[k][0], sides[k][1]);
+            sizes[k].measured = sizes[k].by_rule + 3;
+        }
+        CHECK_INT(sizes[0].by_rule, 225);
+        sizes[0].measured = 256 + 3;
+        if (count == 6) {
+            CHECK_INT(sizes[5].by_rule, 4);
+            sizes[5].measured = 9 + 3;
+        }
+        judge();
+        is_cause(AUDIT_32_BIT);
+        CHECK_INT(verdict.fit_count, 0);
+        CHECK_INT(verdict.fit_offset, 3);
+        CHECK_INT(verdict.is_half_up, count == 6);
+        says(count == 6 ? "as llama.cpp does, with halves rounded up; at a limit"
+                        : "32-bit square root: all counts fit qwen2_vl_hf and these limits if the size is computed in 32 bits, as llama.cpp does; at a limit");
+    }
+}
 static int has_family(const char *name) {
     for (size_t i = 0; i < verdict.family_count; i++) if (!strcmp(verdict.families[i]->name, name)) return 1;
     return 0;
@@ -710,6 +739,7 @@ int main(void) {
     test_knobs();
     test_limits();
     test_rounding();
+    test_32_bit();
     test_families();
     test_token_cost();
     hostile_start(&server, replies, 1);
