@@ -161,6 +161,24 @@ static void test_cpu(void) {
     CHECK(device.entered == 1 && device.borrowed == 1 && device.given_back == 1 && device.recovered == 0);
     again = measured();
     CHECK(!memcmp(&c, &again, sizeof c) && device.entered == 1 && device.borrowed == 1);
+    check_case("measured again, the larger of each counts: a busy machine lowers what it slows only");
+    {
+        const vp_ceilings quiet = c;
+        begin(MIB, 1);
+        for (int i = 0; i < 4; i++) device.read_ns[i] *= 2;
+        for (int i = 0; i < 4; i++) device.copy_ns[i] *= 2;
+        c = measured();
+        CHECK(c.bytes_per_s < 0.6 * quiet.bytes_per_s);
+        engine.ceilings.flops_per_s = 2 * c.flops_per_s; /* this one was higher the first time */
+        engine.ceilings.product_size = 77;
+        device.reads = device.copies = device.fills = 0;
+        for (int i = 0; i < 4; i++) device.read_ns[i] /= 2;
+        CHECK_INT(vp_engine_ceilings_again(&engine, &again, NULL), VP_OK);
+        CHECK_NEAR(again.bytes_per_s, quiet.bytes_per_s, 1);
+        CHECK(again.flops_per_s == 2 * c.flops_per_s && again.product_size == 77);
+        c = measured();
+        CHECK(!memcmp(&c, &again, sizeof c));
+    }
     check_case("16 rounds at most; two at least");
     begin(MIB, 1);
     memset(device.read_ns, 0, sizeof device.read_ns);

@@ -124,6 +124,9 @@ static void test_not_quiet(void) {
     CHECK(strstr(last.out, "the machine was not quiet") && !strstr(last.out, "get no verdict")); /* they have got one */
     run("compare %%F/a %%F/b");
     CHECK(!strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, " INCONCLUSIVE comparisons are not shown: --all shows them"));
+    /* noise is the reason, so no number of samples and no margin is */
+    CHECK(strstr(last.out, " of the INCONCLUSIVE comparisons need a quiet machine; more samples do not decide them\n"));
+    CHECK(!strstr(last.out, "near the margin"));
     run("compare %%F/a %%F/b --all");
     CHECK(!strstr(last.out, "not shown: --all"));
     CHECK(strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, "the machine was not quiet: other processes used 50 %"));

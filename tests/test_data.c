@@ -337,8 +337,23 @@ static void test_errors(void) {
     check_case("data and sweep refuse the same row: a misspelt image key next to good rows");
     write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 3);
-    CHECK(last.err && strstr(last.err, "row 1: it has no \"image\", but \"Imgae\""));
+    CHECK(last.err && strstr(last.err, "line 2: it has no \"image\", but \"Imgae\""));
     REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 2: it has no \"image\", but \"Imgae\"");
+    check_case("data and sweep count lines alike, blank ones included; rows of other formats count from 1 as well");
+    write_text(in_folder("n.jsonl"), "\n{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n\n\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
+    CHECK_INT(cli("data %F/n.jsonl"), 3);
+    CHECK(last.err && strstr(last.err, "line 5: it has no \"image\""));
+    CHECK(last.out && strstr(last.out, "\n  line 2, id ") && strstr(last.out, "trouble   line 5: "));
+    REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 5: it has no \"image\"");
+    CHECK_INT(cli("data --samples 1 tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "\n  row 1, id "));
+    check_case("data: the most new tokens that a set has in a sweep");
+    write_text(in_folder("v2_OpenEnded_mscoco_val2014_questions.json"), "{\"data_subtype\": \"val2014\", "
+               "\"questions\": [{\"image_id\": 1, \"question\": \"a?\", \"question_id\": 10}]}");
+    cli("data --samples 0 %F/v2_OpenEnded_mscoco_val2014_questions.json");
+    CHECK(last.out && strstr(last.out, "\n  answers   at most 32 new tokens; --max_new_tokens of a sweep sets another limit\n"));
+    CHECK_INT(cli("data --samples 0 %F/k.jsonl"), 3);
+    CHECK(last.out && !strstr(last.out, "new tokens"));
     check_case("data and sweep: samples with too few reference answers for vqa_seed, a warning each");
     write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"]}\n{\"question\": \"a?\", \"answers\": [\"b\", \"b\", \"c\"]}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 0);
@@ -349,6 +364,11 @@ static void test_errors(void) {
     CHECK(last.err && !strstr(last.err, "reference answers"));
     CHECK_INT(cli_with("score --metric vqa_seed", "{\"prediction\": \"red\", \"answers\": \"red\"}\n", in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\"score\": 0.333"));
+    CHECK(last.err && !strstr(last.err, "not a list of references"));
+    CHECK_INT(cli_with("score --metric vqa_seed", "{\"prediction\": \"red\", \"references\": \"red\"}\n{\"prediction\": \"red\", \"references\": [\"red\"]}\n",
+                       in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"score\": 1.0}") && strstr(last.out, "\"score\": 0.333"));
+    CHECK(last.err && strstr(last.err, "vlmprof: 1 row has one text, not a list of references: vqa_seed compares the whole text, so an equal one scores 1; "));
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answr\": \"b\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "no sample has an image: expected the key \"image\", found question, answr\n")
@@ -720,9 +740,9 @@ static void test_sweep(void) {
     CHECK(last.err && !strstr(last.err, "taken as one data set"));
     check_case("report: why a row failed, as text and on the page");
     CHECK_INT(cli("report %F/swept"), 0);
-    CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 1: it is not JSON: "));
+    CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 2: it is not JSON: "));
     CHECK_INT(cli("report --html %F/swept"), 0);
-    CHECK(last.out && strstr(last.out, "row 1: it is not JSON: "));
+    CHECK(last.out && strstr(last.out, "row 2: it is not JSON: "));
 }
 /* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,
  * image_caption.py) */

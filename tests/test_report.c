@@ -507,9 +507,48 @@ static void test_large(void) {
     }
 }
 
+/* The result file in guide library is what a foreign engine writes: it and the smallest one that the guide names are read by every command. */
+static void test_small_form(void) {
+    char *guide = check_read("cli/guides/library.txt", NULL), text[2000] = "", other[2000], *at, *end;
+    check_case("the result file in guide library is read by report, best and compare");
+    at = guide ? strstr(guide, "    {\"dataset_name\": \"photos\"") : NULL;
+    end = at ? strstr(at, "}]}\n") : NULL;
+    if (CHECK(at && end && end - at < 1500)) {
+        snprintf(text, sizeof text, "%.*s}]}\n", (int)(end - at), at);
+        snprintf(other, sizeof other, "%s", text);
+        at = strstr(other, "\"top_k\": 8");
+        if (CHECK(at)) at[9] = '4';
+        make_empty(in_folder("own"));
+        write_text(in_folder("own/k8.json"), text);
+        write_text(in_folder("own/k4.json"), other);
+        CHECK_INT(run("report %%F/own"), 0);
+        CHECK(strstr(last.out, "data set photos: 2 configurations, accuracy by em") && strstr(last.out, "model mine"));
+        CHECK_INT(run("best %%F/own --budget_ms 130"), 0);
+        CHECK(strstr(last.out, "k8 b16") && strstr(last.out, "k4 b16"));
+        CHECK_INT(run("compare %%F/own %%F/own"), 0);
+        CHECK(strstr(last.out, "verdict: IDENTICAL"));
+    }
+    check_case("the smallest result file has two keys and a row of two; each of the four is needed");
+    make_empty(in_folder("least"));
+    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 0);
+    CHECK(strstr(last.out, "data set a: 1 configuration"));
+    write_text(in_folder("least/a.json"), "{\"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 3);
+    CHECK(strstr(last.err, "top_k is missing or 0"));
+    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 3);
+    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0}]}");
+    CHECK_INT(run("report %%F/least"), 3);
+    CHECK(strstr(last.err, "T_total is missing or 0"));
+    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 3);
+    free(guide);
+}
 int main(void) {
     if (!program_begin("report")) return 1;
     test_foreign();
+    test_small_form();
     test_damaged();
     test_truth();
     test_parts();

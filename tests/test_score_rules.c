@@ -62,7 +62,7 @@ static void check_scored(const char *metric, const char *file) {
     check_case("score --metric %s gives the columns of %s", metric, file);
     snprintf(command, sizeof command, "score --metric %s %s", metric, path);
     CHECK_INT(cli(command), 0);
-    CHECK_INT(last.err_lines, 1);
+    CHECK_INT(last.err_lines, 1 + !strcmp(file, "vqa_seed")); /* that file has rows with one text instead of a list */
     CHECK(last.err && strstr(last.err, metric) && strstr(last.err, " rows"));
     for (got = last.out, want = text; got && *got && *want && good; rows++) {
         size_t got_bytes = strcspn(got, "\n"), want_bytes = strcspn(want, "\n");

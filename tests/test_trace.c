@@ -561,7 +561,8 @@ static void test_cpu_steps(void) {
         first = find(&f, "user_annotation", "decode[1]", 0);
         second = find(&f, "user_annotation", "decode[2]", 0);
         if (CHECK(first && second)) { /* edges move by a few ns where slices touch */
-            check_note(llabs(first->begin - begin) < 10 && llabs(first->ns - 4321) < 10, __FILE__, __LINE__, "%d: %lld %lld", form, (long long)first->begin, (long long)first->ns);
+            check_note(llabs(first->begin - begin) < 10 && llabs(first->ns - 4321) < 10, __FILE__, __LINE__, "%d: %lld %lld", form, (long long)first->begin,
+                       (long long)first->ns);
             check_note(llabs(second->begin - begin - 4321) < 10 && llabs(second->ns - 7654) < 10, __FILE__, __LINE__, "%d: %lld %lld", form, (long long)second->begin,
                        (long long)second->ns);
         }
