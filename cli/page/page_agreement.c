@@ -2,7 +2,7 @@
 #include "page/page_tradeoff.h"
 
 #include "page/page.h"
-#include "report/agreement.h"
+#include "report/report_text.h"
 
 static void agreement_show(struct text_buffer *out, const struct results *results, size_t group) {
     const struct table table = agreement_table(results, group);
