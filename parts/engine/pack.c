@@ -44,7 +44,8 @@ static VK_CLONES void vk_draw_lines(const vk_source *source, const uint32_t *key
     const float scale = source->scale, offset = source->offset;
     for (int j = first; j < first + count && j < k; j++, lines += VK_PAD)
         VK_SIMD for (int c = 0; c < VK_PAD; c++) lines[c] = offset + scale * vk_drawn(keys[c], (uint32_t)j);
-    for (int j = first > k ? first : k; j < first + count; j++, lines += VK_PAD) memset(lines, 0, VK_PAD * sizeof *lines);
+    for (int j = first > k ? first : k; j < first + count; j++, lines += VK_PAD)
+        memset(lines, 0, VK_PAD * sizeof *lines);
 }
 /* lines of two bf16 */
 static VK_CLONES void vk_draw_pairs(const vk_source *source, const uint32_t *keys, uint32_t *lines, int k,
