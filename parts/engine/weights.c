@@ -47,13 +47,6 @@ void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias) {
     norm->bias = has_bias ? (float *)vk_take(arena, (size_t)width, 4) : NULL;
 }
 
-enum { VK_BLOCK_VALUES_MAX = 256 };
-uint64_t vk_mix(uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
-
 int vk_ends_with(const char *text, const char *end) {
     size_t n = strlen(text), m = strlen(end);
     return n >= m && memcmp(text + n - m, end, m) == 0;
@@ -91,123 +84,6 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
         break;
     }
     return source;
-}
-
-/* element i of an in-type array */
-static inline void vk_put(void *out, size_t i, float value, int wide) {
-    if (wide) ((float *)out)[i] = value;
-    else ((uint16_t *)out)[i] = vk_f2b(value);
-}
-
-/* a convolution's kernel, its three colours moved after its pixels */
-static void vk_source_patch(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
-                            int wide) {
-    vk_source plain = *source;
-    float values[VK_PATCH_VALUES_MAX];
-    int pixels = columns / 3, frames = source->frames;
-    plain.patch_px = 0;
-    plain.times = 0.0f;
-    vk_source_row(&plain, row, values, frames * columns, frames * columns, 1);
-    for (int i = 0; i < columns; i++) {
-        float sum = 0.0f;
-        for (int f = 0; f < frames; f++) sum += values[(i % 3 * frames + f) * pixels + i / 3];
-        vk_put(out, (size_t)i, sum, wide);
-    }
-    for (int i = columns; i < padded_columns; i++) vk_put(out, (size_t)i, 0.0f, wide);
-}
-
-static float vk_element_of(const vp_tensor *tensor, size_t at) {
-    uint16_t half;
-    float value;
-    if (tensor->dtype == VP_DTYPE_F32) {
-        memcpy(&value, tensor->data + at * 4, 4);
-        return value;
-    }
-    memcpy(&half, tensor->data + at * 2, 2);
-    return tensor->dtype == VP_DTYPE_F16 ? vp_f16_to_f32(half) : vp_bf16_to_f32(half);
-}
-
-/* column `row` of a transposed matrix */
-static void vk_source_column(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
-                             int wide) {
-    for (int i = 0; i < padded_columns; i++) {
-        int64_t from = source->first + i;
-        float value = 0.0f;
-        if (i < columns && source->synthetic)
-            value = source->offset + source->scale * vk_drawn(vk_row_key(source, from), (uint32_t)row);
-        else if (i < columns)
-            value = vk_element_of(&source->tensor, (size_t)(from * source->columns + row));
-        vk_put(out, (size_t)i, value, wide);
-    }
-}
-
-/* `count` values from element `first` on, both whole blocks */
-static void vk_source_blocks(const vp_tensor *tensor, size_t first, int count, void *out, int wide) {
-    int step = vp_dtype_block(tensor->dtype);
-    const unsigned char *block = tensor->data + first / (size_t)step * (size_t)vp_dtype_block_bytes(tensor->dtype);
-    float values[VK_BLOCK_VALUES_MAX];
-    for (int i = 0; i < count; i += step, block += vp_dtype_block_bytes(tensor->dtype)) {
-        vp_dtype_to_f32(tensor->dtype, block, (size_t)step, values);
-        for (int k = 0; k < step; k++) vk_put(out, (size_t)(i + k), values[k], wide);
-    }
-}
-/* where the file has a row of a head whose rows are in pairs */
-static int64_t vk_paired_row(const vp_tensor *tensor, int64_t row) {
-    int64_t rows = tensor->shape[0] / tensor->paired_heads, half = rows / 2, in = row % rows;
-    return row - in + (in < half ? 2 * in : 2 * (in - half) + 1);
-}
-
-static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
-                             int wide) {
-    const unsigned char *data = source->tensor.data;
-    int64_t at = source->first + row;
-    size_t first = (size_t)(source->tensor.paired_heads ? vk_paired_row(&source->tensor, at) : at) * (size_t)columns;
-    int rest = padded_columns - columns;
-    if (source->patch_px) {
-        vk_source_patch(source, row, out, columns, padded_columns, wide);
-        return;
-    }
-    if (source->columns) {
-        vk_source_column(source, row, out, columns, padded_columns, wide);
-        return;
-    }
-    if (source->synthetic) {
-        uint32_t key = vk_row_key(source, source->first + row);
-        float scale = source->scale, offset = source->offset;
-        VK_SIMD for (int i = 0; i < columns; i++)
-            vk_put(out, (size_t)i, offset + scale * vk_drawn(key, (uint32_t)i), wide);
-    } else if (source->tensor.dtype == VP_DTYPE_F32) {
-        for (int i = 0; i < columns; i++) {
-            float v;
-            memcpy(&v, data + (first + (size_t)i) * 4, 4);
-            if (wide) ((float *)out)[i] = v;
-            else ((uint16_t *)out)[i] = vp_f32_to_bf16(v);
-        }
-    } else if (source->tensor.dtype > VP_DTYPE_F16) {
-        vk_source_blocks(&source->tensor, first, columns, out, wide);
-    } else if (source->tensor.dtype == VP_DTYPE_BF16 && !wide) {
-        memcpy(out, data + first * 2, (size_t)columns * 2);
-    } else {
-        int half = source->tensor.dtype == VP_DTYPE_F16;
-        for (int i = 0; i < columns; i++) {
-            uint16_t u;
-            float v;
-            memcpy(&u, data + (first + (size_t)i) * 2, 2);
-            v = half ? vp_f16_to_f32(u) : vp_bf16_to_f32(u);
-            if (wide) ((float *)out)[i] = v;
-            else ((uint16_t *)out)[i] = vp_f32_to_bf16(v);
-        }
-    }
-    VK_SIMD for (int i = 0; i < rest; i++) vk_put(out, (size_t)(columns + i), 0.0f, wide);
-}
-
-/* as read, then scaled: in bf16 both round, as the references do */
-void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide) {
-    vk_read_row(source, row, out, columns, padded_columns, wide);
-    for (int i = 0; source->times && i < columns; i++) {
-        float value = wide ? ((float *)out)[i] : vp_bf16_to_f32(((uint16_t *)out)[i]);
-        vk_put(out, (size_t)i, source->times * (value + source->plus), wide);
-    }
 }
 
 void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes) {
