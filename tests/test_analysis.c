@@ -273,7 +273,7 @@ static void test_front_errors(void) {
     uint32_t front[3] = {9, 9, 9};
     size_t count = 99;
     vp_epsilon e = {0, 0, 0};
-    check_case("fronts refuse what is not a number");
+    check_case("fronts reject values that are not numbers");
     CHECK_INT(vp_pareto_front(NULL, NULL, 0, VP_PARETO_ALL, NULL, &count), VP_OK);
     CHECK_INT(count, 0);
     count = 99;

@@ -26,7 +26,7 @@ static void test_best(void) {
     }
     CHECK_INT(run("best %%F/made --budget_ms 1000000"), 0);
     CHECK(strstr(last.out, "high k8 b16: the best") && strstr(last.out, "100.0 % of 800 timed requests") && strstr(last.out, "vlmprof run IMAGE -p TEXT --model made"));
-    check_case("none holds it: exit 1 and the fastest");
+    check_case("no configuration meets it: exit 1 and the fastest one");
     run("best %%F/made --budget_ms 1");
     check_refused(1, "the fastest is low k4 b12");
     run("best %%F/made --budget_ms 1000 --min_accuracy 0.99");

@@ -210,7 +210,7 @@ static void test_gpu(void) {
     check_products(1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 13);
     CHECK_NEAR(c.flops_per_s, product_rate(2048, MS / 10), 1);
     CHECK_INT(c.product_size, 2048);
-    check_case("weights larger than what is borrowed are read themselves, 1 GiB of them at most");
+    check_case("weights larger than the borrowed memory are read instead, at most 1 GiB");
     begin((size_t)300 * MIB + 100, 0);
     c = measured();
     CHECK(device.read_from == engine.weights && c.read_bytes == (uint64_t)300 * MIB && device.read_bytes == c.read_bytes);

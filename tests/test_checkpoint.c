@@ -343,7 +343,7 @@ static void test_config(void) {
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "this field must be in 1..1024");
     free(text);
-    check_case("sizes of the other families: none is 0");
+    check_case("sizes of the other families: none of them is 0");
     test_zero_sizes();
     check_case("not objects");
     config_expect("[]", NULL, VP_ERR_FORMAT, "config.json");
@@ -1167,7 +1167,7 @@ static void test_advise(void) {
     uint64_t sum_a, sum_b;
     make_empty(folder);
     safetensors_write("model.safetensors", header, sizeof header - 1, 33554434, -1);
-    check_case("what was read leaves memory, and comes back unchanged");
+    check_case("weights that were read leave memory and come back unchanged");
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
     if (!cp) return;
     CHECK(!vp_checkpoint_find(cp, "a", &a) && !vp_checkpoint_find(cp, "b", &b) && !vp_checkpoint_find(cp, "odd", &odd));

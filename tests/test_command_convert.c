@@ -72,7 +72,7 @@ static void test_convert_texts(void) {
                                         "model-00001-of-00004.safetensors", "model-00004-of-00004.safetensors"};
     static const char *const layouts[] = {"--layout hf --seed 3", "--layout packed --seed 3", "--layout hf --max_shard_mb 1 --seed 3"};
     kept_text all = {NULL, 0, 0};
-    check_case("convert: the files as they are written");
+    check_case("convert: the written files");
     for (int i = 0; i < 3; i++) {
         char line[300];
         snprintf(line, sizeof line, "convert --synthetic tiny %%F/texts %s", layouts[i]);

@@ -126,7 +126,7 @@ static void test_refusals(void) {
         CHECK(has(last.err, rows[i].words));
         CHECK(last.out[0] == 0);
     }
-    check_case("a trace: times of a file; what is not time is rejected with its line");
+    check_case("a trace: times from a file; a line without a time is rejected with its number");
     write_text(in_folder("trace"), "0.1\n0.15\n 0.3\n0.9\n7\n");
     CHECK_INT(run("%s --output_dir %%F/t --arrivals trace=%%F/trace --ramp_s 0.01 --cool_down_s 0.01", command), 0);
     CHECK(there("t/questions_load_rate4.json"));

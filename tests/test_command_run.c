@@ -167,7 +167,7 @@ static void test_medians(void) {
         CHECK(number(&d, 0, "TTFT") <= number(&d, 0, "T_decode_per_token") || number(&d, 0, "decode_tokens_per_s") > number(&d, 0, "output_tokens_per_s"));
         free(d.nodes);
     }
-    check_case("run: the text says what is known of the median");
+    check_case("run: the text says how well the median is known");
     CHECK_INT(cli(WORDS), 0);
     CHECK(last.out && strstr(last.out, "\n1 run after a warm-up; --num_runs 3 or more shows the spread\n") && !strstr(last.out, " ["));
     CHECK_INT(cli(WORDS "--num_runs 2"), 0);
@@ -330,7 +330,7 @@ static void test_bad_input(void) {
     REFUSED("run no.png -p a --synthetic tiny", 3, "no.png");
     REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c: no PNG, JPEG, WebP or GIF file");
     REFUSED("run %F -p a --synthetic tiny", 3, "");
-    check_case("what could not be written is said before anything is measured");
+    check_case("an output that cannot be written is reported before anything is measured");
     REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 5, "p.html: it cannot be written: there is no folder ");
     REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 5, "it cannot be written: this is a folder");
     check_case("damaged images");
@@ -512,7 +512,7 @@ static void test_other_models(void) {
     check_other_case("gemma3", "pan-a", "--image_knob min_crop_size=40");
     check_other_case("gemma3", "pan-b", "--image_knob max_num_crops=3");
     check_changed_chat();
-    check_case("run: what is printed of other models");
+    check_case("run: the output for other models");
     CHECK_INT(cli("run " OTHER "olmoe/checkpoint -p 'How many red circles are there?' --max_new_tokens 1"), 0);
     CHECK(last.out && strstr(last.out, "top_k 2 of 8, blocks 3 of 3") && strstr(last.out, "33 = 33 text, no image"));
     CHECK_INT(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1"), 0);

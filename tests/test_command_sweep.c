@@ -106,7 +106,7 @@ static void test_sweep(void) {
     CHECK_INT(count_results(), 4);
     CHECK_INT(count_rows(), 12);
     for (int i = 0; i < 4; i++) check_result(i);
-    check_case("sweep: run again, everything is there");
+    check_case("sweep: a second run finds everything measured");
     for (int i = 0; i < 4; i++) before[i] = check_read(result_path(i), &bytes[i]);
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
     CHECK(last.err && strstr(last.err, "(0 measured now") && last.out && strstr(last.out, "P50 over samples, ms"));

@@ -75,7 +75,7 @@ static void check_verdict(const char *arguments, int code, const char *verdict) 
 /* The verdict of all comparisons is the gravest that one of them has: SLOWER, WORSE, INCONCLUSIVE, FASTER, BETTER, SAME. */
 static void test_verdict(void) {
     truth t = truth_default();
-    check_case("the verdict is the gravest of all; few samples are inconclusive, which fails only when asked for");
+    check_case("the verdict is the worst of all; too few samples are inconclusive, which fails only with --fail_on_unsure");
     t.samples = 5;
     t.size_count = 1;
     t.noise = 0.3;
@@ -105,7 +105,7 @@ static void test_verdict(void) {
 }
 static void test_not_quiet(void) {
     truth t = truth_default();
-    check_case("next to other programs a latency gets no verdict, unless that is asked for; an accuracy keeps its own");
+    check_case("on a busy machine a latency gets no verdict without --force noise; an accuracy still gets one");
     t.samples = 400;
     t.size_count = 1;
     write_sweep("a", &t);
@@ -451,7 +451,7 @@ static void test_texts(void) {
         snprintf(file, sizeof file, "compare-%d.txt", i);
         check_kept_run(file, 1);
     }
-    check_case("what is in one folder only");
+    check_case("configurations and samples that only one folder has");
     t.task = "second";
     write_made("b", &t, 0, 0, 0);
     write_made("a", &t, 0, 0, 0);
@@ -459,7 +459,7 @@ static void test_texts(void) {
     remove(in_folder("b/made_imgsizetier-low_crops1_topk8_blocks16.json"));
     run("compare %%F/a %%F/b --force all");
     check_kept_run("compare-parted.txt", 1);
-    check_case("a decode of 0 ms is left out of what is paired");
+    check_case("a decode of 0 ms is not paired");
     make_empty(in_folder("a"));
     make_empty(in_folder("b"));
     write_foreign(in_folder("a/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);

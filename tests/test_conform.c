@@ -286,7 +286,7 @@ static void test_hostile_files(void) {
         {"logits.npy", NOT_A_NUMBER, "not a finite number"}, {"logits.npy", CUT_SHORT, "bytes of data"}, {"tower.npy", LONGER, "bytes of data"},
         {"pixels.npy", OTHER_TYPE, "the type is"}, {"image_features.npy", NO_NPY, "expected a .npy file"}, {"tower.npy", HUGE_SHAPE, "shape"},
         {"tower.npy", FORTRAN, "Fortran"}};
-    check_case("damaged files of another stack end with exit code 3 and say what is wrong");
+    check_case("damaged files of another stack: exit 3 and an error that says what is wrong");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         dump_again("llava");
         damage_file("dump", faults[i].file, faults[i].how);
@@ -379,7 +379,7 @@ static void test_server(void) {
     int32_t prompt = 0, image = 0;
     check_array logits;
     document d;
-    check_case("a server: counts, the first token's log probability and the text are judged; what is not seen stays possible");
+    check_case("a server: counts, the first token's log probability and the text are judged; unseen stages stay possible causes");
     if (cli_json("run " CAT " --weights fp32 --cold --ignore_eos --model samples/tiny/model --dump %F/dump --json", 0, &d)) {
         char answer[1000] = "";
         vp_json_text(&d.json, member(&d, 0, "answer"), answer, sizeof answer, NULL);

@@ -143,7 +143,7 @@ static void test_forms(const char *name, const vp_model_config *c, const vp_chec
     check_values(c, cp, fp32_tensors);
     answer_of_folder(c, &other);
     CHECK(same(&original, &other, c));
-    check_case("%s: in shards, too", name);
+    check_case("%s: also in shards", name);
     o.shard_bytes = 700000;
     convert(&o);
     CHECK(!there("model.safetensors") && there("model.safetensors.index.json"));

@@ -402,7 +402,7 @@ static void test_errors(void) {
     CHECK(last.out && strstr(last.out, "  prompt    none: the raw question, as a sweep asks it"));
     CHECK_INT(cli("data --prompt_origin lmms_eval %F/v2_OpenEnded_mscoco_val2014_questions.json"), 3);
     CHECK(last.out && strstr(last.out, "  prompt    lmms_eval\n"));
-    check_case("sweep --data: a format that is none");
+    check_case("sweep --data: an unknown format");
     CHECK_INT(cli("sweep --synthetic tiny --data %F/a.xlsx --output_dir %F/o"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
 }
@@ -496,7 +496,7 @@ static void test_groups(void) {
                                "{\"index\": 3, \"prediction\": \"C\", \"options\": [\"x\", null, \"z\"], \"answer\": \"C\"}\n";
     check_sets("mme_sets");
     check_sets("pope_sets");
-    check_case("score --metric mcq_circular_vlmevalkit: rows of a question count as one; an option that is null is none");
+    check_case("score --metric mcq_circular_vlmevalkit: all rows of a question count once; a null option does not exist");
     CHECK_INT(cli_with("score --json --metric mcq_circular_vlmevalkit", rows, in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\"mean\": 0.5, ") && strstr(last.out, "\"groups\": 3, \"group_mean\": 0.3333333333333333, \"group_interval\": ["));
 }
@@ -731,7 +731,7 @@ static void test_sweep(void) {
     CHECK_INT(failed, 2);
     unload(&d);
     test_several_images();
-    check_case("sweep: parts of a set in one folder are taken together, and that is said");
+    check_case("sweep: all parts of a set in one folder form one data set, and a message says so");
     CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 1 --num_runs_per_sample 1 --threads 1 --num_active_blocks_list 2 "
                   "--top_k_list 2 --output_dir %F/parts --data tests/golden/datasets/hf_parquet"), 0);
     CHECK(last.err && strstr(last.err, "19 files are taken as one data set, among them tests/golden/datasets/hf_parquet/ai2d_test.parquet and "));

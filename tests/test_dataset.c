@@ -422,7 +422,7 @@ static int most_kb(const char *command, long *most) {
 }
 static void test_flat(void) {
     long few = 0, many = 0;
-    check_case("a planned sample takes less than 100 bytes, whatever its record holds");
+    check_case("a planned sample takes less than 100 bytes, however large its record is");
     if (CHECK_SANITIZED) { /* the program is as well */
         check_skip("memory of a planned sample", "a sanitizer keeps freed memory");
         return;

@@ -577,7 +577,7 @@ static void test_cpu_name(void) {
 static void test_telemetry(void) {
     vp_telemetry t, untouched;
     vp_error error;
-    check_case("telemetry of a CPU that tells all");
+    check_case("telemetry of a CPU that reports everything");
     put_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n");
     put_file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n");
     put_file("/sys/devices/system/cpu/cpu2/online", "0\n"); /* off: no clock */
@@ -600,12 +600,12 @@ static void test_telemetry(void) {
     CHECK_NEAR(t.throttle_count, 12, 0);
     CHECK(isnan(t.memory_clock_mhz) && isnan(t.memory_clock_max_mhz) && isnan(t.power_w) && isnan(t.power_limit_w) && isnan(t.utilisation_percent));
     CHECK_INT(t.has_throttle_reasons, 0);
-    check_case("telemetry of a CPU that tells its clock in /proc/cpuinfo alone");
+    check_case("telemetry of a CPU that reports its clock only in /proc/cpuinfo");
     remove_folder(in_folder("sys"));
     CHECK_INT(vk_cpu_telemetry(folder, &t, &error), VP_OK);
     CHECK_NEAR(t.sm_clock_mhz, 1100, 1e-9);
     CHECK(isnan(t.sm_clock_max_mhz) && isnan(t.temperature_c) && isnan(t.throttle_count));
-    check_case("telemetry of a CPU that tells nothing");
+    check_case("telemetry of a CPU that reports nothing");
     put_file("/proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50.00\ncpu MHz\t\t: none\ncpu MHz without a colon\n");
     put_file("/sys/class/thermal/thermal_zone0/type", "cpu-thermal\n");
     put_file("/sys/class/thermal/thermal_zone0/temp", "-274000\n");

@@ -247,7 +247,7 @@ static void check_held_out(int s, int columns, int by_size) {
 }
 static void test_held_out(void) {
     double mape = 0;
-    check_case("held-out errors are those of a computation of our own");
+    check_case("held-out errors equal those of an independent computation");
     check_held_out(VP_LATENCY_VISION, 3, 0);
     check_held_out(VP_LATENCY_DECODE, 4, 0);
     check_held_out(VP_LATENCY_OTHER, 3, 0);
@@ -307,7 +307,7 @@ static void test_predictions(void) {
     CHECK(strstr(last.out, "budget 1000.000 ms: holds, with probability 1.000") != NULL);
     CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1"), 0);
     CHECK(strstr(last.out, "exceeds, with probability 0.000") != NULL);
-    check_case("outside the data is told");
+    check_case("extrapolation is reported");
     CHECK_INT(run("predict %%F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
     CHECK(strstr(last.out, "extrapolation: top_k 8 is outside of 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
     CHECK(strstr(last.out, "extrapolation: num_active_blocks") == NULL);
@@ -402,7 +402,7 @@ static void test_recalibration(void) {
     CHECK_INT(run("predict %%F/c.json --data %%F/c --json"), 0);
     parse(last.out);
     CHECK(number_at("measured.errors.total.mape_percent") < 3);
-    check_case("a request too small for the line is told");
+    check_case("a request too small for the fitted line is reported");
     write_sweep("short", "machine C", 12, 1, -0.4, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/short -n 100 -o %%F/short.json"), 0);
     CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
@@ -537,7 +537,7 @@ static void test_usage(void) {
     check_refused(2, "--recalibrate needs --output FILE");
     run("predict %%F/model.json --views 0 -n 10");
     check_refused(2, "--recalibrate");
-    check_case("one configuration alone is told");
+    check_case("a single configuration is reported");
     write_sweep("one", "machine A", 11, 1, 0, 1, 0);
     CHECK_INT(run("fit %%F/one"), 0);
     CHECK(strstr(last.out, "a single configuration") && strstr(last.out, "dropped as collinear"));
@@ -548,7 +548,7 @@ static void test_usage(void) {
                "\"per_sample_results\": [{\"sample_id\": 1, \"status\": \"ok\", \"T_total\": 5, \"output_tokens\": 3}]}");
     run("fit %%F/off --num_experts 64");
     check_refused(3, "--timing off");
-    check_case("the experiments' own files: a decode of 0 ms is none");
+    check_case("the experiments' own files: a decode of 0 ms counts as missing");
     write_text(in_folder("off/t_imgsizetier-low_crops2_topk4_blocks12.json"),
                "{\"tier\": \"low\", \"top_k\": 4, \"num_active_blocks\": 12, \"per_sample_results\": ["
                "{\"sample_id\": 1, \"actual_num_crops\": 2, \"actual_vision_tokens\": 384, \"actual_text_tokens\": 20, \"total_sequence_length\": 424,"

@@ -259,7 +259,7 @@ static void test_timing(void) {
     books_check(launches, &other.reply, 1);
     for (int s = 0; s < VP_STAGE_COUNT; s++) other.reply.launch_count -= other.reply.times.launches[s];
     CHECK_INT(other.reply.launch_count, 0);
-    check_case("timing by kernels next to a host whose clock runs 20 % too fast: no launch appears after its kernel");
+    check_case("timing by kernels while the host's clock runs 20 % too fast: no launch appears after its kernel");
     cuda_on_cpu_set("HOST_FAST", "200000");
     r.ignore_eos = 1;
     CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
@@ -402,7 +402,7 @@ static void test_cupti(void) {
     test_cupti_fails("17", "CUDA events: libcupti.so.13 has version 17, whose records are not known here", "");
     test_cupti_fails("130001,cuptiActivityEnable=39",
                      "CUDA events: cuptiActivityEnable: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (status 39)", "");
-    check_case("events, as asked, where CUPTI is there");
+    check_case("events, as requested, although CUPTI is available");
     setenv("CUDA_ON_CPU_CUPTI", "130001", 1);
     cuda_on_cpu_reset(1);
     options.config = &config;
@@ -780,7 +780,7 @@ static void test_telemetry(void) {
     unsetenv("CUDA_ON_CPU_THROTTLE");
     refuse_telemetry("", 2, VP_ERR_DEVICE, "there is no device 2");
     unsetenv("CUDA_ON_CPU_DEVICES");
-    check_case("telemetry of a driver that tells less");
+    check_case("telemetry of a driver that reports less");
     nvml("nvmlDeviceGetPowerUsage,nvmlDeviceGetClockInfo=3,nvmlDeviceGetTemperature=15,nvmlDeviceGetCurrentClocksEventReasons=3");
     CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
     CHECK(isnan(t.power_w) && isnan(t.sm_clock_mhz) && isnan(t.memory_clock_mhz) && isnan(t.temperature_c) && !t.has_throttle_reasons);

@@ -259,7 +259,7 @@ static void check_plan(const char *folder_option, int follow, int own) {
 static void test_choices(void) {
     document d, again;
     char *journal;
-    check_case("the baseline by name, by a folder whose answers alone are known, and what is neither");
+    check_case("the baseline by name, by a folder with answers only, and invalid ones");
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/named --weights_list fp32" GRID "--baseline imgsizetier-low_crops1_topk1_blocks4"), 2);
     CHECK(last.err && strstr(last.err, "neither a file nor a configuration"));
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/old --tier_list low --top_k_list 2 --num_samples 4 --num_runs_per_sample 1 "

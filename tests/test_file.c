@@ -190,7 +190,7 @@ static void test_failure(void) {
     CHECK(holds(in_folder("kept"), "old"));
     CHECK_INT(unfinished_files(), 0);
     free(large);
-    check_case("what is discarded was never there; discarding twice does nothing");
+    check_case("a discarded output leaves no file; discarding twice does nothing");
     CHECK_INT(vp_output_open(in_folder("kept"), &output, &error), VP_OK);
     CHECK_INT(vp_output_write(&output, "half", 4, &error), VP_OK);
     CHECK_INT(unfinished_files(), 1);

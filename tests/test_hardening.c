@@ -185,7 +185,7 @@ static void test_sent(void) {
     sweep_twice(0, "(3 measured now, 0 failed)");
     RUNS(0, "report %F/out");
     remove_folder(in_folder("out"));
-    check_case("twins whose counts are the largest there are: written, and read back");
+    check_case("twins with the largest possible counts: written and read back");
     server.choose = largest;
     RUNS(0, SWEEP "--twins 2");
     RUNS(0, SWEEP "--twins 2");

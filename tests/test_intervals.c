@@ -309,7 +309,7 @@ static void test_compare(void) {
         CHECK(c.verdict != VP_VERDICT_SLOWER || c.low > 0);
         CHECK((c.verdict == VP_VERDICT_SLOWER) == (more >= 6)); /* McNemar: 2 / 2^6 = 0.031 */
     }
-    check_case("comparisons of accuracies refuse what is not theirs");
+    check_case("comparisons of accuracies reject other values");
     {
         const vp_comparison kept = c;
         first[0] = 0.5;

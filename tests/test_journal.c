@@ -110,7 +110,7 @@ static void test_head(void) {
 }
 #define OLD_HEAD(rank) HEAD_SHAPED("d", "false", rank, "2", "", "")
 static void test_shape(void) {
-    check_case("the model's shape is kept, from the first head that says it; older heads say nothing of it");
+    check_case("the model's shape comes from the first head that has it; older heads do not");
     fresh();
     CHECK_INT(read_lines(), 0);
     CHECK(book.model_shape && strstr(book.model_shape, "\"num_experts\": 8,"));
@@ -134,7 +134,7 @@ static const char *edited(const char *from, const char *to) {
 }
 static void test_refused(void) {
     const char *no_journal = "refused is not a journal of this vlmprof";
-    check_case("what is not a head is not a journal");
+    check_case("a file without a head is not a journal");
     refuse("no JSON\n", no_journal);
     refuse("[1]\n", no_journal);
     refuse("{\"sample\": 1}\n", no_journal);
@@ -161,7 +161,7 @@ static void test_refused(void) {
     refuse(edited("\"low\"", "\"lower\""), no_journal);
     refuse(edited("\"vqa_seed\"", "\"vqa_sees\""), no_journal);
     refuse(edited("\"rank\": 0", "\"rank\": 1"), no_journal);
-    check_case("a shape that is none");
+    check_case("an invalid shape");
     refuse(edited("\"num_experts\": 8", "\"num_experts\": -1"), no_journal);
     refuse(edited("\"num_experts\": 8, ", ""), no_journal);
     refuse(edited("\"num_experts\": 8", "\"num_experts\": 8, \"more\": 1"), no_journal);
@@ -565,7 +565,7 @@ static void test_written(void) {
     CHECK_INT(journal_append(&journal, SAMPLE(3), strlen(SAMPLE(3))), 0);
     journal_close(&journal);
     check_text_of("torn", HEAD SAMPLE(1) SAMPLE(3));
-    check_case("what is not a journal stays as it is");
+    check_case("a file that is not a journal stays unchanged");
     write_text(in_folder("foreign"), "a text\nand more");
     begin_journal(&journal, "foreign");
     CHECK_INT(HEARD(journal_open(&journal, &book)), EXIT_USAGE);
@@ -600,7 +600,7 @@ static void test_full(void) {
     check_text_of("full", "first\n");
     CHECK_INT(journal_append(&journal, "second line\n", 12), 0);
     check_text_of("full", "first\nsecond line\n");
-    check_case("what is no JSON is not written");
+    check_case("invalid JSON is not written");
     vp_json_key(journal_line_begin(&journal), "a");
     FAILS(journal_line_append(&journal), EXIT_WORK, "full: a line cannot be written as JSON: ");
     check_text_of("full", "first\nsecond line\n");

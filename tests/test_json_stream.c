@@ -180,7 +180,7 @@ static void test_source(void) {
     CHECK(source_read(&source, 10, piece, 4) == 0 && source_read(&source, 11, piece, 4) == 0);
     CHECK(waitpid(child, &status, 0) == child && !status);
     source_close(&source);
-    check_case("what is not there is said with its path");
+    check_case("a missing value is reported with its path");
     CHECK_INT(source_open(&source, in_folder("none"), &error), VP_ERR_NOT_FOUND);
     CHECK_TEXT(error.where, in_folder("none"));
     source_close(&source);

@@ -19,7 +19,7 @@ static void test_write(void) {
     static const int32_t values[] = {3, -1, 7};
     struct text_list list = {NULL, 0};
     const double nan = (double)NAN, infinity = (double)INFINITY;
-    check_case("members of each kind; what is not a number is null, what is no UTF-8 a question mark");
+    check_case("members of each kind; NaN and infinity become null, invalid UTF-8 a question mark");
     begin();
     put_text(&writer, "a", "x\"y");
     put_text(&writer, "b", NULL);

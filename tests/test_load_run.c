@@ -116,7 +116,7 @@ static void test_places(void) {
     struct load_records records;
     struct load_summary summary;
     double free_s[3] = {0, 0, 0}, worst = 0;
-    check_case("400 a second and at most 3 at once, 10 ms each: 3 in flight, and what waits in the client is said, not called late");
+    check_case("400 a second, at most 3 at once, 10 ms each: 3 in flight; requests that wait in the client are counted, and not as late");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.0025 * i;
     open_server(&endpoint, 64, 10000, 1, 0);
     plan = plan_of(due_s, REQUESTS, 3, 1);
@@ -170,7 +170,7 @@ static void test_stall(void) {
     struct load_plan plan;
     struct load_records records;
     struct load_summary summary;
-    check_case("a client that stands still for 400 ms: seen in the times from when requests were due, hidden in those from the send");
+    check_case("a client that stalls for 400 ms: visible in times from the due time, hidden in times from the send");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.01 * i;
     open_server(&endpoint, 64, 1000, 1, 0);
     virtual_server.stall_at_ns = 300000000;

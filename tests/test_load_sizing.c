@@ -115,7 +115,7 @@ static void test_enough(void) {
     const double rate = 20;
     struct sizing sizing = {rate, 1, sizing_workers(rate, 0.07, 0.8), sizing_workers(rate, 0.45, 0.8)};
     struct sizing_waits waits;
-    check_case("as many workers as are asked for: the last requests wait no longer than the first; fewer than the work: the queue grows");
+    check_case("with as many workers as sizing asks for, the last requests wait no longer than the first; with fewer, the queue grows");
     CHECK(sizing.encoders == 2 && sizing.models == 12);
     draw(&sizing, times, 1);
     run_events(&sizing);

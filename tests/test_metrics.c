@@ -29,7 +29,7 @@ static double power(int first, int last) {
 static void test_metric(void) {
     struct pass_result *run = made(1);
     double sum = power(0, VP_STAGE_COUNT - 1);
-    check_case("each metric holds its own stages");
+    check_case("each metric contains its own stages");
     CHECK(is_host_stage(VP_STAGE_PREPROCESS) && is_host_stage(VP_STAGE_DETOK) && !is_host_stage(VP_STAGE_H2D) && !is_host_stage(VP_STAGE_DECODE));
     CHECK_NEAR(metric_of(run, METRIC_VISION), power(VP_STAGE_VIT, VP_STAGE_CONNECTOR), 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_VISION), 4 + 8, 1e-9);

@@ -669,14 +669,14 @@ static void test_counted(const family *f) {
         vp_engine *engine = NULL, *paper = NULL;
         options.weights = kinds[kind].blocks; options.head_weights = kinds[kind].head; options.vision_weights = kinds[kind].vision;
         options.counts_only = 0;
-        check_case("%s, weights %zu: what is counted is what runs", f->name, kind);
+        check_case("%s, weights %zu: the counted work is the work that runs", f->name, kind);
         if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) continue;
         options.counts_only = 1;
         if (CHECK_INT(vp_engine_open(&options, &paper, &error), VP_OK)) CHECK_INT(vp_engine_bytes(paper), vp_engine_bytes(engine));
         for (int i = 0; i < 2 && paper; i++) { /* a text, an image */
             test_case c;
             if (!load_case(f, f->cases[i], &config, &c)) continue;
-            check_case("%s, weights %zu, %s: what is counted is what runs", f->name, kind, f->cases[i]);
+            check_case("%s, weights %zu, %s: the counted work is the work that runs", f->name, kind, f->cases[i]);
             compare_counted(engine, paper, &config, &c, i - 1, options.weights);
             free_case(&c);
         }

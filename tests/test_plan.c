@@ -166,7 +166,7 @@ static void test_requests(void) {
         if (views > most_views) most_views = views;
     }
     CHECK(plan.max_sequence == most && plan.max_views == most_views && most_views > 3);
-    check_case("a sample without BOS, one whose image cannot be used");
+    check_case("a sample without BOS, and one with an unusable image");
     {
         struct entry entry = set->samples[1];
         struct dataset other = *set;

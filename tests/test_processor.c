@@ -252,7 +252,7 @@ static void test_refusals(void) {
         CHECK_TEXT(error.where, where);
         free(text);
     }
-    check_case("no file, no image, too many pixels");
+    check_case("a missing file, a file that is not an image, too many pixels");
     CHECK_INT(vp_processor_read(VP_PROCESSOR_LLAVA, &geometry, NULL, &processor, &error), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_processor_read(VP_PROCESSOR_OLMOE, &geometry, NULL, &processor, &error), VP_OK);
     CHECK_INT(vp_processor_layout(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);

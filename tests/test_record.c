@@ -116,7 +116,7 @@ static void test_served(void) {
     const char *text;
     struct served *served = zeroed(1, sizeof *served);
     const struct served_sizes sizes = {0};
-    check_case("a server's pass: a time of 0 is a time, -1 is none");
+    check_case("a server's pass: 0 is a valid time, -1 means none");
     make();
     served->headers_ns = served->first_ns = -1;
     runs[0].served = served;

@@ -83,7 +83,7 @@ static void test_damaged(void) {
     check_refused(3, "no per_sample_results");
     run("report");
     check_refused(2, "give a folder");
-    check_case("a file that is not a result is told once");
+    check_case("a file that is not a result is reported once");
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     CHECK_INT(run("report %%F/bad"), 0);
@@ -235,7 +235,7 @@ static void test_findings(void) {
     if (CHECK(accuracy_finding("High resolution", p))) { CHECK_NEAR(p[0], 30, 3); CHECK(p[1] < 30 && 30 < p[2]); }
     if (CHECK(accuracy_finding("top_k 8", p))) { CHECK_NEAR(p[0], 10, 3); CHECK(p[1] > 5 && p[1] < 10 && 10 < p[2] && p[2] < 15); }
     if (CHECK(accuracy_finding("running 16 blocks", p))) { CHECK_NEAR(p[0], 2, 1.5); CHECK(p[1] > 0 && p[1] < 2 && 2 < p[2]); }
-    check_case("no effect is claimed where the interval holds 0");
+    check_case("no effect is claimed where the interval contains 0");
     t.block_skill = 0;
     write_sweep("flat", &t);
     CHECK_INT(run("report %%F/flat"), 0);
@@ -362,7 +362,7 @@ static void test_warnings(void) {
     CHECK(strstr(last.out, "only 20 samples") && strstr(last.out, "less than 99 % of T_total in 8 of 8")
           && strstr(last.out, "P99 is close to the largest value in 8 of 8"));
     CHECK(strstr(last.out, "Warnings") < strstr(last.out, "E1: latency"));
-    check_case("samples that some configurations lack are left out of what is paired, and told");
+    check_case("samples that some configurations lack are not paired, and are reported");
     t.samples = 15;
     t.lost_share = 0;
     write_made("warned", &t, 1, 1, 1);

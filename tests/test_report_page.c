@@ -78,7 +78,7 @@ static void test_reader(void) {
         const char *wrong = page_fault(cases[i].text);
         CHECK_TEXT(wrong ? wrong : "good", cases[i].wrong ? cases[i].wrong : "good");
     }
-    check_case("and those whose scripts are not as their head says");
+    check_case("and pages whose scripts do not match their head");
     CHECK(page_scripts_are_right(POLICY "0123456789abcdef'\"><script type=\"application/json\">{}</script><script nonce=\"0123456789abcdef\">" END));
     CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\"><script nonce=\"1123456789abcdef\">" END));
     CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\"><script>1</script><script nonce=\"0123456789abcdef\">" END));

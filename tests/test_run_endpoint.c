@@ -129,7 +129,7 @@ static void test_text(void) {
     shows("run 1; other runs gave other answers");
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d/v1/ --endpoint_model good", server.port), 0);
     CHECK(!strstr(last.out, "image    "));
-    check_case("what a server does not say is named");
+    check_case("values that a server does not report are listed");
     CHECK_INT(ask("nousage", NULL), 0);
     shows("prompt   ? tokens, text and image");
     shows("output   ? tokens in 3 pieces");
@@ -208,7 +208,7 @@ static void test_json(void) {
 static char *sent(void) { return strdup(latest); }
 static void test_sent(void) {
     char *one, *two;
-    check_case("what is sent: knobs, length, cache switches, the picture");
+    check_case("the request: knobs, length, cache switches, the picture");
     CHECK_INT(ask("good", "--resize 8x8 --request_knob mm_processor_kwargs.max_pixels=50176 image_url.detail=low --no_cache --ignore_eos"), 0);
     one = sent();
     CHECK(strstr(one, "\"max_pixels\": 50176") && strstr(one, "\"detail\": \"low\"") && strstr(one, "data:image/png;base64,"));

@@ -281,7 +281,7 @@ static void test_sweep_metrics(void) {
     snprintf(line, sizeof line, "%s--dataset_name science_qa_img", command);
     REFUSED(line, 2, "another plan");
     remove_folder(in_folder("out"));
-    check_case("rescore: a file of the experiments, whose answers are cleaned already");
+    check_case("rescore: a file of the experiments; its answers are cleaned already");
     write_text(in_folder("seed.json"), "{\"accuracy\": 0.5, \"per_sample_results\": [{\"sample_id\": 0, \"pred\": \"c\\nb\", \"accuracy\": 0.0, "
                "\"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}, "
                "{\"sample_id\": 1, \"pred\": \"b\", \"accuracy\": 1.0, \"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}]}");

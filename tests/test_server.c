@@ -359,7 +359,7 @@ static void test_request(void) {
     vp_exchange exchange;
     size_t bytes = (size_t)3 << 20;
     char url[64], want[64], *large = (char *)malloc(bytes + 1);
-    check_case("what is sent");
+    check_case("the request that is sent");
     hostile_start(&hostile, keep, 1);
     options = options_of(&hostile, url, sizeof url);
     options.api_key = "sk-0123456789";
@@ -762,7 +762,7 @@ static void test_signals(void) {
     finished = &exchange;
     CHECK_INT(vp_server_step(server, vp_clock_ns() + 20000000, &finished, NULL), VP_OK);
     CHECK(finished == NULL && exchange.state <= VP_EXCHANGE_SENT);
-    check_case("a server that is closed breaks off what is in flight");
+    check_case("closing a server aborts the requests in flight");
     vp_server_close(server);
     CHECK(exchange.state == VP_EXCHANGE_FAILED && exchange.result == VP_ERR_INTERRUPTED);
     vp_exchange_free(&exchange);
@@ -890,7 +890,7 @@ static void test_get(void) {
     CHECK_TEXT(text, "");
     CHECK_INT(bytes, 0);
     free(text);
-    check_case("GET of what is not there");
+    check_case("GET of a missing page");
     text = NULL;
     CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, NULL), VP_OK);
     CHECK(status == 404 && text == NULL);
@@ -913,7 +913,7 @@ static void test_get(void) {
         CHECK(!strncmp(hostile.request, "GET /metrics HTTP/1.1\r\n", 23) && (strstr(hostile.request, "sk-0123456789") == NULL) == foreign);
         vp_exchange_free(&exchange);
     }
-    check_case("GET of a path that is none");
+    check_case("GET of an invalid path");
     CHECK_INT(vp_server_get(server, "props", &status, &text, &bytes, &error), VP_ERR_RANGE);
     CHECK_INT(vp_server_get(server, "/a b", &status, &text, &bytes, &error), VP_ERR_RANGE);
     CHECK_INT(vp_server_get(server, "/a\r\nX: y", &status, &text, &bytes, &error), VP_ERR_RANGE);

@@ -315,7 +315,7 @@ static void test_faults(void) {
 static void test_damage(void) {
     size_t bytes = 0;
     char *journal, *at;
-    check_case("a damaged line in the middle is named, and what it held is measured again");
+    check_case("a damaged line in the middle is reported, and its samples are measured again");
     RUNS(0, GRID "--output_dir %F/out");
     journal = check_read(in_folder("out/journal.jsonl"), &bytes);
     at = journal ? strstr(journal, "\"run\": 0") : NULL;

@@ -111,7 +111,7 @@ static void check_row(const document *d, uint32_t row, int has_image) {
 static void test_files(void) {
     document d;
     char *request;
-    check_case("two models and a knob over images as they are and text: files, rows, the journal's kinds of lines");
+    check_case("two models and a knob over unchanged images and text: files, rows, the journal's kinds of lines");
     RUNS(0, TWO "--request_knob image_url.detail=low,high --num_runs_per_sample 2 --output_dir %F/out --json");
     CHECK_INT(count_files("out"), 4);
     if (CHECK(load(&d, result_of("out", "asis_model-b", "detail=high")))) {
@@ -151,7 +151,7 @@ static void test_key(void) {
     check_case("the key is sent and is in no file, message or output");
     CHECK(strstr(server.request, KEY) != NULL);
     CHECK(!holds(folder, KEY));
-    check_case("a key from a file, too");
+    check_case("a key from a file");
     snprintf(path, sizeof path, "%s/key", folder);
     f = fopen(path, "w");
     if (CHECK(f != NULL)) {
@@ -452,13 +452,13 @@ static void test_refusals(void) {
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out");
     REFUSED(with_port(ONE "--num_runs_per_sample 1 --same_image --output_dir %F/out"), 2, "belongs to another plan");
     REFUSED("sweep --synthetic tiny --data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out", 2, "belongs to another plan");
-    check_case("--plan: the grid, and that the time must be measured; a journal tells it");
+    check_case("--plan: the grid, and that the time must be measured; a journal provides it");
     RUNS(0, ONE "--plan");
     CHECK(strstr(last.out, "time        not known: how fast a server is must be measured") != NULL);
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out --plan");
     CHECK(strstr(last.out, "3 runs measured, 0 left") != NULL);
     remove_folder(in_folder("out"));
-    check_case("a server that is away: exit 4, nothing in the journal but what was planned");
+    check_case("an unreachable server: exit 4, and the journal contains only the plan");
     hostile_stop(&server);
     CHECK_INT(cli(with_port(ONE "--max_retries 0 --output_dir %F/out")), 4);
     SAYS("warm-up of model-a: ");

@@ -308,7 +308,7 @@ static void test_draws(void) {
         "pixtral_hf"};
     static const char *const images[] = {"1500x700", "200x130", "samples/chart.png"};
     kept_text all = {NULL, 0, 0};
-    check_case("pictures of tiles in many families");
+    check_case("drawings of tiles for many families");
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         for (int k = 0; k < 3; k++) {
             size_t bytes = 0;

@@ -64,7 +64,7 @@ static void test_search(void) {
     for (int64_t step = 2; step <= 3; step++)
         for (int64_t wanted = 100; wanted < 112; wanted++) {
             const struct twin_search search = search_for(wanted, IN_STEPS, step, 0, NULL);
-            check_case("tokens in steps of %lld: %lld is found where it is a step; the nearest is told otherwise", (long long)step, (long long)wanted);
+            check_case("tokens in steps of %lld: %lld is found where it is a step; otherwise the nearest is reported", (long long)step, (long long)wanted);
             CHECK_INT(search.is_found, wanted % step == 0);
             CHECK(llabs(search.nearest.tokens - wanted) < step && search.tries <= TWIN_TRIES && is_true(&search, IN_STEPS, step, 0));
         }
@@ -76,7 +76,7 @@ static void test_search_ends(void) {
     check_case("one that never grows");
     for (twin_search_begin(50, NULL, &search); search.next >= 0;) twin_search_take(&search, 20);
     CHECK(!search.is_found && search.tries <= TWIN_TRIES && search.nearest.tokens == 20);
-    check_case("counts that make no sense end it, too");
+    check_case("impossible counts also end it");
     for (twin_search_begin(50, NULL, &search); search.next >= 0;) twin_search_take(&search, search.tries % 2 ? 10 : 90);
     CHECK(!search.is_found && search.tries <= TWIN_TRIES);
     for (twin_search_begin(INT64_MAX, NULL, &search); search.next >= 0;) twin_search_take(&search, -1);
@@ -194,7 +194,7 @@ static void test_pairs(void) {
     text_list_free(&warnings);
     result = twins_result(pairs, 0, TWINS_EXACT);
     CHECK(result.pairs == 0 && isnan(result.difference.median) && isnan(result.floor_ms));
-    check_case("where no text comes the first part of the stream is compared, else the server's own time; either is named");
+    check_case("without text the first part of the stream is compared, else the server's own time; the output says which");
     make_pairs(pairs, 20);
     for (int i = 0; i < 20; i++) {
         pairs[i].text_ms = (double)NAN;
