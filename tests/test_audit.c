@@ -32,7 +32,7 @@ static size_t corners_for(const vp_family *family, int64_t pixels, size_t most, 
 }
 static void test_corners(void) {
     static const size_t mosts[] = {CORNERS_LEAST, CORNERS_DEFAULT, 60};
-    check_case("corners of all families: as many as asked, taken by the family, small enough, none twice, the same again");
+    check_case("corners of all families: the requested number, accepted by the family, small enough, no duplicates, reproducible");
     for (int32_t i = 0; vp_family_at(i); i++) {
         vp_family family;
         vp_family_default(vp_family_at(i), &family);
@@ -308,7 +308,7 @@ static void test_limits(void) {
         {"molmo", "max_crops", "36"},             {"molmo2", "max_crops", "24"},            {"llama4", "max_patches", "4"},
         {"deepseek_ocr", "max_patches", "4"},     {"lfm2_vl", "max_tiles", "4"},            {"perception_lm", "max_num_tiles", "16"},
         {"minicpm_v_4_6", "downsample_mode", "4x"}};
-    check_case("another limit is found by the inverse, with tokens around the images and without");
+    check_case("another limit is found by the inverse, with and without tokens around the images");
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
         const char *key = rows[i / 2].key;
         char keys[100];
@@ -361,7 +361,7 @@ static void test_limits(void) {
 /* what llama.cpp does */
 static void test_rounding(void) {
     static const char *const limits[] = {"", "min_pixels=6272", "min_pixels=50176 max_pixels=200704"};
-    check_case("halves that are rounded up, with other limits and without");
+    check_case("halves rounded up, with and without other limits");
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         measure("qwen2-vl", "", "qwen2-vl", limits[i], 3);
         for (size_t k = 0; k < size_count; k++) {
@@ -592,7 +592,7 @@ static void test_token_cost(void) {
     struct token_cost cost;
     char *text = token_cost_text(3, 5), *other = token_cost_text(3, 6);
     struct text_list hints = {NULL, 0};
-    check_case("what a token costs: slopes paired by round, a hint only where all of the interval is below 0");
+    check_case("the cost of a token: slopes paired by round, a hint only if the whole interval is below 0");
     for (int i = 0; i < 4; i++) {
         rounds[i] = (struct cost_round){{100, 90, 300, 290}, {5, 4, 5 + 20 + i % 2, 4 + 40}};
         CHECK_INT(token_cost_find(rounds, (size_t)i, &cost), i >= 2);

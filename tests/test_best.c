@@ -59,7 +59,7 @@ static void test_texts(void) {
         snprintf(file, sizeof file, "best-%d.txt", i);
         check_kept_run(file, i > 4);
     }
-    check_case("the fastest is not the first one; answers that do not end by themselves");
+    check_case("the fastest one is not the first; answers without an end token");
     for (int noise_seed = 1; noise_seed < 20; noise_seed++) { /* vision time is the same in four configurations, but for noise */
         t.noise_seed = noise_seed;
         write_sweep("fastest", &t);

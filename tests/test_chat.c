@@ -119,7 +119,7 @@ static void test_bodies(void) {
                "\"image_url\": \"data:image/png;base64,Zm9vYmFy\"}, {\"type\": \"input_image\", \"image_url\": \"data:image/jpeg;base64,AAA=\"}, "
                "{\"type\": \"input_text\", \"text\": \"What is \\\"this\\\"?\"}]}], \"temperature\": 0, \"max_output_tokens\": 32, "
                "\"ignore_eos\": true, \"min_tokens\": 32, \"cache_prompt\": false, \"cache_salt\": \"s\", \"stream\": false}");
-    check_case("ollama: everything that it has");
+    check_case("ollama: all of its features");
     check_body(VP_CHAT_OLLAMA, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"What is \\\"this\\\"?\", "
                "\"images\": [\"Zm9vYmFy\", \"AAA=\"]}], \"options\": {\"temperature\": 0, \"num_predict\": 32}, \"stream\": false}");
 
@@ -573,7 +573,7 @@ static void test_times(void) {
         CHECK_INT(reply.pieces[2].text_bytes, 1);
     }
     vp_chat_reply_free(&reply);
-    check_case("times of an answer in one piece: its last byte");
+    check_case("times of an answer in one piece are those of its last byte");
     CHECK_INT(vp_chat_reply_begin(&reply, VP_CHAT_COMPLETIONS, "application/json", 4000), VP_OK);
     CHECK_INT(vp_chat_reply_feed(&reply, "{\"choices\":[{\"message\":", 23, 100, NULL), VP_OK);
     CHECK_INT(vp_chat_reply_feed(&reply, "{\"content\":\"x\"}}]}", 18, 200, NULL), VP_OK);

@@ -349,7 +349,7 @@ static void test_config(void) {
     config_expect("[]", NULL, VP_ERR_FORMAT, "config.json");
     config_expect("", NULL, VP_ERR_FORMAT, "config.json");
     config_expect(config_text, "3", VP_ERR_FORMAT, "preprocessor_config.json");
-    check_case("no additional rows are fine, a table of positions may be absent");
+    check_case("additional rows may be missing, and so may the table of positions");
     text = replaced(config_text, "\"additional_vocab_size\": 16", "\"additional_vocab_size\": 0");
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, NULL), VP_OK);
     CHECK_INT(c.additional_vocab_size, 0);
@@ -429,7 +429,7 @@ static void test_presets(void) {
     c.vocab_size = 655;
     c.embedding_size = 704;
     check_tiny_a(&c);
-    check_case("presets of other models: parameters of the published ones, ids inside their rows");
+    check_case("presets of other models: the published parameters, ids within their rows");
     for (i = 0; vp_model_preset_name(i); i++) {
         static const struct { const char *name; int64_t parameters; } known[] = {
             {"molmo-7b-d", 8021025280}, {"molmo2-4b", 4850869200}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656},
@@ -829,7 +829,7 @@ static void test_folders(void) {
     file_write("2.safetensors", "xx", 2);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
     CHECK(strstr(error.where, "2.safetensors") != NULL);
-    check_case("index: shards are in the order of their names");
+    check_case("index: shards are sorted by name");
     safetensors_write("2.safetensors", other, sizeof other - 1, 1, -1);
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
     CHECK_INT(vp_checkpoint_shard_count(cp), 2);
@@ -882,7 +882,7 @@ static void test_folder_errors(void) {
     CHECK(mkfifo(in_folder("model.safetensors"), 0600) == 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
     make_empty(folder);
-    check_case("no such folder; a file in its place; NULL");
+    check_case("a missing folder, a file in its place, NULL");
     CHECK_INT(vp_checkpoint_open(in_folder("missing"), NULL, &cp, &error), VP_ERR_NOT_FOUND);
     file_write("file", "x", 1);
     CHECK_INT(vp_checkpoint_open(in_folder("file"), NULL, &cp, &error), VP_ERR_READ);
@@ -987,7 +987,7 @@ static void test_original_format(void) {
         CHECK(strstr(error.text, "OLMo's original training format") && strstr(error.text, "w2 transposed"));
         CHECK_INT(folder_open(NULL, &error), VP_OK);
     }
-    check_case("other foreign names are only listed");
+    check_case("other unknown names are only listed");
     make_empty(folder);
     safetensors_write("model.safetensors", "{" TENSOR("visual.x", "F32", "2", "0", "8") "}", strlen("{" TENSOR("visual.x", "F32", "2", "0", "8") "}"), 8, -1);
     CHECK_INT(folder_open(&c, &error), VP_ERR_MISMATCH);
@@ -1250,7 +1250,7 @@ static void test_file_read(void) {
     CHECK(bytes == 0 && text && text[0] == 0);
     free(text);
     text = NULL;
-    check_case("a file without an end stops at the limit");
+    check_case("an endless file stops at the limit");
     CHECK_INT(vp_stream_read("/dev/zero", 300000, &text, &bytes, &error), VP_ERR_RANGE);
     check_case("a larger file, any limit");
     big = (char *)malloc(300000);

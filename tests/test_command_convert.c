@@ -257,7 +257,7 @@ static void test_convert_folder(void) {
     REFUSED("convert --synthetic tiny %F/form0", 2, "model.safetensors is not an earlier output of convert");
     CHECK(count_files("form0") == 6 && access(in_folder("form0/model.packed"), F_OK) == 0);
     unlink(in_folder("form0/model.safetensors"));
-    check_case("convert: an empty folder is filled, a foreign one is not touched");
+    check_case("convert: an empty folder is filled, a folder with other files stays untouched");
     mkdir(in_folder("empty"), 0777);
     CHECK_INT(cli("convert --synthetic tiny %F/empty"), 0);
     CHECK_INT(count_files("empty"), 4);

@@ -136,7 +136,7 @@ static void test_refusals(void) {
     write_text(in_folder("trace"), "0.4\n0.3\n");
     CHECK_INT(run("%s --output_dir %%F/u --arrivals trace=%%F/trace", command), 3);
     CHECK(has(last.err, "line 2 is earlier"));
-    check_case("hostile files of trials: said, never followed");
+    check_case("hostile trial files: rejected with a message");
     CHECK(run("%s --output_dir %%F/h --concurrency 1", command) == 0);
     write_text(in_folder("h/x_load_rate1.json"), "{\"schema\": \"vlmprof-load-1\", \"request_rate\": -1}");
     CHECK_INT(run("report %%F/h"), 3);

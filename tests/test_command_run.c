@@ -98,7 +98,7 @@ static void test_run_json(void) {
         CHECK_INT(number(&d, 0, "total_sequence_length"), 1 + (480 + 24 + 4) + number(&d, 0, "input_text_tokens"));
         check_keys(&d, vp_json_get(&d.json, 0, "provenance"), "version build host date device device_note gpu gemm_rows_1 argv seed threads clocks");
         check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
-        check_case("run: what opening took is separate from the request");
+        check_case("run: the time to open a model is separate from the request");
         s = vp_json_get(&d.json, 0, "opening");
         check_keys(&d, s, "device_ms memory_ms weights_ms pages_ms page_bytes");
         CHECK(number(&d, s, "weights_ms") > 0 && number(&d, s, "pages_ms") == 0 && number(&d, s, "page_bytes") == 0);
@@ -296,7 +296,7 @@ static void test_bad_folders(void) {
         REFUSED("run -p a --model %F/few", 3, "has no embedding: config.json has");
     }
     free(config);
-    check_case("a tokenizer without the special tokens");
+    check_case("a tokenizer that lacks the special tokens");
     link_model(golden, in_folder("plain"), "tokenizer.json");
     write_text(in_folder("plain/tokenizer.json"), "{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}");
     REFUSED("run -p a --model %F/plain", 3, "tokenizer.json");
@@ -585,7 +585,7 @@ static void test_other_folders(void) {
         if (text) write_file(in_folder(name), text, bytes);
         free(text);
     }
-    check_case("run: settings of the processor in processor_config.json alone");
+    check_case("run: the processor's settings only in processor_config.json");
     remove(in_folder("llava/preprocessor_config.json"));
     CHECK_INT(cli("run tests/golden/othermodels/images/mix-200x150.png --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
     CHECK_INT(last.err_lines, 0);

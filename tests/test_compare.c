@@ -139,7 +139,7 @@ static void test_drift(void) {
     enum { PAIRS = 60, TRIALS = 400 };
     int ordered = 0, paired = 0, quiet = 0;
     vp_random random;
-    check_case("pairs in a row that share the machine's state count as fewer");
+    check_case("consecutive correlated pairs count as fewer");
     vp_random_seed(&random, 5);
     for (int trial = 0; trial < TRIALS; trial++) {
         double first[PAIRS], drifting[PAIRS], free_of_it[PAIRS], state = 0, time = 0;
@@ -180,7 +180,7 @@ static void test_drift(void) {
 }
 static void test_not_comparable(void) {
     truth t = truth_default();
-    check_case("sweeps that differ are rejected, unless that difference is forced");
+    check_case("sweeps that differ are rejected unless --force allows the difference");
     t.samples = 20;
     t.size_count = 1;
     write_sweep("a", &t);
@@ -291,7 +291,7 @@ static void test_few(void) {
     if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), "IDENTICAL"));
     CHECK_INT(run("compare %%F/a %%F/b"), 0);
     CHECK(!strstr(last.out, "IDENTICAL"));
-    check_case("answers that are equal in all pairs leave the verdict to the times; proportional times count once in Holm's family");
+    check_case("if all answers are equal the times decide the verdict; proportional times count once in Holm's correction");
     CHECK_INT(run("compare %%F/a %%F/b --margin 20 --json --fail_on_unsure"), 0);
     if (read_json(last.out)) {
         const uint32_t rows = get(0, "comparisons");

@@ -124,7 +124,7 @@ static void test_equal(void) {
     static const char *const models[] = {"llava", "smolvlm", "internvl", "molmo_7b_d"};
     char command[1000];
     document d;
-    check_case("the same checkpoint, by itself and by its own dump: every stage is seen, and none parts");
+    check_case("the same checkpoint against itself and its own dump: every stage is compared, and none differs");
     for (int i = 0; i < 4; i++) {
         snprintf(command, sizeof command, PICTURE " " QUESTION " --gemm plain --model " MODEL " --against " MODEL, models[i], models[i]);
         if (parts_at(command, NULL, &d)) {
@@ -188,7 +188,7 @@ static void test_planted_settings(void) {
         {"config.json", "vision_feature_layer", "-2", "-1", "tower"},
         {"config.json", "\"vision_config\"", "1e-05", "1e-02", "tower"}};
     char copy[600];
-    check_case("planted in the settings: mean, deviation, rope's base, epsilon, the tower's layer and its epsilon");
+    check_case("planted differences in the settings: mean, deviation, rope's base, epsilon, the tower's layer and its epsilon");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         snprintf(copy, sizeof copy, "%s", in_folder("other"));
         link_model(LLAVA, copy, faults[i].file);

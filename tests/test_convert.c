@@ -135,7 +135,7 @@ static void check_values(const vp_model_config *c, const vp_checkpoint *original
 static void test_forms(const char *name, const vp_model_config *c, const vp_checkpoint *cp, int64_t fp32_tensors) {
     static answer original, other;
     vp_convert_options o = convert_of(c, cp, VP_CONVERT_HF);
-    check_case("%s: the bf16 folder gives the same bits", name);
+    check_case("%s: the bf16 folder gives bit-identical results", name);
     memset(&original, 0xff, sizeof original);
     answer_of(c, cp, &original);
     convert(&o);
@@ -204,7 +204,7 @@ static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp
     check_case("packed: the layout is pinned; after an intended change increase VP_PACKED_VERSION");
     check_pinned(&o, 3265024, UINT64_C(0xbf4162fcaaf9ce9f));
     CHECK_INT(VP_PACKED_VERSION, 2);
-    check_case("packed: that of integers as well; where this fails by intent, VK_QUANT_ORDER goes up with it");
+    check_case("packed integers too; if this fails on purpose, raise VK_QUANT_ORDER with it");
     o.weights = VP_WEIGHTS_INT8;
     check_pinned(&o, 2281984, UINT64_C(0x8fcb1e5f7f37833e));
     o.weights = VP_WEIGHTS_INT4;

@@ -271,7 +271,7 @@ static void test_hostile(void) {
     check_damaged("tests/golden/datasets/vlmevalkit_tsv/by_hand.tsv", 3);
     check_damaged("tests/golden/datasets/arrow/types.arrow", 2);
     check_damaged("tests/golden/datasets/arrow/saved/data-00001-of-00002.arrow", 1);
-    check_case("snappy_decompress: lying sizes, copies from before the beginning");
+    check_case("snappy_decompress: wrong sizes, copies from before the beginning");
     CHECK(!snappy_decompress(bomb, sizeof bomb, out, sizeof out));
     CHECK(!snappy_decompress((const unsigned char *)"\x05\x05\x01", 3, out, 5));         /* a copy, and nothing is there */
     CHECK(!snappy_decompress((const unsigned char *)"\x05\x10" "ab", 4, out, 5));        /* a literal that is cut */
@@ -312,7 +312,7 @@ static void test_columns(void) {
 }
 static void test_errors(void) {
     char *text;
-    check_case("data: what a file is, in its first bytes");
+    check_case("data: the type of a file by its first bytes");
     write_file(in_folder("a.xlsx"), "PK\3\4....", 8);
     CHECK_INT(cli("data %F/a.xlsx"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
@@ -334,7 +334,7 @@ static void test_errors(void) {
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"img\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 3);
     CHECK(last.out && strstr(last.out, "it has no \"image\", but \"img\""));
-    check_case("data and sweep refuse the same row: a misspelt image key next to good rows");
+    check_case("data and sweep reject the same row: a misspelt image key next to good rows");
     write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 3);
     CHECK(last.err && strstr(last.err, "line 2: it has no \"image\", but \"Imgae\""));
@@ -408,12 +408,12 @@ static void test_errors(void) {
 }
 static void test_output(void) {
     char *text;
-    check_case("data --output --images: our own lines, which read the same");
+    check_case("data --output --images: vlmprof JSONL that reads back the same");
     CHECK_INT(cli("data --output %F/own.jsonl --images %F/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
     CHECK_INT(cli("data --json %F/own.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "01684546fac75d5c59735ff134856528c2c887efe1b48942488cb6ebfb2199dc"));
     CHECK(strstr(last.out, "Please select the correct answer from the options above. \\n"));
-    check_case("data --output into another folder: the pictures' paths are from there, and a row keeps its category");
+    check_case("data --output into another folder: picture paths are relative to it, and a row keeps its category");
     CHECK_INT(cli("data --output %F/moved/own.jsonl --images %F/moved/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
     text = check_read(in_folder("moved/own.jsonl"), NULL);
     CHECK(text && strstr(text, "\"image\": \"pictures/MMStar_mini_0_0.jpg\"") && strstr(text, "\"category\": \"ocr\""));
@@ -674,7 +674,7 @@ static void test_several_images(void) {
     document d;
     uint32_t row;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        check_case("a record's images that are wrong: %s", bad[i].words);
+        check_case("invalid images of a record: %s", bad[i].words);
         put_file("/several.jsonl", bad[i].record);
         CHECK_INT(cli(SEVERAL_COMMAND), 3);
         CHECK(last.err && strstr(last.err, bad[i].words));
@@ -703,7 +703,7 @@ static void test_several_images(void) {
     check_case("data: tokens of each image by a family's rule, and where images are in the text");
     CHECK_INT(cli("data %F/several.jsonl --image_dir tests/golden/othermodels/images --family qwen2-vl --json"), 0);
     CHECK(last.out && strstr(last.out, "\"image_tokens_by_rule\": [35, 6]") && strstr(last.out, "{\"text\": \"then \"}, {\"image\": 1}"));
-    check_case("a model of one image fails the samples of several, with the reason");
+    check_case("a model that takes one image fails samples with several, and gives the reason");
     cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
         "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
     CHECK(last.err && strstr(last.err, "2 images, and one is the most: Molmo's published preprocessing takes one image a prompt"));
@@ -830,7 +830,7 @@ static void test_categories(void) {
     }
     CHECK_INT(cli("report --by category --html %F/reported"), 0);
     CHECK(last.out && strstr(last.out, "<section id=\"categories\">") && strstr(last.out, "questions with all rows right"));
-    check_case("report --by: a field that no record has");
+    check_case("report --by: a field that is in no record");
     CHECK_INT(cli("report --by nothing %F/reported"), 2);
     CHECK(last.err && strstr(last.err, "no scored sample has this field in its record; the fields are "));
 }

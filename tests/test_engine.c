@@ -323,7 +323,7 @@ static void test_eos(vp_engine *engine) {
     CHECK_INT(r.reply.ended_by_eos, 1);
     CHECK_INT(r.step_ns[0], -1);
     CHECK(!r.reply.times.ran[VP_STAGE_DECODE] && r.reply.times.ran[VP_STAGE_SAMPLE]);
-    check_case("several tokens end an answer: the first one that comes");
+    check_case("several tokens can end an answer: the first one does");
     r.request.eos_id = 700;
     r.request.more_eos_ids = (const int32_t[]){ 701, all.tokens[at], all.tokens[NEW - 1] };
     r.request.more_eos_count = 3;
@@ -565,7 +565,7 @@ static void test_cpu_name(void) {
         vk_cpu_name(folder, name, sizeof name);
         CHECK_TEXT(name, cases[i][1]);
     }
-    check_case("the processor's name: what does not fit, no file");
+    check_case("the processor's name: a text that is too long, a missing file");
     put_file("/proc/cpuinfo", cases[2][0]);
     vk_cpu_name(folder, narrow, sizeof narrow);
     CHECK_TEXT(narrow, "Cortex-A55");
@@ -613,7 +613,7 @@ static void test_telemetry(void) {
     t = untouched;
     CHECK_INT(vk_cpu_telemetry(folder, &t, &error), VP_ERR_UNSUPPORTED);
     CHECK(!memcmp(&t, &untouched, sizeof t) && error.text[0]);
-    check_case("telemetry of this machine, and of a GPU that is not there");
+    check_case("telemetry of this machine, and of a missing GPU");
     if (vp_device_telemetry(-1, &t, &error) == VP_OK)
         CHECK((isnan(t.sm_clock_mhz) || t.sm_clock_mhz > 0) && (isnan(t.temperature_c) || t.temperature_c > -100));
     t = untouched;

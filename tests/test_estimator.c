@@ -417,7 +417,7 @@ static void test_recalibration(void) {
     }
     CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
     CHECK(strstr(last.out, "other: below 0 ms in 1 of 1 requests: they are too small for the line") != NULL);
-    check_case("the same seed draws the same measurements");
+    check_case("the same seed gives the same measurements");
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/d.json --seed 3"), 0);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/e.json --seed 3"), 0);
     {
@@ -427,7 +427,7 @@ static void test_recalibration(void) {
         free(d);
         free(e);
     }
-    check_case("measurements that are all alike give no line");
+    check_case("identical measurements give no line");
     write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
     run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json");
     check_refused(3, "line");
@@ -481,7 +481,7 @@ static void test_damaged(void) {
     damage(whole, "\"low\": ", "\"low\": 9", "held_out_ratios.vision.high is out of range");
     damage(whole, "\"synthetic\": false", "\"synthetic\": 1", "synthetic");
     damage(whole, "\"warnings\": [", "\"warnings\": [7, ", "");
-    check_case("a model cut anywhere is rejected");
+    check_case("a model cut off at any byte is rejected");
     cut = (char *)malloc(bytes + 1);
     for (size_t n = 0; cut && n + 2 < bytes; n += step) {
         memcpy(cut, whole, n);

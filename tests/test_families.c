@@ -216,7 +216,7 @@ static void test_traps(void) {
     CHECK_INT(total("llava_next_original", "", 300, 200), 976);
     CHECK_INT(total("llava-next", "", 160, 320), 888);
     CHECK_INT(total("llava_next_original", "", 160, 320), 1776);
-    check_case("LLaVA-NeXT: canvases differ as well, where the short side truncates to 0");
+    check_case("LLaVA-NeXT: canvases also differ where the short side truncates to 0");
     CHECK_INT(total("llava-next", "", 1, 5000), 600);
     CHECK_INT(total("llava_next_original", "", 1, 5000), 624);
     check_case("LLaVA-NeXT: the original truncates without rounding to 7 places");

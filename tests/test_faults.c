@@ -765,7 +765,7 @@ static void refuse_telemetry(const char *setting, int32_t device, vp_result code
 static void test_telemetry(void) {
     vp_telemetry t;
     vp_error error;
-    check_case("telemetry of two devices that NVML has in another order");
+    check_case("telemetry of two devices that NVML lists in another order");
     setenv("CUDA_ON_CPU_DEVICES", "2", 1);
     setenv("CUDA_ON_CPU_THROTTLE", "0x44", 1);
     for (int i = 0; i < 2; i++) {
@@ -785,7 +785,7 @@ static void test_telemetry(void) {
     CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
     CHECK(isnan(t.power_w) && isnan(t.sm_clock_mhz) && isnan(t.memory_clock_mhz) && isnan(t.temperature_c) && !t.has_throttle_reasons);
     CHECK(t.sm_clock_max_mhz == 1980 && t.power_limit_w > 0 && t.utilisation_percent == 73);
-    check_case("telemetry of a driver with the old name of throttle reasons");
+    check_case("telemetry of a driver that uses the old name of throttle reasons");
     nvml("nvmlDeviceGetCurrentClocksEventReasons");
     CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
     CHECK(t.has_throttle_reasons == 1 && t.throttle_reasons == 0);

@@ -414,7 +414,7 @@ static void test_servers(void) {
                  second = 0.51 * log(0.51 / 0.48) + 0.48 * log(0.48 / 0.51) + 0;
     char command[1000];
     document d;
-    check_case("servers: lists of likely tokens become bounds up to the first difference; without lists the texts are compared");
+    check_case("servers: lists of likely tokens give bounds up to the first difference; without lists the texts are compared");
     hostile_start(&server, replies, 1);
     server.call = answer;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model a b c --data %%F/few.jsonl --num_samples 2 --num_runs_per_sample 1 "

@@ -58,7 +58,7 @@ static void test_read(void) {
     uint64_t identity = HASH_START;
     char *text = NULL;
     size_t bytes = 0;
-    check_case("a file is read whole, and its bytes go into a hash");
+    check_case("a file is read completely, and its bytes are hashed");
     write_text(in_folder("one"), "foo");
     write_text(in_folder("two"), "bar");
     CHECK_INT(file_read_in(folder, "one", &text, &bytes, &identity), 0);

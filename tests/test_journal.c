@@ -86,7 +86,7 @@ static void test_head(void) {
     CHECK(book.sets[0].data.max_new_tokens == 8 && book.sets[1].data.max_new_tokens == 9);
     CHECK(book.sets[0].data.num_samples == 5 && book.sets[1].data.num_samples == 0);
     CHECK(book.sets[0].configuration_count == 2 && book.sets[1].configuration_count == 1);
-    check_case("... and its configurations, each with a place in its set");
+    check_case("... and its configurations, each at its position in the set");
     CHECK_INT(book.configuration_count, 3);
     for (int i = 0; i < 3; i++) {
         const struct knob_value *blocks = &book.configurations[i].knobs.of[KNOB_BLOCKS];
@@ -195,7 +195,7 @@ static void test_samples(void) {
     CHECK_INT(index_find(&book.sets[1], 0, 7)->line_at, last_at);
     CHECK(!index_find(&book.sets[0], 0, 1) && !index_find(&book.sets[0], 0, 10) && !index_find(&book.sets[0], 0, -1) && !index_find(&book.sets[1], 0, 3));
     CHECK(!index_find(&book.sets[0], 2, 3) && index_find(&book.sets[0], 2, 7) && index_find(&book.sets[0], 4, 9) && !index_find(&book.sets[0], 5, 9));
-    check_case("many samples, in falling order");
+    check_case("many samples, in descending order");
     fresh();
     for (int i = 0; i < 300; i++) add(SAMPLE_OF("%d", "0", "p"), 600 - 2 * i);
     CHECK_INT(read_lines(), 0);
@@ -204,7 +204,7 @@ static void test_samples(void) {
 }
 static void test_points(void) {
     long long at;
-    check_case("a point is where its last line says");
+    check_case("the last line of a point decides its state");
     fresh();
     add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
     at = add_point("x", 1, RUN(0), -1);

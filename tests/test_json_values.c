@@ -78,7 +78,7 @@ static void test_read(void) {
     vp_json_key(&writer, "r");
     json_node(&writer, json, vp_json_get(json, 0, "r"));
     CHECK_TEXT(end(), "{\"l\": [1, \"two\", {}], \"a\": \"x\\ny\", \"r\": -2.5}");
-    check_case("the array of nodes grows with the text, and is used again");
+    check_case("the array of nodes grows with the text and is reused");
     for (int i = 0; i < 1000; i++) strcat(many, i ? ",1" : "1");
     strcat(many, "]");
     CHECK_INT(parse_json(&parsed, many, strlen(many), NULL), VP_OK);

@@ -199,7 +199,7 @@ static void test_signs(void) {
     const uint32_t seed = 77;
     vp_random random;
     int round;
-    check_case("signed least squares is the best of all supports (seed %u)", (unsigned)seed);
+    check_case("signed least squares is optimal over all supports (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
     for (round = 0; round < 150; round++) {
         const size_t columns = 2 + (size_t)vp_random_below(&random, MOST - 2), rows = columns + 1 + (size_t)vp_random_below(&random, 30);

@@ -123,7 +123,7 @@ static void test_rank_errors(void) {
 
 static void test_rank_device(void) {
     struct launched r = {"torchrun", NULL, 13, 16, 5, 8};
-    check_case("the device of a rank is its local rank, in turns over those it sees");
+    check_case("a rank's device is its local rank, modulo the visible devices");
     CHECK_INT(launched_device(&r, 8), 5);
     CHECK_INT(launched_device(&r, 4), 1);
     CHECK_INT(launched_device(&r, 1), 0);

@@ -35,7 +35,7 @@ static void test_arrivals(void) {
         CHECK_NEAR(sum / count * 8, 1, 4 / sqrt(count * rows[row].shape) + 1e-9);
         CHECK_NEAR((squares / count - (sum / count) * (sum / count)) * 64, 1 / rows[row].shape, 0.05 / rows[row].shape + 1e-9);
     }
-    check_case("the same seed draws the same, another one does not");
+    check_case("the same seed gives the same draw, another seed does not");
     CHECK(vp_arrivals_parse("poisson", 3, 5, &arrivals) == VP_OK && vp_arrivals_parse("poisson", 3, 5, &again) == VP_OK);
     CHECK(vp_arrivals_next(&arrivals) == vp_arrivals_next(&again)); /* NOLINT: to the bit */
     CHECK(vp_arrivals_parse("poisson", 3, 6, &again) == VP_OK);
@@ -203,7 +203,7 @@ static void test_rate_search(void) {
     CHECK(vp_rate_search_begin(1, 0.1, 10, 0.1, &search) == VP_OK);
     while (!isnan(search.next) && search.trials < 60) vp_rate_search_take(&search, VP_TRIAL_UNDECIDED);
     CHECK(search.low == 0 && search.high == HUGE_VAL && search.trials < 60);
-    check_case("what cannot be searched is rejected; shares become verdicts");
+    check_case("an impossible search is rejected; shares become verdicts");
     CHECK_INT(vp_rate_search_begin(0.01, 0.1, 10, 0.1, &search), VP_ERR_RANGE);
     CHECK_INT(vp_rate_search_begin(1, 0, 10, 0.1, &search), VP_ERR_RANGE);
     CHECK_INT(vp_rate_search_begin(1, 0.1, 10, (double)NAN, &search), VP_ERR_RANGE);

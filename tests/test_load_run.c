@@ -52,7 +52,7 @@ static void test_queue(void) {
     vp_arrivals arrivals;
     vp_slo slo;
     double worst = 0, lindley = 0;
-    check_case("a queue at 60 %% load: each wait is that of the recursion over the times at which requests were due");
+    check_case("a queue at 60 %% load: each wait equals the recursion over the due times");
     open_server(&endpoint, 1, (int64_t)(service_s * 1e6), 1, 0);
     vp_arrivals_begin(VP_ARRIVALS_POISSON, load / service_s, 1, 7, &arrivals);
     for (int i = 0; i < REQUESTS; i++) due_s[i] = vp_arrivals_next(&arrivals);
@@ -225,7 +225,7 @@ static void test_client(void) {
     CHECK_NEAR(level.client_cpu, 0.1, 1e-12);
     CHECK_NEAR(level.client_delay, 0.09, 1e-12);
     CHECK(client_was_busy(&level));
-    check_case("... quiet, and on a system that does not say");
+    check_case("... quiet, and on a system that reports nothing");
     ended.delay_ns = began.delay_ns + 1000000;
     client_take(&began, &ended, &level);
     CHECK(!client_was_busy(&level));

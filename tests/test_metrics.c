@@ -99,7 +99,7 @@ static void test_many(void) {
     CHECK(isnan(metric_mean(runs, 3, METRIC_DECODE)));
     CHECK_NEAR(metric_mean(runs, 1, METRIC_DECODE), 60, 1e-9);
     runs_free(runs, 3);
-    check_case("a median and its interval, each where the values are enough");
+    check_case("a median and its interval, each where there are enough values");
     middle = median_of(few, 1);
     CHECK(middle.value == 5 && isnan(middle.low) && isnan(middle.high));
     middle = median_of(eight, 8); /* from the smallest to the largest: 99.2 %; one less at each end: 93 % */

@@ -160,7 +160,7 @@ static void test_rule(void) {
     vp_noise_add(&summary, &unknown);
     CHECK(summary.samples == 11 && summary.other_samples == 10 && summary.steal_samples == 10);
     CHECK_NEAR(summary.load, 1.5, 1e-9);
-    check_case("each threshold from both sides");
+    check_case("each threshold, from below and from above");
     CHECK_INT(reasons(blocks(5, 10, 9.9, 0)), 0);
     CHECK_INT(reasons(blocks(5, 10, 10, 0)), VP_NOISE_IS_BUSY);
     CHECK_INT(reasons(blocks(5, 10, 0, 4.9)), 0);

@@ -42,7 +42,7 @@ static void test_help(void) {
         CHECK_INT(cli(words), 0);
         CHECK(last.out && !strncmp(last.out, ".TH \"VLMPROF-", 13) && strstr(last.out, ".SH EXAMPLES"));
     }
-    check_case("help: the program, topics, unknown words, what excludes what");
+    check_case("help: the program, topics, unknown words, options that exclude each other");
     CHECK_INT(cli("help"), 0);
     CHECK(last.out && strstr(last.out, "  tokens ") && strstr(last.out, "  sweep ") && strstr(last.out, "130"));
     CHECK_INT(cli("help definitions"), 0);

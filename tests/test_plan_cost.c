@@ -62,7 +62,7 @@ static void test_measured(void) {
 static void test_estimated(void) {
     uint32_t all;
     double sum = 0, before = 0;
-    check_case("estimates: of each configuration its own, and their sum");
+    check_case("estimates: one for each configuration, and their sum");
     CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium high --top_k_list 1 --num_samples 3 --num_runs_per_sample 2 "
                   "--max_new_tokens 2 --bare_every 0 --plan --json --output_dir %%F/none"), 0);
     if (!read_json(last.out)) return;

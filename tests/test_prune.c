@@ -941,7 +941,7 @@ static void test_rejected(void) {
     r.active_block_count = 2;
     CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_ERR_RANGE);
     CHECK(strstr(error.text, "block 1, which does not run"));
-    check_case("a request without an image is as usual");
+    check_case("a request without an image works as before");
     r = request_of(&m.config, &in, &prune, blocks);
     r.views = 0;
     if (CHECK_INT(run(&m, &r, &o, &error), VP_OK)) CHECK_INT(o.reply.times.ran[VP_STAGE_PRUNE], 0);

@@ -44,7 +44,7 @@ static void test_damaged(void) {
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");
-    check_case("a file cut anywhere is rejected");
+    check_case("a file cut off at any byte is rejected");
     make_empty(in_folder("bad"));
     for (size_t bytes = 0; bytes < strlen(whole); bytes += 7) {
         snprintf(cut, sizeof cut, "%.*s", (int)bytes, whole);
@@ -149,7 +149,7 @@ static void test_truth(void) {
     CHECK_INT(count_of(configs), 12);
     CHECK_INT(whole(get(set, "num_samples")), 400);
 
-    check_case("means, effects and interactions are those of the truth");
+    check_case("means, effects and interactions equal the truth");
     for (int s = 0; s < 3; s++) for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) {
         double m = cell[s][k][b] = true_mean(&t, s, k, b);
         uint32_t c = configuration(get(e1, "configurations"), s, t.top_k[k], t.blocks[b]);

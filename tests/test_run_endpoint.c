@@ -362,14 +362,14 @@ static void test_address(void) {
     said(" tokens/s is not credible, because no server decodes so fast: the answer was buffered");
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "not credible"));
-    check_case("a URL without a scheme: proposed");
+    check_case("a URL without a scheme: the error proposes one");
     CHECK_INT(run("ask -p Hi --endpoint 127.0.0.1:%d --endpoint_model good", port), 2);
     said("a URL begins with http:// or https://; did you mean http://127.0.0.1:");
     CHECK_INT(run("ask -p Hi --endpoint api.example.org/v1 --endpoint_model good"), 2);
     said("did you mean https://api.example.org/v1?");
     CHECK_INT(run("ask -p Hi --endpoint me:secret@api.example.org --endpoint_model good"), 2);
     CHECK(last.err && !strstr(last.err, "secret"));
-    check_case("the only model of a server need not be named");
+    check_case("a server's only model need not be named");
     has_one_model = 1;
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0);
     said("--endpoint_model good: the server has no other model");

@@ -419,7 +419,7 @@ static void test_long_words(void) {
     vp_server *server;
     char url[64];
     int i;
-    check_case("a server's words are cut between characters");
+    check_case("a server's message is cut between characters");
     hostile_start(&hostile, replies, 2);
     options = options_of(&hostile, url, sizeof url);
     server = open_server(&options);

@@ -134,7 +134,7 @@ static void test_files(void) {
     RUNS(0, ONE "--answer_hint 'Answer briefly.' --num_runs_per_sample 1 --output_dir %F/hint");
     CHECK(holds(in_folder("hint"), "\"Which?\\nA: red\\nB: blue\\nAnswer briefly.\""));
     CHECK(holds(in_folder("hint"), "\"What is it?\\nAnswer briefly.\""));
-    check_case("run again, nothing is measured; the same folder takes one more model");
+    check_case("a second run measures nothing; the same folder accepts one more model");
     chat.answers = 0;
     RUNS(0, TWO "--request_knob image_url.detail=low,high --num_runs_per_sample 2 --output_dir %F/out");
     SAYS("(0 measured now, 0 failed)");
@@ -182,7 +182,7 @@ static void test_readers(void) {
     CHECK(!strncmp(last.out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples,variant,endpoint,", 80));
     RUNS(0, "report %F/out --html");
     CHECK(strstr(last.out, "Nothing is predicted") && !strstr(last.out, "vision, ms"));
-    check_case("best names the request, compare pairs variants, merge and rescore read the journal, fit makes a law of the server");
+    check_case("best prints the request, compare pairs variants, merge and rescore read the journal, fit fits a model of the server");
     RUNS(0, "best %F/out --budget_ms 100000");
     CHECK(strstr(last.out, "--endpoint_model model-") && strstr(last.out, "--request_knob image_url.detail="));
     RUNS(0, "merge %F/out");
@@ -271,7 +271,7 @@ static void test_sizes(void) {
     vp_family family;
     vp_vision_count count;
     document d;
-    check_case("tiers are sizes of MolmoE's canvas, sent as PNG");
+    check_case("tiers set the size of MolmoE's canvas; images are sent as PNG");
     RUNS(0, ONE "--tier_list low --num_runs_per_sample 1 --output_dir %F/out");
     if (CHECK(load(&d, result_of("out", "tier-low", "model-a")))) {
         const uint32_t rows = member(&d, 0, "per_sample_results"), sent = member(&d, rows + 1, "sent_image");
@@ -384,14 +384,14 @@ static void test_failures(void) {
     RUNS(0, LONG "%F/out --max_retries 0");
     SAYS("0 failed)");
     remove_folder(in_folder("out"));
-    check_case("nonsense fails the point with its reason");
+    check_case("invalid output fails the point and gives the reason");
     chat.answers = 0;
     chat.nonsense_from = 2;
     RUNS(1, ONE "--num_runs_per_sample 1 --output_dir %F/out");
     CHECK(holds(in_folder("out"), "\"status\": \"failed\""));
     chat.nonsense_from = 0;
     remove_folder(in_folder("out"));
-    check_case("a knob that the server rejects fails its configurations, with the server's words; the others are measured");
+    check_case("a knob that the server rejects fails its configurations with the server's message; the others are measured");
     RUNS(1, ONE "--request_knob image_url.detail=low,refused --num_runs_per_sample 1 --output_dir %F/out");
     SAYS("(6 measured now, 3 failed)");
     CHECK(holds(in_folder("out"), "detail refused is none"));

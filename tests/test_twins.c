@@ -147,7 +147,7 @@ static void test_pairs(void) {
     struct text_list warnings = {NULL, 0};
     char words[1000];
     make_pairs(pairs, 20);
-    check_case("the difference is the median of the pairs' own, with a range; the other medians is next to it");
+    check_case("the difference is the median over pairs, with a range; the difference of medians is next to it");
     result = twins_result(pairs, 20, TWINS_EXACT);
     CHECK(result.pairs == 20 && result.difference.median == 59.5 && result.difference.low < 59.5 && result.difference.high > 59.5);
     CHECK(result.difference.level >= 0.95 && result.floor_ms == 5 && result.upload_ms == 2 && result.adjusted == 0 && isnan(result.ms_per_token));
@@ -183,7 +183,7 @@ static void test_pairs(void) {
     twins_warn(&warnings, &result);
     CHECK(!twins_are_wrong(&result, words, sizeof words) && warnings.count == 1 && strstr(warnings.items[0], "its range is not"));
     text_list_free(&warnings);
-    check_case("fewer than 5 pairs give no number, and a warning says how many there are");
+    check_case("fewer than 5 pairs give no estimate, and a warning says how many there are");
     make_pairs(pairs, 20);
     result = twins_result(pairs, 5, TWINS_EXACT);
     CHECK(result.difference.median == 52 && result.difference.low == 50 && result.difference.high == 54);
@@ -432,7 +432,7 @@ static void test_sweep(void) {
     CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --twins_method adjusted --json",
                   server.port), 0);
     CHECK(strstr(last.out, "\"method\": \"adjusted\"") != NULL && number_of_key("\"pairs_adjusted\": ") == 5);
-    check_case("texts that a cache answers: no pair counts, and a warning says so");
+    check_case("texts answered from a cache: no pair counts, and a warning says so");
     steps_of_texts = 1;
     is_cached_always = 1;
     CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --json", server.port), 0);

@@ -85,7 +85,7 @@ static void test_metrics(void) {
     CHECK(page && strstr(page, "id=\"time\"") && strstr(page, "rate 80: latency over the trial") && strstr(page, "rate 80: requests in the server")
           && strstr(page, "rate 80: caches and speculation") && strstr(page, "prefix cache hits 0.25") && !strstr(page, "accepted tokens 0"));
     free(page);
-    check_case("no metrics there, or none that are known: one line, and the trial goes on");
+    check_case("missing or unknown metrics: one line, and the trial continues");
     server("metrics=4");
     CHECK_INT(run(LOAD "m3 --duration_s 1 --request_rate 40 --metrics_url http://127.0.0.1:9/x"), 0);
     CHECK(strstr(last.err, "no metrics at http://127.0.0.1:9/x that are known") != NULL && !strstr(last.out, "server's metrics"));
@@ -288,7 +288,7 @@ static void test_image_keys(void) {
 }
 static void test_no_rate(void) {
     static const char *const hopeless = LOAD "n --duration_s 1 --find_rate --slo e2e:3 --request_rate 8";
-    check_case("--find_rate where even a request that is alone misses the objective: one trial, the reason, exit code 1");
+    check_case("--find_rate where even a single request misses the objective: one trial, the reason, exit code 1");
     server("");
     CHECK_INT(run(hopeless), 1);
     CHECK(strstr(last.out, "no rate can meet the objective: fewer than 95 % of the") && strstr(last.out, "; 1 trial in"));
