@@ -227,7 +227,7 @@ static void test_dropped(void) {
         }
     }
 }
-/* a knob, what the family's key is, and that it is found where the server ignores it */
+/* each knob maps to its family's key, and a server that ignores it is found */
 static void test_knobs(void) {
     static const struct { const char *family, *path, *value, *keys; } rows[] = {
         {"qwen2-vl", "mm_processor_kwargs.max_pixels", "200704", "max_pixels=200704"},
@@ -358,7 +358,7 @@ static void test_limits(void) {
     says(" and min_pixels = ");
     says("with +2 tokens around every image");
 }
-/* what llama.cpp does */
+/* llama.cpp's rounding */
 static void test_rounding(void) {
     static const char *const limits[] = {"", "min_pixels=6272", "min_pixels=50176 max_pixels=200704"};
     check_case("halves rounded up, with and without other limits");
@@ -615,7 +615,7 @@ static void test_token_cost(void) {
     free(other);
     text_list_free(&hints);
 }
-/* Delays of a busy machine can hide what the made-up server saves, not make it up: the hint comes in one of some tries. */
+/* A busy machine can hide the time that the made-up server saves, but cannot invent it: one of several tries shows the hint. */
 static void hint_comes(const char *more, const char *hint) {
     int tries = 0;
     do CHECK_INT(audit("qwen2.5-vl,timed,prunes", more), 0);
@@ -699,7 +699,7 @@ static void test_failures(void) {
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob messages[9].content=1" SMALL), 2);
     has(last.err, "messages[9]");
 }
-/* Ctrl-C: what was counted is printed. */
+/* Ctrl-C: the counts so far are printed. */
 static void test_interrupt(void) {
     char url[80], *out;
     int status = 0;

@@ -320,7 +320,7 @@ static void test_events(void) {
 }
 
 /* ----------------------------------------------------------------------------------------------------------- answers */
-/* What a reply holds, as a text; times aside. */
+/* A reply as text, without its times. */
 static char *summary_of(const vp_chat_reply *reply, vp_result result, char *out, size_t capacity) {
     int64_t bytes = 0;
     size_t i;
@@ -465,7 +465,7 @@ static const struct answer answers[] = {
     {"ollama: an error in the stream", VP_CHAT_OLLAMA, "Application/X-NDJSON", "{\"message\":{\"content\":\"H\"},\"done\":false}\n{\"error\":\"model "
         "runner stopped\"}\n",
         "0 H||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|model runner stopped"},
-    /* what is not an answer */
+    /* replies that are not answers */
     {"nothing", VP_CHAT_COMPLETIONS, "text/event-stream", " \n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
     {"a page", VP_CHAT_COMPLETIONS, "text/html", "<html>502</html>", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
     {"words", VP_CHAT_COMPLETIONS, "text/plain", "Internal Server Error", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},

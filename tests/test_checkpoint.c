@@ -3,7 +3,7 @@
  * checkpoints are opened unchanged. */
 #define _DEFAULT_SOURCE 1
 #include <stdlib.h>
-/* the header's allocations, of which number `allocations_left` fails; negative: none */
+/* the header's allocations; number `allocations_left` fails; negative: none does */
 static int allocations_left = -1;
 static int allocation_fails(void) { return allocations_left >= 0 && allocations_left-- == 0; }
 static void *failing_malloc(size_t bytes) { return allocation_fails() ? NULL : malloc(bytes); }
@@ -23,7 +23,7 @@ static void *failing_realloc(void *old, size_t bytes) { return allocation_fails(
 static void file_write(const char *name, const void *bytes, size_t count) {
     write_file(in_folder(name), bytes, count);
 }
-/* length field, header, `buffer` bytes 0, 1, 2, ... ; claim: what the length field says, -1 = the truth */
+/* length field, header, `buffer` bytes 0, 1, 2, ... ; claim: the value of the length field, -1 = the true one */
 static void safetensors_write(const char *name, const char *header, size_t header_bytes, int64_t buffer, int64_t claim) {
     FILE *f = fopen(in_folder(name), "wb");
     uint64_t length = claim >= 0 ? (uint64_t)claim : header_bytes;
@@ -468,7 +468,7 @@ static void test_presets(void) {
 #define QWEN3_FILE "{\"size\":{\"longest_edge\":16777216,\"shortest_edge\":65536},\"patch_size\":16,\"temporal_patch_size\":2,\"merge_size\":2," \
                    "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5],\"processor_class\":\"Qwen3VLProcessor\"," \
                    "\"image_processor_type\":\"Qwen2VLImageProcessorFast\"}"
-/* what the published config.json and preprocessor_config.json say is the preset's shape (12 blocks of 48 where the name says so) */
+/* the published config.json and preprocessor_config.json give the preset's shape (12 of 48 blocks where the name says so) */
 static void test_published_configs(void) {
     static const struct { const char *preset, *config, *preprocessor; } files[] = {
         { "qwen2.5-vl-7b",
@@ -566,7 +566,7 @@ static void test_published_configs(void) {
     }
 }
 
-/* RoPE's scalings by the words of published files, and what is rejected with its name */
+/* RoPE scalings as published files name them; unsupported ones are rejected with an error that names them */
 static void test_rope_scaling(void) {
     static const struct { const char *rope; vp_result code; vp_rope_scaling scaling; const char *where; } rows[] = {
         { "\"rope_type\":\"default\"", VP_OK, VP_ROPE_PLAIN, "" },

@@ -49,7 +49,7 @@ static void same_runs(const char *model, const char *input) {
     }
     remove_folder(in_folder("dump"));
 }
-/* --json prints what was written, and nothing on stderr */
+/* --json lists the written files, and stderr stays empty */
 static void test_convert_json(void) {
     document d;
     struct stat info;

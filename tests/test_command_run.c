@@ -273,7 +273,7 @@ static void test_end_of_answer(void) {
         free(d.nodes);
     }
 }
-/* Folders whose files do not go together: what is said names the file, the token or the format. */
+/* Folders with files that do not match: the error names the file, the token or the format. */
 static void test_bad_folders(void) {
     const char *golden = check_golden("models/tiny-a");
     char path[600], from[600], *config, *at = NULL;
@@ -470,7 +470,7 @@ static void check_other_case(const char *model, const char *name, const char *kn
     }
     unload(&d);
 }
-/* InternVL's original form: what its config.json says about tiles and prompt. Another template is said, what is not implemented is rejected. */
+/* InternVL's original form: tiles and prompt from its config.json. Another template is reported, unsupported settings are rejected. */
 static void check_changed_chat(void) {
     static const char *const files[] = { "model.safetensors", "tokenizer.json", "preprocessor_config.json" };
     static const struct { const char *from, *to, *text; int code; } rows[] = {
@@ -500,7 +500,7 @@ static void check_changed_chat(void) {
         CHECK((last.out && strstr(last.out, rows[i].text)) || (last.err && strstr(last.err, rows[i].text)));
     }
 }
-/* what a model lacks is rejected, and what is not known of it said */
+/* features that a model lacks are rejected, and unknown ones reported */
 static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png "

@@ -265,7 +265,7 @@ static void test_resume(void) {
     remove_folder(in_folder("out"));
 }
 
-/* a plan that no one can read is not a plan: one line says so */
+/* an unreadable plan is reported in one line */
 static void test_full_plan(void) {
     check_case("--plan on a full disk");
     if (access("/dev/full", W_OK)) { check_skip("a full disk", "there is no /dev/full"); return; }

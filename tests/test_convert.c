@@ -55,7 +55,7 @@ static vp_engine_options options_of(const vp_model_config *c, const vp_checkpoin
     o.max_views = 1;
     return o;
 }
-/* the answer of a checkpoint (NULL: synthetic), or of what is in the folder */
+/* the answer of a checkpoint (NULL: synthetic), or of the folder's model */
 static void answer_of(const vp_model_config *c, const vp_checkpoint *cp, answer *a) {
     vp_engine_options o = options_of(c, cp);
     vp_engine *engine = NULL;
@@ -187,7 +187,7 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     CHECK(there("model-00001-of-00225.safetensors") && there("model-00225-of-00225.safetensors"));
     check_values(c, cp, 0);
 }
-/* the bytes of a packed file are what a version stands for */
+/* a version promises the exact bytes of a packed file */
 static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64_t want) {
     size_t bytes = 0;
     char *file;

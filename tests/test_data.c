@@ -185,7 +185,7 @@ static void test_parquet_order(void) {
     row_free(&other);
 }
 
-/* Arrow: what pyarrow and datasets wrote, and what is rejected with the command that helps */
+/* Arrow: files of pyarrow and datasets; others are rejected with the command that converts them */
 static void test_arrow(void) {
     static const struct { const char *file, *reason; } bad[] = {{"lz4", "buffers compressed with LZ4"}, {"zstd_file", "buffers compressed with ZSTD"},
         {"dictionary", "column \"x\" with a dictionary"}, {"decimal", "column \"x\" of the type decimal"}, {"view", "column \"x\" of the type utf8 view"}};

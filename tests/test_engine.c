@@ -480,7 +480,7 @@ static void test_spans(vp_engine *engine, int threads) {
     free(launches);
     free(spans);
 }
-/* Blocks add up to what the engine says it takes, and to what the longest request needs of the cache. */
+/* The blocks add up to the engine's own total, and the cache to the need of the longest request. */
 static void test_memory(vp_engine *engine) {
     vp_memory_block b, again;
     uint64_t sum = 0, element = engine->wide ? 4 : 2, a_position = 2 * element * 128 * BLOCKS;
@@ -573,7 +573,7 @@ static void test_cpu_name(void) {
     vk_cpu_name(folder, name, sizeof name);
     CHECK_TEXT(name, "name not known");
 }
-/* a made-up /sys and /proc: what is there is read, what is missing or makes no sense is NaN, never 0 */
+/* a made-up /sys and /proc: existing values are read; missing or impossible ones are NaN, never 0 */
 static void test_telemetry(void) {
     vp_telemetry t, untouched;
     vp_error error;

@@ -171,7 +171,7 @@ static void test_recovery(void) {
     CHECK_NEAR(number_at("evaluation.measured_predicted_ms.total.7.1") / number_at("evaluation.measured_predicted_ms.total.7.0"), 1, 4 * SCATTER);
 }
 
-/* Weighted least squares by normal equations in long double: good enough for columns as different as these, and no one else's code. */
+/* Weighted least squares by normal equations in long double: accurate enough for these columns, and independent of the code under test. */
 static int solve(int s, const unsigned char *use, const double *weights, double *coefficient, int columns) {
     long double a[8][9];
     memset(a, 0, sizeof a);

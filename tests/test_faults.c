@@ -43,7 +43,7 @@ static vp_result run_request(vp_engine *engine, const vp_request *r, answer *a, 
 static int is_healthy(const answer *a) { return memcmp(a->tokens, healthy.tokens, sizeof healthy.tokens) == 0; }
 
 typedef struct life { answer a; int opened, broken, served_again, noted; } life;
-/* a whole life of an engine: the first thing that goes wrong, whether its error is reported, and what the engine is good for then */
+/* an engine from opening to closing: the first failure, whether it is reported, and whether the engine still works afterwards */
 static vp_result live(vp_timing timing, life *l, vp_error *error) {
     vp_engine *engine = NULL;
     vp_result result;
@@ -116,7 +116,7 @@ static void test_kind(const char *kind, vp_timing timing) {
     }
     CHECK_INT(cuda_on_cpu_live(), 0);
 }
-/* who lists devices, or asks how they are, takes no memory of theirs; a context is reset by no one but the program */
+/* listing or querying devices allocates no memory on them; only the program resets a context */
 static void test_contexts(void) {
     vp_device_info info;
     vp_telemetry telemetry;

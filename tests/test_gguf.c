@@ -524,7 +524,7 @@ static void test_stand_in(void) {
     vp_gguf_close(model.gguf);
     free(data);
 }
-/* Qwen's towers: what a file does not say is llama.cpp's: 2 x 2 patches a token, 8 to 4096 tokens a picture */
+/* Qwen's towers: missing keys get llama.cpp's defaults: 2 x 2 patches a token, 8 to 4096 tokens a picture */
 static void test_limits(void) {
     static const struct { const char *key; int64_t tokens; } limits[] = {{"min_pixels", 8}, {"max_pixels", 4096}};
     vp_gguf *model = NULL, *tower = NULL;

@@ -9,7 +9,7 @@
 static hostile_server server;
 static const char KEY[] = "sk-never-in-a-file-4711";
 
-/* a command in which %P stands for the server's port */
+/* runs a command; %P is replaced by the server's port */
 static const char *with_port(const char *command) {
     static char line[4000];
     const char *mark;
@@ -123,7 +123,7 @@ static void test_warm_up(void) {
     remove_folder(in_folder("out"));
 }
 
-/* ---- what a server sends */
+/* ---- replies of a server */
 /* An answer in one piece with these usage and timings. */
 static const char *usage_sent = "{}", *timings_sent = "{}", *props_sent = "{}";
 static hostile_reply answer(hostile_server *from) {

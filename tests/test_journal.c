@@ -343,7 +343,7 @@ static void test_other_lines(void) {
         CHECK(book.files[0].grid == grid);
     }
 }
-/* ---- what the machine did */
+/* ---- noise of the machine */
 #define NOISE(from, steal) "{\"noise\": {\"from\": " from ", \"load\": 0.5, \"steal_percent\": " steal ", \"other_cpu_percent\": null, \"frequency_mhz\": [1, 2]}}\n"
 static void test_noise(void) {
     static const char *const bad[] = {NOISE("-1", "1"), NOISE("1.5", "1"), NOISE("null", "1"), NOISE("1", "\"1\""), "{\"noise\": {\"from\": 1}}\n", "{\"noise\": 1}\n",

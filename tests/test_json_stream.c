@@ -7,7 +7,7 @@
 #include "support/folder.h"
 #include <sys/wait.h>
 
-/* what a walk saw, as text: [place+bytes] for an element, with :value for a number; key=type for another member */
+/* a walk as text: [place+bytes] for an element, with :value for a number; key=type for another member */
 static struct text_buffer seen;
 static int fail_after = -1;
 static vp_result see_element(void *user, const vp_json *value, int64_t place, size_t bytes, vp_error *error) {

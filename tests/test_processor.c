@@ -491,7 +491,7 @@ static void test_resize_plain(void) {
     CHECK_INT(vp_processor_resize_plain(from, 1 << 20, 1 << 20, to, 5, 5), VP_ERR_RANGE);
 }
 
-/* Idefics3: views of 40 pixels, of which the tower reads 6 patches of 6. The last rows and columns are made, and not read */
+/* Idefics3: of views of 40 pixels the tower reads 6 x 6 patches of 6 pixels. The last rows and columns are made but not read */
 static void test_part_of_a_patch(void) {
     static const char text[] = "{\"size\": {\"longest_edge\": 80}, \"max_image_size\": {\"longest_edge\": %d}}";
     static const int32_t sides[] = { 36, 40, 41, 42, 35 };

@@ -571,7 +571,7 @@ static void test_emulated(void) {
     CHECK(strstr(last.out, " 0 more without their launch"));
     program = kept;
 }
-/* A signal while requests run: the request is finished, what was recorded is saved. */
+/* A signal while requests run: the current request finishes, and the recorded ones are saved. */
 static void test_interrupt(void) {
     static char line[1400];
     const char *kept = program;

@@ -13,7 +13,7 @@
 #define KEY "sekret-4711-key"
 #define WRONG "wrong-" KEY
 
-/* ---- what the server answers: by the path, then by the model's name */
+/* ---- the server's answers: by the path, then by the model's name */
 static hostile_server server;
 static int asked_before;   /* posts since the program began */
 static char latest[8192];  /* the beginning of the last post's body */

@@ -503,7 +503,7 @@ static size_t spell(const char *key, int spelling, vp_random *random, char *out)
     *to = 0;
     return (size_t)(to - out);
 }
-/* What a reader of a text could still find: escapes undone twice, line ends and what stands for them left out. */
+/* The forms in which a reader could still find a key: escapes undone twice, line ends and their escapes removed. */
 #define HEX "0123456789abcdefABCDEF"
 static void read_through(char *text) {
     for (int pass = 0; pass < 2; pass++) {
@@ -570,7 +570,7 @@ static void test_scrub(void) {
     CHECK_INT(vp_impl_server_scrub(&server, text, 5), 5);
     CHECK_TEXT(text, "EMPTY");
 }
-/* The ways out of which keys have come: escaped in timings, cut, broken off, with a line end inside. */
+/* The ways in which keys have leaked: escaped in timings, cut, broken off, with a line end inside. */
 static void test_key_spelled(void) {
     static const char key[] = "sk-very-secret-key/0123456789";
     static const hostile_step escaped[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"yes\"},\"finish_reason\":\"stop\"}],"
@@ -1002,7 +1002,7 @@ static void test_library(void) {
     hidden_function = NULL;
 }
 
-/* A server with a certificate that no one signed for "localhost", by the tool of OpenSSL. */
+/* A server with a self-signed certificate for "localhost", made by the openssl program. */
 static void test_tls(void) {
     static const struct { const char *name, *host; int is_trusted; vp_result result; } cases[] = {{"a certificate that is trusted", "localhost", 1, VP_OK},
         {"a certificate that is not", "localhost", 0, VP_ERR_DEVICE}, {"another host's certificate", "127.0.0.1", 1, VP_ERR_DEVICE}};

@@ -275,7 +275,7 @@ static int build_faults(void) {
 }
 #define LOUD "sweep --synthetic tiny --data %F/data/words.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 2 --bare_every 0 "
 #define SMALL LOUD "--quiet "
-/* One fault in a fresh sweep, or in a second one that only reads what a first one left; afterwards it must end as if there had been none. */
+/* One fault in a fresh sweep, or in a second one that only reads the first one's files; the next run must end as if nothing had failed. */
 static int one_fault(const char *fault, int error, int again) {
     const char *preload = text("LD_PRELOAD=%s FAULT=%s FAULT_ERRNO=%d FAULT_FIRED=%%F/fired %s", faults_library, fault, error, SMALL "--output_dir %F/faulty");
     int fired;

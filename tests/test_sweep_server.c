@@ -13,7 +13,7 @@
 static hostile_server server;
 static const char KEY[] = "sk-never-in-a-file-4711";
 
-/* a command in which %P stands for the server's port */
+/* runs a command; %P is replaced by the server's port */
 static const char *with_port(const char *command) {
     static char room[4][3000];
     static int turn;
@@ -90,7 +90,7 @@ static int holds(const char *path, const char *text) {
     return found;
 }
 
-/* ---- what is measured */
+/* ---- measurements */
 static void check_row(const document *d, uint32_t row, int has_image) {
     const uint32_t usage = member(d, row, "usage"), runs = member(d, row, "served_runs"), itl = member(d, row, "itl"), sent = member(d, row, "sent_image");
     CHECK(is_text(d, row, "status", "ok"));
@@ -265,7 +265,7 @@ static void test_texts(void) {
     remove_folder(in_folder("made"));
 }
 
-/* ---- what is sent */
+/* ---- requests */
 static void test_sizes(void) {
     static const int32_t images[2][2] = {{200, 150}, {333, 517}};
     vp_family family;

@@ -177,7 +177,7 @@ static void check_figures(const char *name, const char *path) {
     free(all.data);
     free(text);
 }
-/* a model with one piece changed is rejected, with the place and what is wrong */
+/* a model with one changed piece is rejected; the error says where and what is wrong */
 static void test_damaged_models(void) {
     static const char *const edits[][3] = {
         {"\"residual_correlation\"", "[1.0, 0.", "[1.0, 0.1"}, {"\"residual_correlation\"", "[1.0, ", "[0.9, "}, {"\"residual_correlation\"", "[[", "[1, ["},
