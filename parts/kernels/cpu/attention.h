@@ -23,7 +23,8 @@ static VK_CLONES void vk_pack_keys(uint32_t *panel, const char *keys, size_t key
         size_t left = 4 * j < bytes ? (size_t)(bytes - 4 * j) : 0;
         if (left < 4 || live < VK_PAD) memset(panel, 0, VK_PAD * sizeof *panel);
         if (left >= 4) EACH(c, live) memcpy(&panel[c], keys + (size_t)c * key_bytes + 4 * (size_t)j, 4);
-        else for (int c = 0; left && c < live; c++) memcpy(&panel[c], keys + (size_t)c * key_bytes + 4 * (size_t)j, left);
+        else for (int c = 0; left && c < live; c++)
+            memcpy(&panel[c], keys + (size_t)c * key_bytes + 4 * (size_t)j, left);
     }
 }
 /* 32 keys of a panel of V, 32 columns wide: in bf16 two keys at a time side by side */
@@ -75,7 +76,8 @@ static vk_attend_room vk_attend_room_of(const vk_cpu *cpu, size_t width, int thr
     return room;
 }
 /* a strip of queries without gaps [32, width]: rows that are some kB apart share too few lines of the cache */
-static void vk_attend_queries(char *to, const char *q, size_t row_bytes, size_t head_bytes, size_t width_bytes, int rows) {
+static void vk_attend_queries(char *to, const char *q, size_t row_bytes, size_t head_bytes, size_t width_bytes,
+                              int rows) {
     if (head_bytes < width_bytes || rows < VK_ROWS_MAX) memset(to, 0, VK_ROWS_MAX * width_bytes);
     for (int r = 0; r < rows; r++) memcpy(to + (size_t)r * width_bytes, q + (size_t)r * row_bytes, head_bytes);
 }

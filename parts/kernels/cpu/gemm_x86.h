@@ -250,7 +250,8 @@ VK_TAMX VK_INLINE __m512 vk_gelu_avx512(__m512 v, vk_epilogue epilogue) {
     share = _mm512_fmadd_ps(share, t, _mm512_set1_ps(1.421413741f));
     share = _mm512_fmadd_ps(share, t, _mm512_set1_ps(-0.284496736f));
     share = _mm512_mul_ps(_mm512_fmadd_ps(share, t, _mm512_set1_ps(0.254829592f)), t);
-    share = _mm512_mul_ps(share, _mm512_mul_ps(_mm512_set1_ps(0.5f), vk_exp_avx512(_mm512_fnmadd_ps(z, z, _mm512_setzero_ps()))));
+    share = _mm512_mul_ps(share, _mm512_set1_ps(0.5f));
+    share = _mm512_mul_ps(share, vk_exp_avx512(_mm512_fnmadd_ps(z, z, _mm512_setzero_ps())));
     return _mm512_mul_ps(v, _mm512_mask_sub_ps(share, _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GE_OQ),
                                                _mm512_set1_ps(1.0f), share));
 }
