@@ -60,6 +60,7 @@ tool() { # tool STEP SECONDS NAME COMMAND..: a program that may be missing
     cat log/out log/err >"log/$name.txt"
     case $status in
         0) line "$name" "$step" OK "$(tail -n 1 log/out)" $((SECONDS - since));;
+        124|137) line "$name" "$step" HANG "no end after $((SECONDS - since)) s; $(tail -n 1 log/err)" $((SECONDS - since));;
         125) line "$name" "$step" SKIPPED "no time left" 0;;
         *) line "$name" "$step" FAULT "exit $status; $(tail -n 1 log/out) $(tail -n 1 log/err)" $((SECONDS - since));;
     esac
@@ -81,7 +82,7 @@ trap 'exit 130' INT TERM
 
 clocks=
 if command -v nvidia-smi >/dev/null; then
-    nvidia-smi -q >log/nvidia-smi.txt 2>&1
+    timeout -k 2 10 nvidia-smi -q >log/nvidia-smi.txt 2>&1
     nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_throttle_reasons.active --format=csv -l 1 >log/clocks.csv 2>&1 &
     clocks=$!
 fi
@@ -101,10 +102,10 @@ small=$(awk '$1 == 2 && /skewed default/ { $1 = $2 = ""; print; exit }' log/case
 for check in memcheck racecheck synccheck; do tool 6 25 "$check" compute-sanitizer --tool "$check" --error-exitcode 9 "$first" --tiny $small; done
 steps 9 9
 if [ "$(left)" -gt 45 ]; then
-    tool 7 40 counters ncu --clock-control none --target-processes all -c 5 --metrics \
+    tool 7 40 counters ncu --clock-control none --target-processes all -k 'regex:k_(gate_up|experts|down|linear|attention)' -c 5 --metrics \
         dram__bytes.sum,lts__t_bytes.sum,sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active,gpu__time_duration.sum --csv "$first" $tiny $small
 else line counters 7 SKIPPED "no time left" 0; fi
-if [ "${FIRST_GPU_TOOLS:-}" != none ] && [ "$(left)" -gt 25 ] && python3 -c 'import torch' 2>/dev/null; then
-    attempt 30 python3 "$here/yardstick.py"
-    sed 's/^{/{"step": 8, /' log/out >>first-gpu.jsonl
+if [ "${FIRST_GPU_TOOLS:-}" != none ] && [ "$(left)" -gt 25 ] && timeout 20 python3 -c 'import torch' 2>/dev/null; then
+    tool 8 30 yardstick python3 "$here/yardstick.py"
+    grep '^{' log/yardstick.txt | sed 's/^{/{"step": 8, /' >>first-gpu.jsonl
 else line yardstick 8 SKIPPED "no torch, or no time left" 0; fi
