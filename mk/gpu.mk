@@ -126,7 +126,7 @@ first-gpu-pack:
 $(PACK)/commit: $(FIRST_FILES) $(PACK_PROGRAMS)
 	@rm -rf $(PACK) && mkdir -p $(PACK)/stb && cp $^ $(PACK)
 	@strip $(addprefix $(PACK)/,$(notdir $(PACK_PROGRAMS)))
-	@cp $$(echo '#include <stb_image.h>' | $(CC) $(INCLUDES) -M -x c - | tr ' ' '\n' | grep 'stb_image.h$$' | sed 's/image.h$$/&/;p;s/image.h$$/image_write.h/') $(PACK)/stb
+	@cp $$(echo '#include <stb/stb_image.h>' | $(CC) $(INCLUDES) -M -x c - | tr ' ' '\n' | grep 'stb/stb_image.h$$' | sed 's/image.h$$/&/;p;s/image.h$$/image_write.h/') $(PACK)/stb
 	@git rev-parse --short HEAD >$@ 2>/dev/null || echo unknown >$@
 	@du -sm $(PACK) | awk '{ print "first-gpu-pack: " $$2 ", " $$1 " MB of $(PACK_MOST_MB); on a machine with a GPU: ./first_run.sh"; exit $$1 > $(PACK_MOST_MB) }'
 # which word of --gpu becomes the default, and which code can go, from the file of a first run: make gpu-choose FILE=first-gpu.jsonl

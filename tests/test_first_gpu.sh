@@ -112,8 +112,9 @@ check "the folder is packed" "${pack[@]}"
 check "it has all that it needs" bash -c 'cd "$1" && ls first_run.sh first_report.py predict.py gates.txt yardstick.py vlmprof first_gpu commit stb/stb_image.h stb/stb_image_write.h' - "$work/pack"
 alone=()
 unshare -n true 2>/dev/null && alone=(unshare -n)
-check "it runs by itself, and ends when its time is over" bash -c 'cd "$1" && FIRST_GPU_SECONDS=12 FIRST_GPU_TOOLS=none "${@:2}" ./first_run.sh >out.txt 2>&1; grep -q "^send back: .*first-gpu-CUDAonCPU-$(cat commit).tar.gz" out.txt' \
+check "it runs by itself, and ends when its time is over" bash -c 'cd "$1" && FIRST_GPU_SECONDS=12 FIRST_GPU_TOOLS=none "${@:2}" ./first_run.sh >out.txt 2>&1; grep -q "^send back: .*first-gpu-CUDAonCPUemulated-$(cat commit).tar.gz" out.txt' \
     - "$work/pack" "${alone[@]}"
+check "what ends for want of time is no defect" grep -q "^first run: CUDA on CPU.* 0 defects" "$work/pack/out.txt"
 check "the first lines are results, the last ones say that no time was left" bash -c 'head -n 2 "$1" | grep -q "\"status\": \"OK\"" && tail -n 3 "$1" | grep -q SKIPPED' - "$work/pack/first-gpu/first-gpu.jsonl"
 rm "$work/pack/commit"
 check "a folder that is too large is an error" bash -c '! "$@"' - "${pack[@]}" PACK_MOST_MB=1
