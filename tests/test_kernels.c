@@ -1754,7 +1754,7 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     } else verdict(job.attended, (size_t)d, wide, &e);
     keep_results();
 }
-/* a dense MLP of one token, in two steps; after: x as it is goes in, and what comes out is left in y. Damaged: gate and up exchanged; the last product
+/* a dense MLP of one token, in two steps; after: x goes in unchanged, the result is left in y. Damaged: gate and up exchanged; the last product
  * missing. */
 static void test_decode_dense(int h, int d, int n, int after, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0), second = decode_job(NULL, n, 0);
