@@ -34,6 +34,20 @@ static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_pad
 static void *vk_quant_room(const vk_cpu *cpu, int thread) {
     return (char *)cpu->widened + (size_t)thread * cpu->widened_bytes;
 }
+static void vk_quant_widen_panel(const vk_cpu *cpu, const vk_linear *linear, const char *panel, int index, int thread) {
+    uint16_t *to = (uint16_t *)vk_quant_room(cpu, thread);
+    if (linear->run_count) vk_blocks_widen(to, panel, linear->k_padded, vk_stretch_of(linear, index)->format);
+    else vk_quant_widen(to, panel, linear->k_padded, linear->bits);
+}
+/* blocks of GGUF files and one row of inputs */
+static vk_blocks_row vk_blocks_row_of(const vk_gemm_kernel *kernel) {
+#ifdef VK_X86
+    if (kernel->row[0] == vk_row8_vnni) return vk_blocks_row_vnni;
+    if (kernel->row[0] == vk_row8_avx512) return vk_blocks_row_avx512;
+#endif
+    (void)kernel;
+    return vk_blocks_row_plain;
+}
 static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
     return cpu->gemm[job->w->wide][vk_shape_of(job->m)];
 }
@@ -42,13 +56,17 @@ static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
     size_t blocks = (size_t)job->w->k_padded / VK_QUANT_BLOCK;
     if (!job->w->bits || job->m == 0) return 0;
     if (job->m == 1) return blocks * sizeof(vk_fine);
+    if (job->w->run_count) return 0;
     return vk_job_kernel(cpu, job)->rows[job->w->bits == 4] ? blocks * sizeof(vk_coarse) : 0;
 }
 /* sums of rows r0.. of a job's inputs, as integers, and a panel; returns 0 where the panel is to be widened instead */
 static int vk_quant_panel(const vk_gemm_kernel *kernel, const vk_gemm_job *job, float *sums, const char *integers,
-                          const char *panel, int r0, int rows) {
+                          const char *panel, int format, int r0, int rows) {
     int blocks = job->w->k_padded / VK_QUANT_BLOCK, four = job->w->bits == 4;
-    if (job->m == 1) {
+    if (format) {
+        if (job->m > 1) return 0;
+        vk_blocks_row_of(kernel)(sums, (const vk_fine *)(const void *)integers, panel, blocks, format);
+    } else if (job->m == 1) {
         kernel->row[four](sums, (const vk_fine *)(const void *)integers, panel, blocks);
     } else {
         const vk_coarse *x = (const vk_coarse *)(const void *)integers + (size_t)r0 * (size_t)blocks;
