@@ -3,6 +3,7 @@
  * linear of several formats, and rows in pairs, are put where they belong */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_gguf.h"
 
 #include "engine/weights.h"
@@ -182,6 +183,113 @@ static void test_runs(void) {
     free(turned);
     free(linear.weights);
 }
+/* ---- a model: products of many rows are those of bf16, bit by bit; of one row, nearly; memory is what the blocks take */
+static const char config_text[] = "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":256,\"intermediate_size\":512,"
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"vocab_size\":96,\"max_position_embeddings\":64,"
+    "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":false,\"hidden_act\":\"silu\",\"head_dim\":64}";
+enum { PROMPT = 9, NEW = 4, VOCABULARY = 96 };
+static int format_named(const char *name) {
+    static const struct { const char *in; int format; } of[] = {{"q_proj", 2}, {"k_proj", 2}, {"v_proj", 3}, {"o_proj", 0}, {"gate_proj", 1}, {"up_proj", 1}, {"down_proj", 3}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) if (strstr(name, of[i].in)) return of[i].format;
+    return -1;
+}
+static vp_checkpoint *random_checkpoint(const vp_model_config *config, uint64_t *block_bytes, uint64_t *block_values) {
+    const int64_t count = vp_model_tensor_count(config);
+    vp_named_tensor *tensors = (vp_named_tensor *)calloc((size_t)count, sizeof *tensors);
+    const unsigned char *maps[1] = {NULL};
+    const size_t map_bytes[1] = {0};
+    vp_checkpoint *checkpoint = NULL;
+    vp_error error;
+    *block_bytes = *block_values = 0;
+    for (int64_t i = 0; i < count; i++) {
+        vp_tensor_spec spec;
+        vp_tensor *tensor = &tensors[i].tensor;
+        int64_t values = 1;
+        int which;
+        CHECK_INT(vp_model_tensor(config, i, &spec), VP_OK);
+        for (int d = 0; d < spec.dimensions; d++) values *= tensor->shape[d] = spec.shape[d];
+        which = format_named(spec.name);
+        snprintf(tensors[i].name, sizeof tensors[i].name, "%s", spec.name);
+        tensor->dimensions = spec.dimensions;
+        tensor->shard = -1;
+        tensor->dtype = which < 0 ? VP_DTYPE_F32 : formats[which].dtype;
+        tensor->bytes = which < 0 ? (uint64_t)values * 4 : (uint64_t)(values / vp_dtype_block(tensor->dtype) * vp_dtype_block_bytes(tensor->dtype));
+        tensors[i].owned = (unsigned char *)malloc((size_t)tensor->bytes);
+        tensor->data = tensors[i].owned;
+        for (int64_t k = 0; which < 0 && k < values; k++) {
+            float value = spec.dimensions == 1 ? 1.0f : (float)(int32_t)vk_mix((uint64_t)(k + 7919 * i)) * 1e-10f;
+            memcpy(tensors[i].owned + 4 * k, &value, 4);
+        }
+        for (int64_t k = 0; which >= 0 && k < (int64_t)tensor->bytes; k++) tensors[i].owned[k] = (unsigned char)vk_mix((uint64_t)(k + 104729 * i));
+        for (int64_t at = 0; which >= 0 && at < (int64_t)tensor->bytes; at += vp_dtype_block_bytes(tensor->dtype))
+            for (int h = 0; h < 2 && formats[which].halves[h] >= 0; h++) {
+                const uint16_t half = which == 0 ? 0x0c00 : which == 1 ? 0x2000 : 0x0200; /* values about 0.03 to 0.1 */
+                memcpy(tensors[i].owned + at + formats[which].halves[h], &half, 2);
+            }
+        if (which >= 0) {
+            *block_bytes += vk_blocks_bytes((int)tensor->dtype, (int)spec.shape[1]) * (uint64_t)(spec.shape[0] / VK_PAD);
+            *block_values += (uint64_t)values;
+        }
+    }
+    CHECK_INT(vp_checkpoint_of(tensors, (size_t)count, maps, map_bytes, 0, &checkpoint, &error), VP_OK);
+    return checkpoint;
+}
+static uint64_t answer_of(const vp_model_config *config, const vp_checkpoint *checkpoint, vp_weights weights, const char *gemm, float *logits) {
+    vp_engine_options options = vp_engine_options_default();
+    int32_t ids[PROMPT], blocks[2] = {0, 1}, tokens[NEW];
+    int64_t step_ns[NEW];
+    vp_memory_block memory = {0};
+    vp_engine *engine = NULL;
+    vp_request request;
+    vp_reply reply;
+    vp_dump dump;
+    vp_error error;
+    memset(&request, 0, sizeof request);
+    memset(&reply, 0, sizeof reply);
+    memset(&dump, 0, sizeof dump);
+    options.config = config;
+    options.checkpoint = checkpoint;
+    options.weights = weights;
+    options.device = "cpu";
+    options.gemm = gemm;
+    options.max_sequence = PROMPT + NEW;
+    if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) { printf("  %s: %s\n", error.where, error.text); return 0; }
+    for (int i = 0; i < PROMPT; i++) ids[i] = 3 + i * 7;
+    request.input_ids = ids; request.input_count = PROMPT;
+    request.active_blocks = blocks; request.active_block_count = 2;
+    request.max_new_tokens = NEW; request.ignore_eos = 1; request.dump = &dump;
+    dump.logits = logits;
+    reply.tokens = tokens; reply.step_ns = step_ns;
+    if (!CHECK_INT(vp_engine_run(engine, &request, &reply, &error), VP_OK)) printf("  %s: %s\n", error.where, error.text);
+    CHECK_INT(vp_engine_memory(engine, 0, &memory), 1);
+    vp_engine_close(engine);
+    return memory.bytes;
+}
+static void test_model(void) {
+    static float want[NEW * VOCABULARY], got[NEW * VOCABULARY];
+    vp_model_config config;
+    vp_error error;
+    vp_checkpoint *checkpoint;
+    uint64_t block_bytes, block_values, before, after;
+    check_case("a model in blocks");
+    if (!CHECK_INT(vp_model_config_parse(config_text, strlen(config_text), NULL, 0, &config, &error), VP_OK)) { printf("  %s: %s\n", error.where, error.text); return; }
+    checkpoint = random_checkpoint(&config, &block_bytes, &block_values);
+    for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
+        double difference = 0, size = 0;
+        check_case("a model in blocks, %s", vp_engine_gemm_name(i));
+        before = answer_of(&config, checkpoint, VP_WEIGHTS_BF16, vp_engine_gemm_name(i), want);
+        after = answer_of(&config, checkpoint, VP_WEIGHTS_GGUF, vp_engine_gemm_name(i), got);
+        CHECK_INT(before - after, 2 * block_values - block_bytes);
+        CHECK(!memcmp(want, got, VOCABULARY * sizeof *want)); /* of the prompt: its last product is with a head in bf16 */
+        for (int k = VOCABULARY; k < 2 * VOCABULARY; k++) {
+            difference += (double)(want[k] - got[k]) * (double)(want[k] - got[k]);
+            size += (double)want[k] * (double)want[k];
+        }
+        CHECK(difference > 0 && sqrt(difference / size) < 0.02); /* rounding of weights and results to bf16 */
+    }
+    vp_checkpoint_close(checkpoint);
+}
+
 static void test_halves(void) {
     int64_t wrong = 0;
     check_case("all numbers of 16 bits");
@@ -196,5 +304,6 @@ int main(void) {
     test_halves();
     for (int f = 0; f < FORMATS; f++) test_format(&formats[f]);
     test_runs();
+    test_model();
     return check_done("test_blocks");
 }

@@ -176,7 +176,10 @@ typedef struct vk_kernels {
 /* A linear layer: y = x W^T + bias. Weights are in-type; W has rows of k padded to k_padded, row after row if the
  * backend says row_major, otherwise in panels (vlmprof_kernels.cu >>gemm). */
 enum { VK_RUNS_MAX = 3 };
-typedef struct vk_stretch { int first, format; size_t at; } vk_stretch; /* panel `first` and those after it: bytes `at` */
+typedef struct vk_stretch { /* of panels of one format: its first, which is at these bytes */
+    int first, format;
+    size_t at;
+} vk_stretch;
 typedef struct vk_linear {
     void *weights;
     const float *bias; /* f32 [n] or NULL */
@@ -187,7 +190,7 @@ typedef struct vk_linear {
     int wide;
     int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values; 0: in-type */
     uint16_t *scales; /* bf16, row after row after the integers if the backend says row_major; panels have their own */
-    /* panels in the blocks of a GGUF file, a run for each tensor of another format; then bits is 4. 0: there are none */
+    /* panels in the blocks of a GGUF file, a run for each tensor of another format; then bits is 4. 0: it has none */
     int run_count;
     vk_stretch runs[VK_RUNS_MAX];
 } vk_linear;

@@ -180,7 +180,8 @@ void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int ro
                    const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);
-    if (pass->waiting == linear) note_rows(pass, pass->waiting, first_row, piece->patch_px || piece->columns ? "" : text);
+    if (pass->waiting == linear) /* what is turned round becomes in-type */
+        note_rows(pass, pass->waiting, first_row, piece->patch_px || piece->columns ? "" : text);
     if (pass->loader) vk_load_linear_piece(pass->loader, text, linear, first_row, rows, piece);
 }
 

@@ -426,9 +426,10 @@ int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_li
         char *panel = vk_panel_at(linear, p);
         for (int c = 0; c < VK_PAD; c++) {
             const int64_t row = (int64_t)p * VK_PAD + c - first_row, at = source->first + row;
-            const unsigned char *from = tensor->data
-                                        + (size_t)(tensor->paired_heads ? vk_paired_row(tensor, at) : at) * blocks * bytes;
-            for (size_t b = 0; b < blocks && row >= 0 && row < rows; b++)
+            const unsigned char *from;
+            if (row < 0 || row >= rows) continue;
+            from = tensor->data + (size_t)(tensor->paired_heads ? vk_paired_row(tensor, at) : at) * blocks * bytes;
+            for (size_t b = 0; b < blocks; b++)
                 vk_put_block(panel + b * panel_bytes, c, from + b * bytes, format);
         }
     }

@@ -170,9 +170,10 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
                      linear->k_padded, linear->wide);
     else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
         loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
-    vk_loaded(loader, &source, name,
-              linear->run_count ? (int64_t)source.tensor.bytes
-                                : (int64_t)rows * (int64_t)(linear->bits ? vk_panel_bytes(linear) / VK_PAD : row_bytes));
+    row_bytes = linear->run_count ? vk_blocks_bytes((int)source.tensor.dtype, linear->k_padded) / VK_PAD
+                : linear->bits    ? vk_panel_bytes(linear) / VK_PAD
+                                  : row_bytes;
+    vk_loaded(loader, &source, name, (int64_t)rows * (int64_t)row_bytes);
 }
 
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {

@@ -13,7 +13,7 @@ typedef struct vk_description vk_description; /* model.h */
  * in-type */
 typedef struct vk_precision {
     int blocks, head, vision;
-    /* whose tensors of blocks stay as they are where the three above say 0; NULL: they become in-type */
+    /* whose tensors of blocks keep them where the three above say 0; NULL: they become in-type */
     const vp_checkpoint *file;
 } vk_precision;
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision);
