@@ -189,8 +189,9 @@ static const char config_text[] = "{\"architectures\":[\"LlamaForCausalLM\"],\"m
     "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":false,\"hidden_act\":\"silu\",\"head_dim\":64}";
 enum { PROMPT = 9, NEW = 4, VOCABULARY = 96 };
 static int format_named(const char *name) {
-    static const struct { const char *in; int format; } of[] = {{"q_proj", 2}, {"k_proj", 2}, {"v_proj", 3}, {"o_proj", 0}, {"gate_proj", 1}, {"up_proj", 1}, {"down_proj", 3}};
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++) if (strstr(name, of[i].in)) return of[i].format;
+    static const struct { const char *in; int which; } of[] = {{"q_proj", 2}, {"k_proj", 2}, {"v_proj", 3}, {"o_proj", 0},
+                                                               {"gate_proj", 1}, {"up_proj", 1}, {"down_proj", 3}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) if (strstr(name, of[i].in)) return of[i].which;
     return -1;
 }
 static vp_checkpoint *random_checkpoint(const vp_model_config *config, uint64_t *block_bytes, uint64_t *block_values) {
