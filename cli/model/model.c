@@ -306,7 +306,15 @@ static int refuse_precision(const struct model *model, const vp_packed *packed, 
                     "%s: the packed weights are %s, not --%s %s: leave the option out, or give the folder they were "
                     "made from", model->name, held, option, wanted);
 }
-/* Blocks of a GGUF file stay as they are unless an option says otherwise or a GPU will run them. */
+/* Returns 1 if a tensor of the file has blocks that the CPU multiplies with. */
+static int has_blocks(const vp_gguf *gguf) {
+    vp_gguf_tensor tensor;
+    vp_dtype dtype;
+    for (uint64_t i = 0; gguf && vp_gguf_tensor_at(gguf, i, &tensor) == VP_OK; i++)
+        if (vp_gguf_type_dtype(tensor.type, &dtype) && dtype > VP_DTYPE_F16 && dtype != VP_DTYPE_Q5_0) return 1;
+    return 0;
+}
+/* The blocks of a GGUF file are used unless an option says otherwise or a GPU will run them. */
 static int take_gguf_precision(const struct options *options, const struct model *model) {
     const int is_listed = has_option(options, "weights_list") && is_given(options, "weights_list");
     int wanted = is_given(options, "weights") && !strcmp(text_of(options, "weights"), "gguf"), is_cpu;
@@ -318,7 +326,8 @@ static int take_gguf_precision(const struct options *options, const struct model
     if (wanted || model->synthetic || !model->files.gguf || is_listed) return 0;
     is_cpu = !strcmp(text_of(options, "device"), "cpu")
              || (!strcmp(text_of(options, "device"), "auto") && (vp_device_count(&gpus, NULL) != VP_OK || gpus == 0));
-    if (is_cpu) option_decide(options, "weights", "gguf");
+    if (is_cpu && (has_blocks(model->files.gguf) || has_blocks(model->files.projector)))
+        option_decide(options, "weights", "gguf");
     return 0;
 }
 /* The precisions of packed weights replace those that are not given. */
