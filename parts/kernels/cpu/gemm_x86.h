@@ -219,11 +219,9 @@ static int vk_has_avx512bf16(void) { return vk_has_avx512() && __builtin_cpu_sup
 #define vk_amx_products(to, left, right) _tile_dpbf16ps(to, left, right)
 #define vk_amx_bytes(to, left, right) _tile_dpbssd(to, left, right)
 #endif
-/* v / (1 + e^(-1.702 v)) as in vk_exp, but with a reciprocal of 14 bits and one Newton step (28 bits) instead of the
- * division */
-VK_TAMX VK_INLINE __m512 vk_quickgelu_avx512(__m512 values) {
-    __m512 x = _mm512_max_ps(_mm512_min_ps(_mm512_mul_ps(values, _mm512_set1_ps(-1.702f)), _mm512_set1_ps(88.0f)),
-                             _mm512_set1_ps(-87.0f));
+/* v / (1 + e^x) as in vk_exp, but with a reciprocal of 14 bits and one Newton step (28 bits) instead of the division */
+VK_TAMX VK_INLINE __m512 vk_gate_avx512(__m512 values, __m512 x) {
+    x = _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(88.0f)), _mm512_set1_ps(-87.0f));
     __m512 t = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8),
            p = _mm512_set1_ps(1.9875691500e-4f), q;
     __m512 r = _mm512_fmadd_ps(t, _mm512_set1_ps(2.12194440e-4f), _mm512_fnmadd_ps(t, _mm512_set1_ps(0.693359375f), x));
@@ -237,18 +235,31 @@ VK_TAMX VK_INLINE __m512 vk_quickgelu_avx512(__m512 values) {
     q = _mm512_rcp14_ps(p);
     return _mm512_mul_ps(values, _mm512_fmadd_ps(q, _mm512_fnmadd_ps(p, q, _mm512_set1_ps(1.0f)), q));
 }
+VK_TAMX VK_INLINE __m512 vk_gelu_avx512(__m512 values, const int is_tanh) {
+    __m512 x = _mm512_mul_ps(values, _mm512_set1_ps(is_tanh ? -1.59576912f : -1.702f));
+    if (is_tanh)
+        x = _mm512_mul_ps(x, _mm512_fmadd_ps(_mm512_mul_ps(values, _mm512_set1_ps(0.044715f)), values,
+                                             _mm512_set1_ps(1.0f)));
+    return vk_gate_avx512(values, x);
+}
 /* one row of sums -> y; short enough to run in parallel with the tile unit */
 VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums, int row) {
     __m512i *y = (__m512i *)(void *)(sink->y + (size_t)row * sink->row_bytes);
     __m512 first = _mm512_loadu_ps(sums), second = _mm512_loadu_ps(sums + 16);
     __m512i low, high;
-    int f32 = sink->epilogue == VK_STORE_F32;
-    if (sink->cols < VK_PAD || sink->epilogue >= VK_ADD_F32) { vk_finish_row(sink, sums, row); return; }
+    int is_tanh = sink->epilogue == VK_GELU_TANH, adds = sink->epilogue == VK_ADD_F32,
+        f32 = adds || sink->epilogue == VK_STORE_F32;
+    if (sink->cols < VK_PAD || sink->epilogue == VK_GELU) { vk_finish_row(sink, sums, row); return; }
     if (sink->bias) {
         first = _mm512_add_ps(first, _mm512_loadu_ps(sink->bias));
         second = _mm512_add_ps(second, _mm512_loadu_ps(sink->bias + 16));
     }
-    if (sink->epilogue == VK_QUICKGELU) { first = vk_quickgelu_avx512(first); second = vk_quickgelu_avx512(second); }
+    if (is_tanh) { first = vk_gelu_avx512(first, 1); second = vk_gelu_avx512(second, 1); }
+    if (sink->epilogue == VK_QUICKGELU) { first = vk_gelu_avx512(first, 0); second = vk_gelu_avx512(second, 0); }
+    if (adds) {
+        first = _mm512_add_ps(first, _mm512_loadu_ps(y));
+        second = _mm512_add_ps(second, _mm512_loadu_ps(y + 1));
+    }
     low = f32 ? _mm512_castps_si512(first) : (__m512i)_mm512_cvtne2ps_pbh(second, first);
     high = _mm512_castps_si512(second);
     if (sink->stream) _mm512_stream_si512(y, low);

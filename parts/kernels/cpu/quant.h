@@ -53,7 +53,7 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
     float *scales = (float *)(void *)(bytes + (size_t)(k + 63) / 64 * 64 * VK_PAD);
     vk_bytes x;
     if (job->m == 1) {
-        kernel->row[bits == 4](sums, (const vk_fine *)(const void *)integers, panel, k / VK_QUANT_BLOCK);
+        kernel->row[cpu->fetches][bits == 4](sums, (const vk_fine *)(const void *)integers, panel, k / VK_QUANT_BLOCK);
         vk_finish_rows(sink, sums, 0, 1);
         return 1;
     }
@@ -61,7 +61,7 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
     kernel->level(bytes, scales, panel, k, kernel->group, bits);
     x = vk_bytes_at(integers, job->m, k, kernel->group);
     x = vk_bytes_from(&x, r0);
-    kernel->many(sink, sums, &x, bytes, scales, k, rows);
+    kernel->many(sink, sums, &x, bytes, scales, k, rows, panel + vk_panel_bytes(job->w));
     return 1;
 }
 /* a decode step's experts share a row of inputs */
