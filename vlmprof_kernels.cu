@@ -3279,7 +3279,7 @@ typedef struct vk_gemm_kernel {
     vk_panel panel;
     int strip;        /* queries that attention hands to its tiles: a multiple of the rows that they take at once */
     vk_soften soften; /* of scores to bf16 weights */
-    vk_quant_row row[2]; /* integers of 8 and 4 bits and one row of inputs */
+    vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
     /* .. and many rows, if the processor multiplies bytes; else panels are widened. group: k that share a scale */
     int (*has_bytes)(void);
     vk_quant_level level;
@@ -3289,28 +3289,31 @@ typedef struct vk_gemm_kernel {
 static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
     { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16,
-      { vk_row8_vnni, vk_row4_vnni }, vk_has_amx_bytes, vk_level_amx, vk_many_amx, VK_AMX_GROUP },
+      { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
+      vk_has_amx_bytes, vk_level_amx, vk_many_amx, VK_AMX_GROUP },
 #endif
 #ifdef VK_X86
     { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
-      { vk_row8_vnni, vk_row4_vnni }, vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
+      { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
+      vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
     { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
-      { vk_row8_avx512, vk_row4_avx512 }, vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
+      { { vk_row8_avx512, vk_row4_avx512 }, { vk_row8_avx512_ahead, vk_row4_avx512_ahead } },
+      vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
     { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_avx2, vk_row4_avx2 }, NULL, NULL, NULL, 0 },
+      { { vk_row8_avx2, vk_row4_avx2 }, { vk_row8_avx2, vk_row4_avx2 } }, NULL, NULL, NULL, 0 },
 #endif
 #ifdef VK_NEON_BF16
     { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
     { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
 #endif
 #ifdef VK_NEON
     { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
 #endif
     { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
 
@@ -3324,6 +3327,7 @@ typedef struct vk_cpu {
     int wide;
     const vk_gemm_kernel *gemm[2][VK_SHAPES]; /* [wide][shape class] */
     const vk_gemm_kernel *integers_gemm[VK_SHAPES]; /* .. of linears with integers */
+    int fetches; /* a row's integers ahead */
     void (*begin)(void), (*end)(void); /* of the chosen kernels: every thread of a parallel region calls them */
     void *memory;
     size_t memory_bytes;

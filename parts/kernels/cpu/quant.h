@@ -42,8 +42,8 @@ static void vk_quant_widen_panel(const vk_cpu *cpu, const vk_linear *linear, con
 /* blocks of GGUF files and one row of inputs */
 static vk_blocks_row vk_blocks_row_of(const vk_gemm_kernel *kernel) {
 #ifdef VK_X86
-    if (kernel->row[0] == vk_row8_vnni) return vk_blocks_row_vnni;
-    if (kernel->row[0] == vk_row8_avx512) return vk_blocks_row_avx512;
+    if (kernel->row[0][0] == vk_row8_vnni) return vk_blocks_row_vnni;
+    if (kernel->row[0][0] == vk_row8_avx512) return vk_blocks_row_avx512;
 #endif
     (void)kernel;
     return vk_blocks_row_plain;
@@ -69,7 +69,7 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
     vk_bytes x;
     if (job->m == 1) {
         const vk_fine *fine = (const vk_fine *)(const void *)integers;
-        if (!job->w->run_count) kernel->row[bits == 4](sums, fine, panel, k / VK_QUANT_BLOCK);
+        if (!job->w->run_count) kernel->row[cpu->fetches][bits == 4](sums, fine, panel, k / VK_QUANT_BLOCK);
         else vk_blocks_row_of(kernel)(sums, fine, panel, k / VK_QUANT_BLOCK, vk_stretch_of(job->w, index)->format);
         vk_finish_rows(sink, sums, 0, 1);
         return 1;
@@ -78,7 +78,7 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
     kernel->level(bytes, scales, panel, k, kernel->group, bits);
     x = vk_bytes_at(integers, job->m, k, kernel->group);
     x = vk_bytes_from(&x, r0);
-    kernel->many(sink, sums, &x, bytes, scales, k, rows);
+    kernel->many(sink, sums, &x, bytes, scales, k, rows, panel + vk_panel_bytes(job->w));
     return 1;
 }
 /* a decode step's experts share a row of inputs */
