@@ -854,6 +854,7 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static int64_t vk_weight_bytes(const vk_linear *linear) {
     int64_t weights = (int64_t)linear->n * linear->k;
+    if (linear->run_count) return (int64_t)vk_runs_bytes(linear);
     if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 2;
     return weights * vk_element(linear->wide);
 }
@@ -3265,6 +3266,7 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
 #endif
 #include "kernels/cpu/quant_rows.h"
 #include "kernels/cpu/quant_bytes.h"
+#include "kernels/cpu/gguf_rows.h"
 static int vk_has_c(void) { return 1; }
 
 /* A GEMM kernel: its tile for bf16 and for f32 weights (NULL: it has none), its own panel function for bf16 (NULL:
@@ -3350,7 +3352,8 @@ static int vk_divide_up(int count, int each) { return (count + each - 1) / each;
 static int vk_task_width(const vk_gemm_job *job) { return job->m == 1 ? VK_PAD : VK_TASK_PANELS * VK_PAD; }
 static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, vk_task_width(job)); }
 static int vk_task_rows(const vk_gemm_job *job, int threads) {
-    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits ? 1 : 2)), blocks;
+    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits && !job->w->run_count ? 1 : 2)),
+        blocks;
     int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job)),
         split = vk_divide_up(job->m, VK_TASK_ROWS_MIN);
     if (most > VK_TASK_ROWS) most = VK_TASK_ROWS;
@@ -3365,7 +3368,7 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
     const vk_linear *linear = job->w;
     const vk_gemm_kernel *kernel = vk_job_kernel(cpu, job);
     vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
-    size_t element = linear->wide ? 4 : 2, panel_bytes = vk_panel_bytes(linear),
+    size_t element = linear->wide ? 4 : 2,
            x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
@@ -3376,14 +3379,15 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
     vk_sink sink;
     sink.row_bytes = (size_t)job->ldy * out; sink.wide = cpu->wide; sink.epilogue = epilogue;
     for (int c = c0; c < c1; c += VK_PAD) {
-        const char *panel = (const char *)linear->weights + (size_t)(c / VK_PAD) * panel_bytes;
+        const char *panel = vk_panel_at(linear, c / VK_PAD);
         sink.y = (char *)job->y + (size_t)r0 * sink.row_bytes + (size_t)c * out;
         sink.bias = linear->bias ? linear->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
-        if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, panel, r0, rows, thread)) continue;
+        if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, c / VK_PAD, r0, rows, thread))
+            continue;
         if (linear->bits) {
-            vk_quant_widen((uint16_t *)vk_quant_room(cpu, thread), panel, linear->k_padded, linear->bits);
+            vk_quant_widen_panel(cpu, linear, panel, c / VK_PAD, thread);
             panel = (const char *)vk_quant_room(cpu, thread);
         }
         if (kernel->panel && !linear->wide && job->m > 1) {
