@@ -12,7 +12,7 @@
  *     vp_trace_free(trace);
  * It prints written, and the file is there, a Chrome trace as torch.profiler (Kineto) writes it. chrome://tracing,
  * Perfetto, the TensorBoard plugin and HolisticTraceAnalysis load it. Between begin and end of a step add
- * vp_trace_ranges, vp_trace_launches, vp_trace_memory and vp_trace_counter.
+ * vp_trace_ranges, vp_trace_stages, vp_trace_launches, vp_trace_memory and vp_trace_counter.
  *
  * Events go to a temporary file piece by piece (vp_output in vlmprof_file.h), so that only a small buffer is kept in
  * memory; vp_trace_close gives the file its name. Steps, host ranges, memory and counters need no engine.
@@ -184,8 +184,7 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
  * in:      clock  every mark has ended
  * returns: as above; VP_ERR_RANGE: a mark has no name, began before the trace or does not nest; VP_ERR_STATE also where
  *          a mark is still open; VP_ERR_MEMORY
- * memory:  a range for each mark, during the call
- * example: samples/02_time_and_report.c */
+ * memory:  a range for each mark, during the call */
 VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error);
 /* A moment at which memory was allocated or freed: TensorBoard's memory view.
  * in:      device     id of a device; -1: the host

@@ -437,7 +437,7 @@ static void test_families(void) {
     judge();
     is_cause(AUDIT_FIXED);
     CHECK_INT(verdict.family_count, 0);
-    check_case("no known cause; the first difference beyond what is around every image");
+    check_case("no known cause; the first difference beyond the tokens around every image");
     measure("qwen2.5-vl", "", "qwen2.5-vl", "", 2);
     sizes[7].measured += 3;
     sizes[9].measured -= 1;

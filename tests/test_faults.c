@@ -345,7 +345,7 @@ static void test_cupti_works(const char *setting, int whole, vp_launch *launches
     vp_engine_close(second);
     CHECK_INT(cuda_on_cpu_live(), 0);
 }
-/* records are lost or wrong: the request is repeated, all later ones go by events, and both are reported */
+/* records are lost or wrong: the request is repeated, later ones are timed by events, and both are reported */
 static void test_cupti_fails(const char *setting, const char *timer, const char *note) {
     static vp_launch launches[CUPTI_ROOM];
     vp_engine *engine = NULL;

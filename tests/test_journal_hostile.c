@@ -367,7 +367,7 @@ int main(void) {
                                 "{\"id\": 2, \"image\": \"broken.png\", \"question\": \"And?\"}\n{\"question\": \"Words?\", \"answers\": []}\n");
     write_text(in_folder("set.jsonl"), text);
     setenv("VLMPROF_TEST_SYSTEM", folder, 1);
-    make_empty(in_folder("proc")); /* of the system nothing but its load is known: each round of runs is a block */
+    make_empty(in_folder("proc")); /* only the system's load is known: each round of runs is a block */
     write_text(in_folder("proc/loadavg"), "0.5 0 0 1/2 3\n");
     CHECK_INT(cli(SWEEP "--output_dir %F/whole"), 1);
     read_lines(in_folder("whole/journal.jsonl"));

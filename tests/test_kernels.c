@@ -2088,7 +2088,7 @@ static void test_decode_once(int wide) {
     static const int heads[7][2] = { { 2, 16 }, { 3, 32 }, { 2, 64 }, { 2, 128 }, { 1, 40 }, { 2, 6 }, { 1, 256 } };
     test_decode_qkv(12, 24, 0, wide);
     test_decode_qkv(101, 100, 0, wide);
-    test_decode_qkv(13, 30, 0, wide); /* the last 16 bytes of a row are half its own */
+    test_decode_qkv(13, 30, 0, wide); /* half of a row's last 16 bytes belong to it */
     test_decode_qkv(9, 102, 0, wide);
     test_decode_qkv(37, wide ? 4100 : 8200, 0, wide); /* more than a strip */
     test_decode_qkv(8 * decode_blocks() + 70, 40, 0, wide); /* more rows than the grid has warps */

@@ -203,7 +203,7 @@ static void test_layout_refusals(void) {
     run("merge %%F/plan --layout reference --output_dir %%F/laid");
     check_refused(2, "belongs to another plan");
     CHECK(access(in_folder("x"), F_OK) != 0);
-    check_case("... a JSON file of somebody else in the task's folder stays, and nothing is written next to it");
+    check_case("... a foreign JSON file in the task's folder stays, and nothing is written next to it");
     make_empty(in_folder("foreign"));
     make_empty(in_folder("foreign/set"));
     write_text(in_folder("foreign/set/notes.json"), "{}");

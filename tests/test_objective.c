@@ -116,7 +116,7 @@ static void test_compare_sweeps(void) {
     }
     CHECK_INT(run("compare %%F/slower %%F/a"), 0);
     CHECK(strstr(last.out, "FASTER") && strstr(last.out, "64 tokens"));
-    check_case("a folder with two values of a knob against a folder with one of them; other values are said");
+    check_case("a folder with two values of a knob against a folder with one of them; the other values are listed");
     slower.knobs = "\"max_pixels\": 501760";
     write_server("knob", &slower, 8, SAMPLES);
     CHECK_INT(run("compare %%F/a %%F/knob"), 1);

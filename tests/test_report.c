@@ -246,7 +246,7 @@ static void test_front(void) {
     truth t = truth_default();
     uint32_t set, configs, c;
     int members = 0;
-    check_case("the front is the truth's, with memberships");
+    check_case("the front equals the true front, with memberships");
     CHECK_INT(run("report %%F/made --json --latency total --percentile mean --resamples 500"), 0);
     if (!read_json(last.out)) return;
     set = vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0);

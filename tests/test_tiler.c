@@ -251,6 +251,10 @@ static void maths_tilings(const char *text) {
         CHECK_INT(vp_tiler_exact(&g, (int32_t)n[3 * i], 1.0, &t), VP_OK);
         CHECK(t.rows == n[3 * i + 1] && t.cols == n[3 * i + 2]);
     }
+    check_case("the example of guide tokens: a prime number of crops is a column for a landscape image");
+    CHECK_INT(vp_tiler_exact(&g, 5, 1024.0 / 768.0, &t), VP_OK);
+    CHECK_INT(t.rows, 5);
+    CHECK_INT(t.cols, 1);
     free(n);
 }
 

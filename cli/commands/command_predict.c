@@ -444,7 +444,7 @@ static int predict_files(const struct options *options, const struct estimator *
 }
 
 struct recalibration {
-    size_t wanted; /* measurements that are drawn to make the lines */
+    size_t wanted; /* resampled measurements for the lines */
     uint32_t seed; /* of the drawing */
     vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* learning curves; draws is 0 where there is none */
     struct trial_errors before, after;                   /* on the measurements that were not drawn */

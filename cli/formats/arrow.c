@@ -40,7 +40,7 @@ static uint64_t flat_value(const struct flat *flat, size_t table, unsigned slot,
     size_t place = flat_member(flat, table, slot);
     return place ? flat_number(flat, place, bytes) : 0;
 }
-/* The first element of a vector, whose elements have `each` bytes; *count is 0 when it does not fit. */
+/* The first element of a vector with elements of `each` bytes; *count is 0 if it does not fit. */
 static size_t flat_vector(const struct flat *flat, size_t table, unsigned slot, size_t each, uint32_t *count) {
     size_t place = flat_follow(flat, flat_member(flat, table, slot));
     *count = place ? (uint32_t)flat_number(flat, place, 4) : 0;
@@ -213,7 +213,7 @@ static vp_result add_batch(struct arrow *file, const struct flat *flat, size_t r
     file->row_count += rows;
     return VP_OK;
 }
-/* Reads the message at *place and moves *place after its body; *is_end: there is none. */
+/* Reads the message at *place and moves *place after its body; *is_end: no message is left. */
 static vp_result read_message(struct arrow *file, int64_t *place, int *is_end, vp_error *error) {
     unsigned char head[8] = {0};
     struct flat flat, sizes = {head, sizeof head};

@@ -64,7 +64,7 @@ static enum row_end read_row(struct cells *cells, int64_t *place) {
         if (byte != cells->delimiter) return ROW_READ;
     }
 }
-/* Moves *place past lines of nothing but blanks. */
+/* Moves *place past blank lines. */
 static void skip_blank_lines(struct cells *cells, int64_t *place) {
     int64_t at = *place;
     for (;;) {
@@ -121,7 +121,7 @@ static int whole_number(const char *text, int64_t *value, uint64_t *magnitude) {
     *value = (int64_t)*magnitude;
     return 1;
 }
-/* 10^n as pandas' table has it. */
+/* 10^n, from the same table as in pandas. */
 static double power_of_ten(int n) {
     char text[16];
     snprintf(text, sizeof text, "1e%d", n);
@@ -439,7 +439,7 @@ static int read_number(const char **at, struct text_buffer *out) {
     }
     return 1;
 }
-/* One element. An inner list becomes the text as written: no one compares it. */
+/* One element. An inner list stays the text as written, because nothing compares it. */
 static int read_element(const char **at, struct text_buffer *out) {
     static const char *const words[] = {"None", "True", "False"};
     if (**at == '\'' || **at == '"') return read_string(at, out);

@@ -70,7 +70,7 @@ static char *message_text(const vp_json *json, uint32_t message) {
     }
     return out.data;
 }
-/* The last user message is what is asked, an assistant's after it is the reference. */
+/* The last user message is the question; an assistant message after it is the reference. */
 static void read_openai(struct row *row, size_t index, struct example *example) {
     const vp_json *json = &row->parsed.json;
     struct text_list urls = {NULL, 0};

@@ -1,4 +1,4 @@
-/* table.c: a data file of any known format, as samples: which format it is, and what the readers share. */
+/* table.c: a data file of any known format, as samples: detection of the format, and code shared by the readers. */
 #include "formats/table.h"
 
 #include "base/files.h"
@@ -16,7 +16,7 @@ static const struct { const char *name, *title; } FORMATS[DATA_FORMAT_COUNT] = {
 };
 const char *format_title(enum data_format format) { return FORMATS[format].title; }
 
-/* ---- what the readers share */
+/* ---- shared by the readers */
 char *member_text(const vp_json *json, uint32_t object, const char *key) {
     uint32_t node = vp_json_get(json, object, key);
     if (node_is(json, node, VP_JSON_NUMBER))

@@ -26,7 +26,7 @@ static uint64_t hash_of_index(const char *text) {
     }
     return hash_text(HASH_START, text);
 }
-/* Takes down what a reference will be looked up by. */
+/* Stores the key by which a reference is looked up. */
 static vp_result see_row(void *user, struct cells *cells, size_t row) {
     struct tsv *tsv = (struct tsv *)user;
     struct cell image;
@@ -81,7 +81,7 @@ int tsv_is_dropped(struct tsv *tsv, size_t row) {
            && cell_written(&tsv->cells, tsv->image).is_missing;
 }
 
-/* The last row with this index; -1: there is none. Reads rows. */
+/* The last row with this index; -1: none. Reads rows. */
 static int64_t find_row(struct tsv *tsv, const char *index) {
     uint64_t hash = hash_of_index(index);
     size_t low = 0, high = tsv->key_count;

@@ -43,7 +43,7 @@ void load_metrics_free(struct load_metrics *metrics);
 void load_metrics_begin(struct load_metrics *metrics, int64_t begin_ns);
 /* Asks if it is time. *until_ns becomes the time of the next question if that is earlier; 0: no time yet. */
 void load_metrics_poll(struct load_metrics *metrics, struct endpoint *endpoint, int64_t now_ns, int64_t *until_ns);
-/* Returns 1 if the exchange is the question, and takes its answer. */
+/* Returns 1 if the exchange belongs to this question, and takes its answer. */
 int load_metrics_ended(struct load_metrics *metrics, const vp_exchange *exchange);
 
 #endif

@@ -92,7 +92,7 @@ static char *token_text(const vp_json *json, const char *key) {
     if (node_is(json, node, VP_JSON_OBJECT)) node = vp_json_get(json, node, "content");
     return node_is(json, node, VP_JSON_STRING) ? node_text(json, node) : NULL;
 }
-/* A string of JSON, unescaped and malloc'ed; NULL: it is none. */
+/* A JSON string, unescaped and malloc'ed; NULL: not a string. */
 static char *whole_text(const vp_json *json, uint32_t node) {
     size_t needed = 0;
     char *text;
@@ -103,7 +103,7 @@ static char *whole_text(const vp_json *json, uint32_t node) {
     return NULL;
 }
 
-/* what is in files next to preprocessor_config.json */
+/* settings in files next to preprocessor_config.json */
 static int load_text(struct model *model) {
     static const char *const names[] = {"processor_config.json", "tokenizer_config.json"};
     struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
@@ -123,7 +123,7 @@ static int load_text(struct model *model) {
     return code;
 }
 
-/* What a reader of prompts must know: whether they are as the folder's chat template has them. */
+/* Reports whether prompts follow the folder's chat template. */
 static void note_template(struct model *model, int has_template, int is_known) {
     char note[LINE_BYTES];
     if (model->processor.kind == VP_PROCESSOR_PLAIN) {
@@ -416,7 +416,7 @@ static int hf_tokenize(const struct model *model, const char *prompt, const stru
     return 0;
 }
 
-/* ---- what the engine is shown */
+/* ---- the engine's inputs */
 /* Tokens of an image that see each other: Molmo2's from `first` on, its start, columns and ends as well; Gemma 3's
  * those of one view, which are side by side. */
 static void fill_span(int32_t *ends, int32_t first, int32_t tokens, int32_t count) {

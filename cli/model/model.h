@@ -25,7 +25,7 @@ struct model {
     int32_t more_eos_count;
     int32_t image_token;             /* of a feature, in hf.c's families; -1: none */
     vp_processor processor;          /* the same families' */
-    char *prompt_front;              /* what is in front of their prompts' text; NULL: nothing */
+    char *prompt_front;              /* text in front of each prompt; NULL: none */
     char *prompt_note;               /* why prompts may not be as the model knows them; NULL: they are */
     vp_tokenizer *tokenizer;
     vp_checkpoint *checkpoint; /* NULL: not open, or synthetic */

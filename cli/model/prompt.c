@@ -73,7 +73,7 @@ static vp_result read_content(const vp_json *json, struct prompt_fields *fields,
     text_list_take(&fields->questions, question.data ? question.data : copy_text("", 0));
     return good && found == images ? VP_OK : bad_member(error, "content", want);
 }
-/* "image_places", as a table's record has them. */
+/* "image_places" of a table's record. */
 static vp_result read_places(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
     const uint32_t list = vp_json_get(json, 0, "image_places"), images = image_count_of(json);
     const size_t most = fields->questions.count ? strlen(fields->questions.items[0]) : 0;

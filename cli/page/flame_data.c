@@ -49,7 +49,7 @@ static size_t text_at(struct text_list *texts, const char *text) {
     return i;
 }
 
-/* ---- calls: launches that differ in nothing but their times */
+/* ---- calls: launches that differ only in their times */
 struct calls {
     const vp_launch **items; size_t count, capacity;
     size_t *places, place_count; /* a hash table of 1 + index; 0: free. A power of two, at least twice the count */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is drawn */
+/* ---- drawing */
 enum { TIME_TTFT = PROM_COUNT, TIME_E2E, TIME_LINES };
 struct time_line { const char *name; int series, which; };
 static const struct time_figure {

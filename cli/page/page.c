@@ -1,4 +1,4 @@
-/* page.c: what the HTML pages are built of, and what is around it. */
+/* page.c: the building blocks of the HTML pages, and their head and foot. */
 #include "page/page.h"
 
 #include "base/console.h"

@@ -64,7 +64,7 @@ static void held_marks(struct plot *plot, const struct report *report, const dou
                   3.4, 1, title);
     }
 }
-/* A figure of a part's rows. pairs: double [2, capacity], measured and predicted, of which count are filled. */
+/* A figure of a part's rows. pairs: double [2, capacity], measured and predicted; the first `count` are filled. */
 static void held_figure(struct text_buffer *out, const struct report *report, int part, const double *pairs,
                         size_t capacity, const uint32_t *files, size_t count, const vp_linear_errors *errors) {
     const int series = part == VP_LATENCY_VISION    ? 0
@@ -130,7 +130,7 @@ static void held_row(struct text_buffer *out, const char *features, const char *
     text_add_string(out, "</tr>\n");
     text_list_free(&cells);
 }
-/* The table of errors, in sample and held out, with the baselines, and what it warns of. */
+/* The table of errors, in sample and held out, with the baselines and warnings. */
 static void page_errors(struct text_buffer *out, const struct evaluation *evaluation) {
     const struct part_errors *held_out[ESTIMATE_KINDS];
     struct text_list warnings = {NULL, 0};

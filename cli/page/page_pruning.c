@@ -31,7 +31,7 @@ static const char *points_text(const vp_bounded_interval *difference, char out[8
                                 : "not measured");
     return out;
 }
-/* The next row of the same method where all other knobs have the same values; rows->count: there is none. */
+/* The next row of the same method with equal values of all other knobs; rows->count: no such row. */
 static size_t next_of(const struct pruned_rows *rows, size_t row) {
     for (size_t i = row + 1; i < rows->count; i++)
         if (!strcmp(rows->items[i].method, rows->items[row].method) && rows->items[i].full == rows->items[row].full)

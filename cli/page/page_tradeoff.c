@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* ---- E2: the front */
-/* Accuracy whose levels are all equal gets an axis from 0 to 1. which: 1 is accuracy. */
+/* If all levels of accuracy are equal, its axis runs from 0 to 1. which: 1 is accuracy. */
 static void span_room(struct span *span, int which) {
     if (which && !(span->high > span->low) && span->low >= 0 && span->high <= 1) { span->low = 0; span->high = 1; }
 }
@@ -153,7 +153,7 @@ static void page_front(struct text_buffer *out, const struct report *report, con
     figure_close(out);
 }
 
-/* ---- E2: what the knobs do */
+/* ---- E2: effects of the knobs */
 static const vp_effect *effect_of(const struct tradeoff *tradeoff, int which, vp_effect_kind kind, int32_t knob_a,
                                   int32_t level_a, int32_t knob_b, int32_t level_b) {
     for (size_t i = 0; i < tradeoff->effect_count; i++) {
@@ -427,7 +427,7 @@ static void page_coupling(struct text_buffer *out, const struct report *report, 
 }
 
 /* ---- the sections */
-/* Shows each data set's trade-off, or why there is none. */
+/* Shows each data set's trade-off, or why it has none. */
 static void page_each(struct text_buffer *out, const struct report *report,
                       void (*show)(struct text_buffer *, const struct report *, const struct tradeoff *)) {
     for (size_t group = 0; group < report->results->group_count; group++) {

@@ -187,7 +187,7 @@ static void page_provenance(struct text_buffer *out, const struct report *report
 }
 
 /* ---- the page */
-/* Data sets, model, device and date: what the page is of. */
+/* The subject of the page: data sets, model, device and date. */
 static void page_name(struct text_buffer *out, const struct report *report) {
     const struct result_file *file = &report->results->files[0];
     const char *date = NULL;

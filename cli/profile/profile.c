@@ -30,7 +30,7 @@
 /* ---- run --profile */
 enum { PROFILED_RUNS = 5 }; /* requests that are recorded where neither --num_runs nor a schedule says how many */
 
-/* Returns 1 if one of the options of the schedule is on the command line. --warmup says nothing of what is recorded. */
+/* Returns 1 if an option of the schedule is given. --warmup is not one: it does not change the recorded steps. */
 static int has_schedule(const struct options *options) {
     static const char *const names[] = {"skip_first", "wait", "active", "repeat", "schedule_every_n_steps"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (is_given(options, names[i])) return 1;
@@ -74,7 +74,7 @@ static int plan_steps(const struct options *options, vp_schedule *schedule, int6
             "of the table");
     return 0;
 }
-/* ---- a step: what a request needs from disk and text, then the request */
+/* ---- a step: reading the image and the text of a request, then the request */
 /* Decodes an image again, in the place of the one that the request has. */
 static int reload_image(struct profiler *profiler, size_t index) {
     struct request *request = profiler->request;
@@ -147,7 +147,7 @@ static int profile_loop(struct profiler *profiler, const vp_schedule *schedule,
     return code;
 }
 
-/* ---- what was recorded, as text and as JSON */
+/* ---- the records, as text and as JSON */
 static vp_ops_print_options print_options_of(const struct options *options) {
     vp_ops_print_options how = vp_ops_print_options_default();
     how.row_limit = number_of(options, "row_limit");
@@ -179,7 +179,7 @@ static int64_t peak_resident_bytes(void) {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) ? -1 : (int64_t)usage.ru_maxrss * 1024;
 }
-/* What the engine uses, and what the process used at most. */
+/* The engine's memory, and the peak of the process. */
 static void write_memory(struct text_buffer *out, const struct profiler *profiler) {
     vp_memory_block block;
     text_add_string(out, "\nmemory                          bytes   where\n");
@@ -189,7 +189,7 @@ static void write_memory(struct text_buffer *out, const struct profiler *profile
     text_add_format(out, "%-20s %16lld   host: the most that this process had resident\n", "peak",
                     (long long)peak_resident_bytes());
 }
-/* The ceilings, and what the table lacks. */
+/* The ceilings, and what is missing from the table. */
 static void write_notes(struct text_buffer *out, const struct profiler *profiler) {
     text_add_format(out, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n",
                     profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);

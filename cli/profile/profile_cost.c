@@ -15,7 +15,7 @@
 static const char *const COST_NAMES[COST_MODES] = {"off", "stage", "op", "trace"};
 
 void cost_free(struct cost_report *cost) { for (int i = 0; i < COST_MODES; i++) free(cost->ns[i]); }
-/* One request in a mode. *ns: from its start until the next could start, with what the mode does with its records. */
+/* One request in a mode. *ns: from its start until the next could start, including the mode's work on its records. */
 static int cost_pass(struct profiler *profiler, struct pass_input *input, struct pass_result *run, int mode,
                      int64_t step, double *ns) {
     vp_error error = {VP_OK, -1, "", ""};

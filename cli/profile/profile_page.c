@@ -29,7 +29,7 @@ static void fact_line(struct text_list *facts, const char *name, const char *for
     va_end(arguments);
     fact(facts, name, line);
 }
-/* The request: what was asked, of which model, what came out. */
+/* The request: the question, the model, the answer. */
 static void facts_of_request(struct text_list *facts, const struct profiler *profiler) {
     const struct request *request = profiler->request;
     const struct options *options = profiler->options;

@@ -44,7 +44,7 @@ int profiler_check(const struct options *options) {
             if (text_of(options, FILES[i])) code = folder_check(text_of(options, FILES[i]));
     return code ? code : check_sort_key(text_of(options, "sort_by"));
 }
-/* Returns 1 if folded stacks are wanted, whose rows are whole stacks, block by block. */
+/* Returns 1 for folded stacks: their rows are whole stacks, block by block. */
 static int is_folded(const struct options *options) {
     return has_option(options, "profile_format") && !strcmp(text_of(options, "profile_format"), "folded");
 }
@@ -264,7 +264,7 @@ static int trace_memory_blocks(struct profiler *profiler, int64_t at_ns) {
     }
     return code;
 }
-/* The spans of the CPU's threads, 8 for each launch: what is more is left out. A GPU has none. */
+/* The spans of the CPU's threads, 8 for each launch; more are dropped. A GPU has none. */
 static void reserve_spans(struct profiler *profiler) {
     if (profiler->on_gpu || profiler->spans) return;
     profiler->span_capacity = profiler->launch_capacity * 8;

@@ -1,4 +1,4 @@
-/* decomposition.c: what the time of a request is made of (E1), and how it grows. */
+/* decomposition.c: the parts of a request's time (E1), and how they grow. */
 #include "report/decomposition.h"
 
 #include "vlmprof_analysis.h"

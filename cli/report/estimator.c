@@ -86,7 +86,7 @@ void errors_of(const struct measurements *measurements, const double *predicted,
     free(measured);
 }
 enum { ERRORS_BIASED, ERRORS_USELESS, ERRORS_BEATEN, ERROR_KINDS = ERRORS_BEATEN + ESTIMATE_KINDS };
-/* Parts of which one warning is true: their names, and what it says about the last of them. */
+/* Parts that share a warning: their names, and the warning's details of the last one. */
 struct part_warning { char parts[80], words[160]; };
 static void add_part(struct part_warning *warning, int part) {
     const size_t used = strlen(warning->parts);

@@ -1,4 +1,4 @@
-/* latency_model.c: what the latency models of the engine and of servers have in common. */
+/* latency_model.c: code shared by the latency models of the engine and of servers. */
 #include "report/latency_model.h"
 
 #include "vlmprof_analysis.h"

@@ -50,7 +50,7 @@ static void find_controls(const struct tradeoff *tradeoff, const struct results 
         if (!is_same_otherwise(&file->knobs, &other->knobs)) continue;
         if (is_method(prune, "none")) row->full = i;
         if (!is_method(prune, "random") || is_method(knob_text(&file->knobs, KNOB_PRUNE), "random")) continue;
-        /* the nearest number of tokens; of equal ones those whose blocks work on as many rows */
+        /* the nearest number of tokens; among equals, the one with as many rows in its blocks */
         off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
         rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));
         if (!(off <= SAME_COUNT * row->kept) || off > nearest || (off >= nearest && !(rows < nearest_rows))) continue;

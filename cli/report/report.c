@@ -42,7 +42,7 @@ static bound bound_of(const struct report *report, const struct stage_cost *cost
     return compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
 }
 
-/* ---- what a reader must know first */
+/* ---- warnings */
 /* The number of files whose text at an offset of struct result_file differs from the first file's. */
 static size_t differing_files(const struct results *results, size_t offset) {
     size_t count = 0;
@@ -368,7 +368,7 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
     text_list_free(&open);
     free(low);
 }
-/* Says of each pruned configuration what it gains and loses. */
+/* Reports the gain and loss of each pruned configuration. */
 static void find_pruning(struct report *report, const struct tradeoff *tradeoff, const struct pruned_rows *rows) {
     for (size_t i = 0; i < rows->count; i++) {
         char name[160], text[400];

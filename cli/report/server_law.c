@@ -62,7 +62,7 @@ static int source_of(const struct results *results, const struct result_file *fi
            : is_known(results, first, COLUMN_TOKENS_BY_RULE) ? LAW_OF_RULE
                                                              : LAW_OF_PROMPT;
 }
-/* Returns 1 if the row says what a request of the latency model needs. */
+/* Returns 1 if the row has all inputs of the latency model. */
 static int can_request(const struct result_file *file, size_t row, int source, struct law_request *request) {
     const double bytes = result_at(file, COLUMN_IMAGE_BYTES, row);
     const int column = source == LAW_OF_RULE ? COLUMN_TOKENS_BY_RULE : COLUMN_VISION_TOKENS;
@@ -161,7 +161,7 @@ static int line_columns(const struct server_law *law, int line, const struct law
     if (line == LAW_TTFT && law->has_bytes) x[count++] = request->image_bytes;
     return count;
 }
-/* The rows of a line as a regression has them: those whose value is known. */
+/* The rows of a line for a regression: those with a known value. */
 struct line_data { double *x, *y, *weights; uint32_t *groups; size_t *rows; size_t count, columns; };
 static void line_data_free(struct line_data *data) {
     free(data->x);

@@ -174,7 +174,7 @@ static void find_knob_fronts(struct tradeoff *tradeoff) {
     }
     free(keys);
 }
-/* Widens a gain's intervals of accuracy: what the samples do not show about accuracy is unknown per ms as well. */
+/* Widens a gain's intervals of accuracy: if accuracy is uncertain, so is accuracy per ms. */
 static void bound_gain(const struct tradeoff *tradeoff, const double *first, const double *second, vp_gain *gain) {
     const vp_bounded_interval accuracy = accuracy_interval(tradeoff->range, first, second, tradeoff->sample_count);
     const double one = accuracy.low / gain->latency.mean, other = accuracy.high / gain->latency.mean;

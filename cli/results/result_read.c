@@ -383,7 +383,7 @@ static int sort_rows(struct result_file *file) {
 static int read_rows(struct result_file *file, const vp_json *json, uint32_t array) {
     size_t rows = json->nodes[array].count, capacity = 0;
     uint32_t item = array + 1;
-    /* one more: the row after the last is written to before it is known to be bad */
+    /* one more: a row is written before it is known to be bad, also after the last good one */
     file->ids = zeroed(rows + 1, sizeof *file->ids);
     file->run_at = zeroed(rows + 2, sizeof *file->run_at);
     for (size_t i = 0; i < rows; i++, item = json->nodes[item].end)

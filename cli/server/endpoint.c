@@ -166,7 +166,7 @@ void endpoint_close(struct endpoint *endpoint) {
     memset(endpoint, 0, sizeof *endpoint);
 }
 
-/* ---- what the server says about itself */
+/* ---- the server's description of itself */
 /* Reads a JSON document of the server. Returns 0 or an exit code with a line in `reason`. *text lives as long as
  * *parsed is used. */
 static int endpoint_get(struct endpoint *endpoint, const char *path, struct parsed *parsed, char **text, char *reason,

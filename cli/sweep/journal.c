@@ -186,7 +186,7 @@ static void index_take_sets(struct journal_index *index, const vp_json *json, ui
     for (int32_t i = 0; i < index->set_count; i++, node = json->nodes[node].end)
         fields_read(json, node, &DATA, &index->sets[i].data);
 }
-/* An object as JSON on one line, malloc'ed; NULL: there is none. */
+/* An object as JSON on one line, malloc'ed; NULL: no object. */
 static char *object_text(const vp_json *json, uint32_t node) {
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
@@ -230,7 +230,7 @@ static void index_begin(struct journal_index *index, const vp_json *json, const 
 static int has_same_sets(const struct journal_index *index, const vp_json *json) {
     return !index->set_count || json->nodes[vp_json_get(json, 0, "data")].count == (uint32_t)index->set_count;
 }
-/* Takes over a head line. The first one of all journals says what the index is about. Returns 0 or an exit code. */
+/* Reads a head line. The first head of all journals defines the plan of the index. Returns 0 or an exit code. */
 static int index_take_head(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
@@ -469,7 +469,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
             break;
         }
     }
-    /* journal_open cuts off what is after the last whole line: lines that cannot be read must not be lost */
+    /* journal_open cuts off everything after the last whole line: unreadable lines must not be lost */
     if (got < 0) code = complain(EXIT_INPUT, "%s cannot be read: %s", path, strerror(errno));
     free(text.data);
     if (index->damaged > 2) complain(EXIT_INPUT, "%s: %lld damaged lines in all", path, (long long)index->damaged);

@@ -196,7 +196,7 @@ struct forecast {
 /* What passes of one shape take: the samples of a configuration have few shapes. */
 struct shape_cost { int32_t rows, cols, views, sequence; uint64_t images; double ns; };
 struct shape_costs { struct shape_cost *items; size_t count; };
-/* The time of a pass by its count; 0 where rates->reason says why there is none. */
+/* The time of a pass by its count; 0 without one: rates->reason says why. */
 static double pass_cost(struct rates *rates, const struct pass_input *input, struct shape_costs *known) {
     struct shape_cost shape = {0, 0, 0, sequence_of(input), HASH_START, 0};
     vp_error error = {VP_OK, -1, "", ""};

@@ -131,7 +131,7 @@ static int point_write(struct sweep *sweep, struct open_point *point, const stru
     fields_put(journal_line_begin(&sweep->journal), fields, line);
     return point_append(sweep, point);
 }
-/* The last reading as JSON; NULL: there is none. */
+/* The last reading as JSON; NULL: none was taken. */
 static const char *telemetry_text(const struct sweep *sweep, struct text_buffer *text) {
     vp_json_writer writer;
     if (!sweep->has_telemetry) return NULL;

@@ -30,7 +30,7 @@ static int is_near_one(const char *name, const char *words) {
     free(near.data);
     return is_near;
 }
-/* Complains about an unknown family, with those of which a name or alias is similar. Returns an exit code. */
+/* Complains about an unknown family and proposes those with a similar name or alias. Returns an exit code. */
 static int unknown_family(const char *option, const char *name) {
     struct text_buffer near = {NULL, 0, 0};
     const vp_family_preset *preset;

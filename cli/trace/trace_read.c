@@ -170,7 +170,7 @@ static int64_t node_whole(const vp_json *json, uint32_t node, int64_t fallback) 
     int64_t value;
     return can_read_decimal(json, node, 0, &value) ? value : fallback;
 }
-/* Finds the values of some keys of an object in one pass: VP_JSON_NONE where there is none, the last of equal keys. */
+/* Finds the values of some keys of an object in one pass: VP_JSON_NONE for a missing key, the last of equal keys. */
 static void find_members(const vp_json *json, uint32_t object, const char *const *keys, uint32_t *found, int count) {
     for (int k = 0; k < count; k++) found[k] = VP_JSON_NONE;
     if (!node_is(json, object, VP_JSON_OBJECT)) return;

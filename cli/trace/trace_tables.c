@@ -43,7 +43,7 @@ static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) {
     }
     return low < count && ids[low].id == id ? ids[low].index : NO_INDEX;
 }
-/* By track and begin. Of two that begin together the longer is first: the outer one before what is within. */
+/* By track and begin. Of two that begin together the longer comes first: the outer slice before the inner one. */
 static int slice_order(const void *left_item, const void *right_item) {
     const struct trace_event *left = left_item, *right = right_item;
     if (left->track != right->track) return left->track < right->track ? -1 : 1;
@@ -102,7 +102,7 @@ static uint32_t key_of(struct trace_tables *tables, const struct trace_event *ev
              (unsigned long)(by_shapes ? event->shapes : NO_INDEX));
     return text_table_add(&tables->keys, text);
 }
-/* Host slices as operations, in the order of the slices: a parent is before what is within. malloc'ed. */
+/* Host slices as operations, in the order of the slices: a parent comes before its children. malloc'ed. */
 static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, size_t *count) {
     const struct trace *trace = tables->trace;
     struct host_op *ops = zeroed(trace->count, sizeof *ops);
@@ -119,7 +119,7 @@ static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, s
     }
     return ops;
 }
-/* Adds the time of a slice to what is covered of its parent. Slices come in the order of their begin. */
+/* Adds a slice's time to the covered time of its parent. Slices are sorted by their begin. */
 static void cover_parent(struct host_op *op, const struct trace_event *event) {
     int64_t begin = event->begin_ns > op->covered_end ? event->begin_ns : op->covered_end,
             end = event->begin_ns + event->ns;
@@ -271,7 +271,7 @@ static vp_result add_lone_memory(struct trace_tables *tables, const struct lone_
     op.device_memory_bytes = op.device_self_memory_bytes = lone->bytes[1];
     return vp_ops_add(&tables->ops, &op);
 }
-/* Adds device time and memory of what is within to what is around it. */
+/* Adds the children's device time and memory to their parent. */
 static void sum_within(struct host_op *ops, size_t count) {
     for (size_t i = count; i-- > 0;) { /* from the innermost out */
         struct host_op *parent;
@@ -382,7 +382,7 @@ static int total_order(const void *left_item, const void *right_item) {
     if (left->total_ns != right->total_ns) return left->total_ns > right->total_ns ? -1 : 1;
     return strcmp(left->name, right->name);
 }
-/* Rows by name, of the slices whose category `which` accepts. Host and device have rows of their own. */
+/* Rows by name, for slices of the categories that `which` accepts. Host and device have separate rows. */
 static void table_names(struct trace_tables *tables, struct trace_rows *rows, int (*which)(int category)) {
     const struct trace *trace = tables->trace;
     uint32_t *row_of = resize(NULL, (size_t)trace->names.count * 2 + 1, sizeof *row_of);

@@ -209,7 +209,7 @@ static const vp_family_key *key_of(const vp_family *family, vp_slot slot) {
         if (family->preset->keys[i].name && family->preset->keys[i].slot == slot) return &family->preset->keys[i];
     return NULL;
 }
-/* A lower and an upper limit together: sizes whose count no upper limit explains show the lower one. */
+/* A lower and an upper limit together: counts that no upper limit explains show the lower one. */
 static int fit_two_limits(const vp_family *family, const struct evidence *evidence, int64_t offset,
                           struct audit_verdict *verdict) {
     const vp_family_key *lower = key_of(family, VP_SLOT_MIN), *upper = key_of(family, VP_SLOT_MAX);
@@ -311,7 +311,7 @@ static int find_rounding(const struct audit_rule *rule, const struct evidence *e
     free(sizes);
     return found;
 }
-/* The families whose published rule gives all counts; those that need the smallest offset come first. */
+/* Families with a published rule that gives all counts; the smallest offset comes first. */
 static int find_families(const struct audit_rule *rule, const struct evidence *evidence,
                          struct audit_verdict *verdict) {
     vp_family *tried = resize(NULL, 1, sizeof *tried);
