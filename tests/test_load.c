@@ -35,12 +35,12 @@ static void test_arrivals(void) {
         CHECK_NEAR(sum / count * 8, 1, 4 / sqrt(count * rows[row].shape) + 1e-9);
         CHECK_NEAR((squares / count - (sum / count) * (sum / count)) * 64, 1 / rows[row].shape, 0.05 / rows[row].shape + 1e-9);
     }
-    check_case("the same seed draws the same, another one does not");
+    check_case("the same seed gives the same draw, another seed does not");
     CHECK(vp_arrivals_parse("poisson", 3, 5, &arrivals) == VP_OK && vp_arrivals_parse("poisson", 3, 5, &again) == VP_OK);
     CHECK(vp_arrivals_next(&arrivals) == vp_arrivals_next(&again)); /* NOLINT: to the bit */
     CHECK(vp_arrivals_parse("poisson", 3, 6, &again) == VP_OK);
     CHECK(vp_arrivals_next(&arrivals) != vp_arrivals_next(&again));
-    check_case("what is not a process of arrivals is rejected");
+    check_case("invalid arrival processes are rejected");
     CHECK_INT(vp_arrivals_parse("burst", 3, 5, &arrivals), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_arrivals_parse("", 3, 5, &arrivals), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_arrivals_parse("const", 3, 5, &arrivals), VP_ERR_NOT_FOUND);
@@ -129,7 +129,7 @@ static void test_percentiles(void) {
             CHECK(known >= REPEATS / 2 && covered >= known * 85 / 100);
             if (loads[l] > 0.7) CHECK(naive < REPEATS * 60 / 100);
         }
-    check_case("a series that is too short has a percentile and no interval; what is not series is rejected");
+    check_case("a series that is too short has a percentile and no interval; invalid series are rejected");
     {
         const double few[] = {3, 1, 2}, hole[] = {1, (double)NAN};
         vp_series_value value;
@@ -185,7 +185,7 @@ static void test_rate_search(void) {
             CHECK(search.high / search.low <= (zones[z] < 1.05 ? 1.1 : zones[z] < 1.5 ? 2 : 40) + 1e-9); /* by the zone's own width beyond it */
             CHECK_INT(vp_rate_search_take(&search, VP_TRIAL_HOLDS), VP_ERR_STATE);
         }
-    check_case("a server that holds at every rate, and one that holds at none");
+    check_case("a server that meets the objective at every rate, and one that meets it at none");
     CHECK(vp_rate_search_begin(1, 0.1, 10, 0.1, &search) == VP_OK);
     while (!isnan(search.next) && search.trials < 60) vp_rate_search_take(&search, VP_TRIAL_HOLDS);
     CHECK(search.low == 10 && search.high == HUGE_VAL);
@@ -199,11 +199,11 @@ static void test_rate_search(void) {
         vp_rate_search_take(&search, VP_TRIAL_FAILS);
     }
     CHECK(search.trials <= 11 && search.low == 0);
-    check_case("a server about which nothing can be said: no rate held, none failed");
+    check_case("a server without a verdict: no rate met the objective, none failed it");
     CHECK(vp_rate_search_begin(1, 0.1, 10, 0.1, &search) == VP_OK);
     while (!isnan(search.next) && search.trials < 60) vp_rate_search_take(&search, VP_TRIAL_UNDECIDED);
     CHECK(search.low == 0 && search.high == HUGE_VAL && search.trials < 60);
-    check_case("what cannot be searched is rejected; shares become verdicts");
+    check_case("an impossible search is rejected; shares become verdicts");
     CHECK_INT(vp_rate_search_begin(0.01, 0.1, 10, 0.1, &search), VP_ERR_RANGE);
     CHECK_INT(vp_rate_search_begin(1, 0, 10, 0.1, &search), VP_ERR_RANGE);
     CHECK_INT(vp_rate_search_begin(1, 0.1, 10, (double)NAN, &search), VP_ERR_RANGE);

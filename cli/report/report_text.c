@@ -192,9 +192,11 @@ static void cell_file(const void *row, const void *context, struct json_member *
 #define AGAINST(member) CELL(struct result_file, fidelity.member)
 #define AGAINST_RANGE(member, interval) \
     CELL_RANGE(struct result_file, fidelity.member, fidelity.interval.low, fidelity.interval.high)
-static const struct table_column FIDELITIES[] = {
+enum { OF_SERVER = 1 };
+static const struct table_column AGREEMENTS[] = {
     {CELL_MADE(cell_file), NULL, "configuration"},
     {AGAINST_RANGE(kl_divergence_mean, kl_divergence_mean_interval), NULL, "KL divergence, nats"},
+    {AGAINST(kl_divergence_mean_at_most), NULL, "at most", .in = OF_SERVER},
     {AGAINST(kl_divergence_median), NULL, "median"}, {AGAINST(kl_divergence_p99), NULL, "P99"},
     {AGAINST(kl_divergence_max), NULL, "max"},
     {AGAINST_RANGE(top1_agreement, top1_agreement_interval), NULL, "top1_agreement"},
@@ -203,21 +205,31 @@ static const struct table_column FIDELITIES[] = {
     {AGAINST(first_difference_baseline_margin), NULL, "margin, nats"},
     {AGAINST(first_difference_margin), NULL, "own margin"}, {AGAINST(num_ties), NULL, "ties"},
     {AGAINST(fidelity_count), NULL, "samples"}};
-static void write_fidelity(struct document *document, const struct report *report) {
-    const struct results *results = report->results;
-    for (size_t i = 0; i < results->group_count; i++) {
-        const struct result_group *group = &results->groups[i];
-        const struct result_file *first = &results->files[group->first];
-        const struct table table = TABLE(FIDELITIES, first, group->count, results, 0);
-        if (!first->fidelity.baseline) continue;
-        document_text(document, BLOCK_HEADING, "E2: agreement with %s", first->fidelity.baseline);
-        document_add_table(document, &table);
-        document_text(document, BLOCK_LINE, "%s; first difference: its token, from 0, median; ties: answers that part "
-                                            "at a margin below %g", FIDELITY_TEXT, TIE_NATS);
-        if (first->is_served)
-            document_text(document, BLOCK_LINE, "a server shows its likeliest tokens alone: KL divergences are lower "
-                                                "bounds, up to the first token that differs");
-    }
+
+static const struct result_file *first_of(const struct results *results, size_t group) {
+    return &results->files[results->groups[group].first];
+}
+struct table agreement_table(const struct results *results, size_t group) {
+    const struct result_file *first = first_of(results, group);
+    return (struct table)TABLE(AGREEMENTS, first, results->groups[group].count, results,
+                                first->is_served ? OF_SERVER : 0);
+}
+void agreement_notes(struct text_list *notes, const struct results *results, size_t group) {
+    text_list_add(notes, "%s; first difference: its token, from 0, median; ties: answers that part at a margin below "
+                         "%g", FIDELITY_TEXT, TIE_NATS);
+    if (first_of(results, group)->is_served)
+        text_list_add(notes, "a server shows its likeliest tokens alone: KL divergences are lower bounds, up to the "
+                             "first token that differs");
+}
+static void write_agreement(struct document *document, const struct results *results, size_t group) {
+    const struct table table = agreement_table(results, group);
+    struct text_list notes = {NULL, 0};
+    if (!report_baseline(results, group)) return;
+    document_text(document, BLOCK_HEADING, "E2: agreement with %s", report_baseline(results, group));
+    document_add_table(document, &table);
+    agreement_notes(&notes, results, group);
+    for (size_t i = 0; i < notes.count; i++) document_text(document, BLOCK_LINE, "%s", notes.items[i]);
+    text_list_free(&notes);
 }
 static void write_shares(struct document *document, const struct report *report) {
     struct text_buffer heads = {NULL, 0, 0};
@@ -297,6 +309,11 @@ static const char *limits_text(const struct report *report, int stage, char out[
     }
     return out;
 }
+int is_measured_busy(const struct report *report) {
+    int reasons = 0;
+    for (size_t i = 0; i < report->results->count; i++) reasons |= vp_noise_reasons(&report->results->files[i].noise);
+    return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) != 0;
+}
 const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
                ? "above a roof: not all counted bytes came from memory, some came from caches; or the roof that "
@@ -304,17 +321,30 @@ const char *above_roof_text(const struct report *report) {
                : "above a roof: not all counted bytes came from memory, some came from caches; and these roofs "
                  "are what larger stages reach, not the device's own";
 }
+/* A rate as a share of a roof. Where the roof is the best stage itself, that stage is marked instead of given 100 %. */
+static struct number_text roof_share(const struct report *report, double rate, double roof) {
+    if (report->peaks_are_given || rate < 0.9995 * roof) return number_share(rate / roof);
+    return number_formatted(rate <= 1.0005 * roof ? "best" : "above", 0);
+}
 static void write_roofline(struct document *document, const struct report *report) {
     struct text_list *list;
     int is_above = 0;
     if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
     document_text(document, BLOCK_HEADING, "E1: work against time, means over all configurations");
-    document_text(document, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third",
-                  number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
-                  report->peaks_are_given ? "as given"
-                                          : "the best of stages that take 1 % of a request or more (--peak_tflops, "
-                                            "--peak_gbs)");
-    list = document_table(document, "stage|GFLOP|MB|launches|ms|TFLOP/s|of roof|GB/s|of roof|idle %|bound");
+    if (report->peaks_are_given)
+        document_text(document, BLOCK_LINE,
+                      "roofs %s TFLOP/s and %s GB/s, as given; launch: neither roof is reached to a third",
+                      number_short(report->peak_tflops).text, number_short(report->peak_gbs).text);
+    else
+        document_text(document, BLOCK_LINE,
+                      "roofs not known: compared with the best stage that takes 1 %% of a request or more, %s TFLOP/s "
+                      "and %s GB/s%s; run --profile measures this machine's roofs, --peak_tflops and --peak_gbs set "
+                      "them; launch: neither is reached to a third",
+                      number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
+                      is_measured_busy(report) ? ", measured on a busy machine" : "");
+    list = document_table(document, report->peaks_are_given
+                                        ? "stage|GFLOP|MB|launches|ms|TFLOP/s|of roof|GB/s|of roof|idle %|bound"
+                                        : "stage|GFLOP|MB|launches|ms|TFLOP/s|of best|GB/s|of best|idle %|bound");
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         double flops = 0, bytes = 0, launches = 0, ms = 0, idle = 0, count = 0, idle_count = 0;
         char limits[96];
@@ -331,8 +361,8 @@ static void write_roofline(struct document *document, const struct report *repor
         if (!(count > 0) || !(ms > 0)) continue;
         CELLS(list, vp_stage_name((vp_stage)stage), number_short(flops / count / 1e9).text,
             number_short(bytes / count / 1e6).text, number_short(launches / count).text, number_short(ms / count).text,
-            number_short(flops / ms / 1e9).text, number_share(flops / ms / 1e9 / report->peak_tflops).text,
-            number_short(bytes / ms / 1e6).text, number_share(bytes / ms / 1e6 / report->peak_gbs).text,
+            number_short(flops / ms / 1e9).text, roof_share(report, flops / ms / 1e9, report->peak_tflops).text,
+            number_short(bytes / ms / 1e6).text, roof_share(report, bytes / ms / 1e6, report->peak_gbs).text,
             number_percent(idle / idle_count).text, limits_text(report, stage, limits));
         is_above |= flops / ms / 1e9 > report->peak_tflops || bytes / ms / 1e6 > report->peak_gbs;
     }
@@ -620,7 +650,7 @@ void report_text_write(struct document *document, const struct report *report) {
         write_gains(document, report, tradeoff);
         write_pruning(document, report, i);
     }
-    write_fidelity(document, report);
+    for (size_t i = 0; i < report->results->group_count; i++) write_agreement(document, report->results, i);
     write_categories(document, report);
     write_shares(document, report);
     write_parts(document, report);
