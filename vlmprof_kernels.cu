@@ -15,7 +15,7 @@
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even); products are summed
  * in fp32; residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. Linears with weights
- * of 8 or 4 bits round their inputs to integers, too (kernels/cpu/quant_rows.h). "in-type" below
+ * of 8 or 4 bits round their inputs to integers, too (kernels/cpu/quant_rows.h, quant_bytes.h). "in-type" below
  * means bf16 or f32, depending on the mode. Rows of in-type buffers are padded with zeros to a multiple of VK_PAD
  * elements, so GEMM kernels need no special case for the end of k. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
@@ -3264,6 +3264,7 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
 #include "kernels/cpu/gemm_neon.h"
 #endif
 #include "kernels/cpu/quant_rows.h"
+#include "kernels/cpu/quant_bytes.h"
 static int vk_has_c(void) { return 1; }
 
 /* A GEMM kernel: its tile for bf16 and for f32 weights (NULL: it has none), its own panel function for bf16 (NULL:
@@ -3276,34 +3277,38 @@ typedef struct vk_gemm_kernel {
     vk_panel panel;
     int strip;        /* queries that attention hands to its tiles: a multiple of the rows that they take at once */
     vk_soften soften; /* of scores to bf16 weights */
-    vk_quant_row row[2];   /* integers of 8 and 4 bits: one row of inputs; many, or NULL: widened panels */
-    vk_quant_rows rows[2];
+    vk_quant_row row[2]; /* integers of 8 and 4 bits and one row of inputs */
+    /* .. and many rows, if the processor multiplies bytes; else panels are widened. group: k that share a scale */
+    int (*has_bytes)(void);
+    vk_quant_level level;
+    vk_quant_many many;
+    int group;
 } vk_gemm_kernel;
 static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
     { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16,
-      { vk_row8_vnni, vk_row4_vnni }, { NULL, NULL } },
+      { vk_row8_vnni, vk_row4_vnni }, vk_has_amx_bytes, vk_level_amx, vk_many_amx, VK_AMX_GROUP },
 #endif
 #ifdef VK_X86
     { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
-      { vk_row8_vnni, vk_row4_vnni }, { vk_rows8_vnni, vk_rows4_vnni } },
+      { vk_row8_vnni, vk_row4_vnni }, vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
     { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
-      { vk_row8_avx512, vk_row4_avx512 }, { NULL, NULL } },
+      { vk_row8_avx512, vk_row4_avx512 }, vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
     { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_avx2, vk_row4_avx2 }, { NULL, NULL } },
+      { vk_row8_avx2, vk_row4_avx2 }, NULL, NULL, NULL, 0 },
 #endif
 #ifdef VK_NEON_BF16
     { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, { NULL, NULL } },
+      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
     { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, { NULL, NULL } },
+      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
 #endif
 #ifdef VK_NEON
     { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, { NULL, NULL } },
+      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
 #endif
     { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, { NULL, NULL } },
+      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
 
@@ -3316,6 +3321,7 @@ typedef struct vk_cpu {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cpu */
     int wide;
     const vk_gemm_kernel *gemm[2][VK_SHAPES]; /* [wide][shape class] */
+    const vk_gemm_kernel *integers_gemm[VK_SHAPES]; /* .. of linears with integers */
     void (*begin)(void), (*end)(void); /* of the chosen kernels: every thread of a parallel region calls them */
     void *memory;
     size_t memory_bytes;
@@ -3323,7 +3329,7 @@ typedef struct vk_cpu {
     void *k_panels, *v_panels, *attend;
     size_t attend_bytes;   /* of one thread */
     float *pieces;         /* of a single query's attention */
-    void *widened;         /* panels of integers as bf16, one a thread */
+    void *widened;         /* panels of integers as bf16, or as bytes and scales, one a thread */
     size_t widened_bytes;
     void *integers;        /* inputs of linears with integers */
     size_t integers_bytes;
@@ -3344,7 +3350,7 @@ static int vk_divide_up(int count, int each) { return (count + each - 1) / each;
 static int vk_task_width(const vk_gemm_job *job) { return job->m == 1 ? VK_PAD : VK_TASK_PANELS * VK_PAD; }
 static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, vk_task_width(job)); }
 static int vk_task_rows(const vk_gemm_job *job, int threads) {
-    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : 2)), blocks;
+    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits ? 1 : 2)), blocks;
     int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job)),
         split = vk_divide_up(job->m, VK_TASK_ROWS_MIN);
     if (most > VK_TASK_ROWS) most = VK_TASK_ROWS;
@@ -3355,7 +3361,7 @@ static int vk_task_rows(const vk_gemm_job *job, int threads) {
 }
 #include "kernels/cpu/quant.h"
 static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream,
-                         const char *integers, int thread) {
+                         char *integers, int thread) {
     const vk_linear *linear = job->w;
     const vk_gemm_kernel *kernel = vk_job_kernel(cpu, job);
     vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
@@ -3375,10 +3381,7 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         sink.bias = linear->bias ? linear->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
-        if (linear->bits && vk_quant_panel(kernel, job, sums, integers, panel, r0, rows)) {
-            vk_finish_rows(&sink, sums, 0, rows);
-            continue;
-        }
+        if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, panel, r0, rows, thread)) continue;
         if (linear->bits) {
             vk_quant_widen((uint16_t *)vk_quant_room(cpu, thread), panel, linear->k_padded, linear->bits);
             panel = (const char *)vk_quant_room(cpu, thread);
@@ -3432,7 +3435,8 @@ static void vk_gemm_share(const void *context, int64_t task, int thread) {
     vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream,
                  vk_quant_inputs(list->cpu, list->jobs, j), thread);
 }
-/* jobs from the first on, as many as there is room for their inputs as integers; returns how many */
+/* jobs from the first on, as many as there is room for their inputs as integers; the first one fits. Returns how
+ * many. */
 static int vk_gemm_some(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
                         vk_epilogue epilogue) {
     int64_t total = 0, products = 0, sums = 0, rows = 0;
@@ -3458,10 +3462,27 @@ static int vk_gemm_some(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
     vk_share(cpu, total, products > (cpu->team ? VK_TEAM_PRODUCTS : VK_PARALLEL_PRODUCTS), vk_gemm_share, &list);
     return count;
 }
+/* how many rows of a job's inputs there is room for as integers */
+static int vk_quant_fitting(const vk_cpu *cpu, const vk_gemm_job *job) {
+    int rows = job->m;
+    size_t bytes = vk_quant_row_bytes(cpu, job);
+    if (bytes && (size_t)rows * bytes > cpu->integers_bytes) rows = (int)(cpu->integers_bytes / bytes);
+    return rows;
+}
 static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
                         vk_epilogue epilogue) {
+    size_t in = cpu->wide ? 4 : 2, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : in;
     while (count > 0) {
-        int done = vk_gemm_some(cpu, jobs, count, first_task, epilogue);
+        vk_gemm_job piece = *jobs;
+        int done = 1, rows = vk_quant_fitting(cpu, jobs);
+        if (rows == jobs->m) done = vk_gemm_some(cpu, jobs, count, first_task, epilogue);
+        else
+            for (int r = 0; r < jobs->m; r += rows) {
+                piece.m = jobs->m - r < rows ? jobs->m - r : rows;
+                piece.x = (const char *)jobs->x + (size_t)r * (size_t)jobs->ldx * in;
+                piece.y = (char *)jobs->y + (size_t)r * (size_t)jobs->ldy * out;
+                vk_gemm_some(cpu, &piece, 1, first_task, epilogue);
+            }
         jobs += done;
         count -= done;
     }
@@ -3643,7 +3664,7 @@ static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena)
     /* the rows of one job at least; a decode step's experts all at once */
     cpu->integers_bytes = (size_t)(extent->llm.tokens > extent->experts ? extent->llm.tokens : extent->experts + 1)
                           * (size_t)(extent->quant_k / VK_QUANT_BLOCK) * sizeof(vk_fine);
-    cpu->integers = vk_take(arena, cpu->integers_bytes, 1);
+    cpu->integers = vk_take(arena, cpu->integers_bytes + (extent->quant_k ? vk_bytes_spare(extent->quant_k) : 0), 1);
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {

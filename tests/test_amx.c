@@ -22,6 +22,12 @@ int main(void) {
     test_linear(2, 33, 0);
     test_linear(2, 129, 0);
     test_jobs(amx, 0, 2);
+    for (int bits = 4; bits <= 8; bits += 4) {
+        test_integers(2, 33, bits);
+        test_integers(2, 97, bits);
+        test_byte_ends(amx, 17, 96, bits);
+        test_byte_ends(amx, 61, 1120, bits);
+    }
     remove_checkpoint();
     for (int causal = 0; causal < 2; causal++) {
         test_attention(1, 3, 1, 64, causal, 0);

@@ -3,6 +3,7 @@
  * without, and such that refuse them; a sweep that was stopped goes on to the same numbers.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/memory.h"
 #include "measure/fidelity.h"
 #include "support/command.h"
 #include "support/hostile_server.h"
@@ -231,6 +232,30 @@ static void test_along_the_answer(void) {
     }
     free(journal);
 }
+/* What --plan says of passes that a baseline costs: one along its answer for each open point, one of its own for each sample with such a point; the
+ * time is that of the runs and of these. */
+static void check_plan(const char *folder_option, int follow, int own) {
+    char command[1200], wanted[80];
+    double seconds = 0;
+    document d;
+    snprintf(command, sizeof command, "sweep --model " MODEL " --data %%F/few.jsonl --output_dir %s --weights_list fp32" GRID "--baseline first --plan", folder_option);
+    CHECK_INT(cli(command), 0);
+    snprintf(wanted, sizeof wanted, ".json: %d untimed passes left along its answers%s", follow, own ? "," : "");
+    CHECK(last.out && strstr(last.out, wanted));
+    snprintf(wanted, sizeof wanted, ", %d that give them;", own);
+    if (own) CHECK(last.out && strstr(last.out, wanted));
+    strcat(command, " --json");
+    if (!cli_json(command, 0, &d)) return;
+    CHECK_INT(number(&d, 0, "num_follow_passes_left"), follow);
+    CHECK_INT(number(&d, 0, "num_baseline_passes_left"), own);
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t one = vp_json_at(&d.json, member(&d, 0, "configurations"), i);
+        if (follow == 16) seconds += number(&d, one, "T_total_estimate") / 1e3 * (8 + (i ? 0 : 4)); /* 4 runs, 4 passes */
+    }
+    if (follow == 16) CHECK_NEAR(number(&d, 0, "expected_seconds"), seconds, 1e-9 * seconds);
+    if (!follow) CHECK_NEAR(number(&d, 0, "expected_seconds"), 0, 0);
+    free(d.nodes);
+}
 static void test_choices(void) {
     document d, again;
     char *journal;
@@ -270,10 +295,11 @@ static void test_choices(void) {
         for (int lines = 0; lines < 3; lines++) cut = strstr(cut, "\"fidelity\"") + 1; /* the third such line and all behind it are lost */
         while (cut > journal && cut[-1] != '\n') cut--;
         *cut = 0;
-        CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/gone --weights_list fp32" GRID "--baseline first --plan"), 0);
+        check_plan("%F/gone", 16, 4);
         CHECK_INT(mkdir(in_folder("gone"), 0777), 0);
         write_text(in_folder("gone/journal.jsonl"), journal);
         free(journal);
+        check_plan("%F/gone", 14, 4);
         CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/gone --weights_list fp32" GRID "--baseline first"), 0);
         for (int k = 0; k < 4; k++) if (load_result(&d, "sweep", k) && load_result(&again, "gone", k)) {
             CHECK_NEAR(number(&again, 0, "kl_divergence_mean"), number(&d, 0, "kl_divergence_mean"), 0);
@@ -282,8 +308,63 @@ static void test_choices(void) {
             unload(&d);
             unload(&again);
         }
+        check_plan("%F/gone", 0, 0);
+        CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/without --weights_list fp32" GRID "--plan --json"), 0);
+        CHECK(last.out && !strstr(last.out, "passes_left")); /* without a baseline there are none */
         REFUSED("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/gone --weights_list fp32" GRID, 2, "belongs to another plan");
     }
+}
+/* The cell of a line of a printed table; cells have two spaces between them. */
+static const char *cell_of(const char *line, int index, char out[100]) {
+    size_t bytes = 0;
+    line += strspn(line, " ");
+    for (; index > 0; index--) { line = strstr(line, "  ") ? strstr(line, "  ") : ""; line += strspn(line, " "); }
+    while (line[bytes] && line[bytes] != '\n' && strncmp(line + bytes, "  ", 2) != 0) bytes++;
+    snprintf(out, 100, "%.*s", (int)bytes, line);
+    return out;
+}
+/* The table of agreement: page and text have the same cells, which are the JSON's numbers, and the finding names the ends of the range. */
+static void test_tables(void) {
+    static const struct { int cell; const char *key; } numbers[] = {
+        {1, "kl_divergence_mean"}, {2, "kl_divergence_median"}, {3, "kl_divergence_p99"}, {4, "kl_divergence_max"}, {5, "top1_agreement"}, {6, "answer_agreement"}};
+    double least = HUGE_VAL, most = -HUGE_VAL;
+    char *text, *page = NULL, near[100] = "", far[100] = "";
+    const char *line, *section;
+    document d;
+    check_case("the agreement in text, page and JSON: the same digits, and which configurations are closest and farthest");
+    CHECK_INT(cli("report %F/sweep"), 0);
+    text = last.out ? copy_text(last.out, strlen(last.out)) : NULL;
+    CHECK_INT(cli("report %F/sweep --html=%F/page.html"), 0);
+    page = check_read(in_folder("page.html"), NULL);
+    line = text ? strstr(text, "E2: agreement with few_imgsizetier-low") : NULL;
+    section = page ? strstr(page, "<section id=\"agreement\">") : NULL;
+    CHECK(page && strstr(page, "<a href=\"#agreement\">Agreement</a>"));
+    if (CHECK(line && section) && cli_json("report %F/sweep --json", 0, &d)) {
+        for (int i = 0; i < 2; i++) line = strchr(strchr(line, '\n') + 1, '\n'); /* of the heads */
+        for (uint32_t row = 0; row < 4; row++) {
+            const uint32_t fidelity = member(&d, vp_json_at(&d.json, member(&d, member(&d, 0, "e1_stage_decomposition"), "configurations"), row), "fidelity");
+            const double divergence = number(&d, fidelity, "kl_divergence_mean");
+            char cell[100], wanted[120];
+            line = strchr(line, '\n') + 1;
+            for (int i = 0; i < 6; i++) {
+                const double value = number(&d, fidelity, numbers[i].key);
+                CHECK_NEAR(strtod(cell_of(line, numbers[i].cell, cell), NULL), value, 0.06 * fabs(value));
+                snprintf(wanted, sizeof wanted, "<td>%s</td>", cell);
+                CHECK(strstr(section, wanted));
+            }
+            cell_of(line, 1, cell);
+            if (divergence > 0 && divergence < least) { least = divergence; snprintf(near, sizeof near, "%s", cell); }
+            if (divergence > most) { most = divergence; snprintf(far, sizeof far, "%s", cell); }
+        }
+        for (int where = 0; where < 2; where++) {
+            const char *closest = strstr(where ? page : text, "closest to few_imgsizetier-low"), *farthest = closest ? strstr(closest, "; farthest: ") : NULL,
+                       *at = farthest ? strstr(closest, near) : NULL;
+            CHECK(at && at < farthest && strstr(farthest, far) && strstr(farthest, far) < strchr(farthest, '\n'));
+        }
+        free(d.nodes);
+    }
+    free(page);
+    free(text);
 }
 static void test_without_answers(void) {
     document d;
@@ -382,6 +463,7 @@ int main(void) {
     test_differences();
     test_along_the_answer();
     test_choices();
+    test_tables();
     test_without_answers();
     test_servers();
     return command_end("test_fidelity");

@@ -42,6 +42,7 @@ static void test_trials(void) {
     for (char *at = page; at && (at = strstr(at, "nonce")) != NULL; at += 7)
         memset(at + (at[5] == '-' ? 6 : 7), '0', 16); /* it is made of the page, which names the folder */
     for (char *at = page; at && (at = strstr(at, "<dd>20")) != NULL; at += 24) memcpy(at + 4, "0000-00-00T00:00:00Z", 20);
+    for (char *at = page; at && (at = strstr(at, "\"day\">20")) != NULL; at += 16) memcpy(at + 6, "0000-00-00", 10);
     if (CHECK(page != NULL)) check_kept("virtual-page.html", page);
     free(page);
 }

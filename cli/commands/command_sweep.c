@@ -483,7 +483,8 @@ static int run_command(const struct options *options) {
         code = baseline_open(&sweep.baseline, options, is_given(options, "endpoint") ? NULL : &sweep.model,
                              &sweep.plan);
     if (!code && is_given(options, "plan"))
-        code = plan_cost_show(options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan);
+        code = plan_cost_show(options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan,
+                              &sweep.baseline);
     else if (!code) {
         code = sweep_prepare(&sweep);
         if (!code && !interrupted) code = sweep_loop(&sweep);

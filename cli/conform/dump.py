@@ -12,7 +12,7 @@ import numpy
 import torch
 import transformers
 
-# where the tower ends that the connector reads (behind its final norm, if it has one), and the connector, by class
+# where the tower ends that the connector reads (behind its final norm, if it has one), and the connector, by class; <: what the module is given
 MODULES = {
     "LlavaForConditionalGeneration": ("vision_tower{.vision_model}.encoder.layers.-2", "multi_modal_projector"),
     "SmolVLMForConditionalGeneration": ("vision_model.post_layernorm", "connector"),
@@ -22,6 +22,7 @@ MODULES = {
     "Qwen2_5_VLForConditionalGeneration": ("visual.blocks.-1", "visual"),
     "Qwen3VLForConditionalGeneration": ("visual.blocks.-1", "visual"),
     "Qwen3VLMoeForConditionalGeneration": ("visual.blocks.-1", "visual"),
+    "Molmo2ForConditionalGeneration": ("<multi_modal_projector", "multi_modal_projector"),
 }
 
 
@@ -52,22 +53,33 @@ def main():
     parser.add_argument("--connector")
     parser.add_argument("--modules", action="store_true", help="print the model's modules and end")
     a = parser.parse_args()
-    processor = transformers.AutoProcessor.from_pretrained(a.model)
-    model = transformers.AutoModelForImageTextToText.from_pretrained(a.model, dtype=getattr(torch, a.dtype), attn_implementation="eager").eval()
+    is_blind = not hasattr(transformers.AutoConfig.from_pretrained(a.model), "vision_config")
+    if is_blind and a.image:
+        sys.exit(f"{a.model} reads text only: leave --image out")
+    loader = transformers.AutoModelForCausalLM if is_blind else transformers.AutoModelForImageTextToText
+    processor = (transformers.AutoTokenizer if is_blind else transformers.AutoProcessor).from_pretrained(a.model)
+    model = loader.from_pretrained(a.model, dtype=getattr(torch, a.dtype), attn_implementation="eager").eval()
     if a.modules:
         print("\n".join(name for name, _ in model.named_modules()))
         return
     os.makedirs(a.output, exist_ok=True)
     content = [{"type": "image", "path": a.image}] if a.image else []
-    inputs = processor.apply_chat_template([{"role": "user", "content": content + [{"type": "text", "text": a.prompt}]}],
-                                           add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt")
+    content = a.prompt if is_blind else content + [{"type": "text", "text": a.prompt}]
+    inputs = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True, tokenize=True, return_dict=True,
+                                           return_tensors="pt")
     inputs = {key: value.to(model.dtype) if value.is_floating_point() else value for key, value in inputs.items()}
     seen = {}
 
     def keep(name):
         def hook(_module, _inputs, output):
             output = getattr(output, "pooler_output", output)
+            output = getattr(output, "last_hidden_state", output)
             seen.setdefault(name, (output[0] if isinstance(output, tuple) else output).detach())
+        return hook
+
+    def keep_given(name):
+        def hook(_module, given, named):
+            seen.setdefault(name, (given or tuple(named.values()))[0].detach())
         return hook
 
     visual, windows = find(model, "visual"), []
@@ -76,8 +88,10 @@ def main():
         visual.permute_input_for_window_attn = lambda values, index, **more: (windows.append(index), permute(values, index, **more))[1]
     tower, connector = MODULES.get(type(model).__name__, (None, None))
     for name, path in (("tower", a.tower or tower), ("connector", a.connector or connector)):
-        module = path and find(model, path)
-        if a.image and module is not None:
+        module = path and find(model, path.lstrip("<"))
+        if a.image and module is not None and path.startswith("<"):
+            module.register_forward_pre_hook(keep_given(name), with_kwargs=True)
+        elif a.image and module is not None:
             module.register_forward_hook(keep(name))
         elif a.image:
             print(f"{type(model).__name__}: the module of the {name} is not known; --{name} PATH names it", file=sys.stderr)

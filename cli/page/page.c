@@ -2,6 +2,7 @@
 #include "page/page.h"
 
 #include "base/console.h"
+#include "base/table.h"
 #include "vlmprof.h"
 
 #include <inttypes.h>
@@ -112,6 +113,20 @@ void page_heads(struct text_buffer *out, page_head kind, const char *names) {
         page_add(out, "<th scope=\"col\"%s>%s%.*s%s", kind == HEAD_TEXTS ? " class=\"x\"" : "",
                  kind == HEAD_FIXED ? "" : "<button>", (int)strcspn(name, "|"), name,
                  kind == HEAD_FIXED ? "" : "</button>");
+}
+void page_table_of(struct text_buffer *out, const char *caption, const struct table *table) {
+    struct text_list cells = {NULL, 0};
+    const size_t columns = table_texts(&cells, table);
+    page_table_open(out, caption, 1);
+    for (size_t i = 0; i < columns; i++) page_heads(out, i ? HEAD_NUMBERS : HEAD_TEXTS, cells.items[i]);
+    text_add_string(out, "</thead><tbody>\n");
+    for (size_t i = columns; i < cells.count; i++) {
+        if (i % columns == 0) text_add_string(out, "<tr>");
+        page_element(out, i % columns ? "td" : "th", cells.items[i]);
+        if ((i + 1) % columns == 0) text_add_string(out, "</tr>\n");
+    }
+    text_add_string(out, "</tbody></table></div>\n");
+    text_list_free(&cells);
 }
 
 /* ---- the whole page */

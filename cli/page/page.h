@@ -55,6 +55,10 @@ void page_table_open(struct text_buffer *out, const char *label, int is_sorted);
 typedef enum page_head { HEAD_FIXED, HEAD_NUMBERS, HEAD_TEXTS } page_head;
 void page_heads(struct text_buffer *out, page_head kind, const char *names);
 
+/* Adds a whole sorted table, as its description has it; the first column names the row. */
+struct table;
+void page_table_of(struct text_buffer *out, const char *caption, const struct table *table);
+
 /* A whole page. Its writer adds markup to the buffers. */
 struct page {
     struct text_buffer heading, subtitle, body;

@@ -80,21 +80,6 @@ static void pruning_draw(struct text_buffer *out, const struct tradeoff *tradeof
     for (size_t i = 0; i < rows->count; i++) row_mark(&plot, rows, i);
     plot_close(&plot);
 }
-/* A table as its description has it. */
-static void plain_table(struct text_buffer *out, const char *caption, const struct table *table) {
-    struct text_list cells = {NULL, 0};
-    const size_t columns = table_texts(&cells, table);
-    page_table_open(out, caption, 1);
-    for (size_t i = 0; i < columns; i++) page_heads(out, i ? HEAD_NUMBERS : HEAD_TEXTS, cells.items[i]);
-    text_add_string(out, "</thead><tbody>\n");
-    for (size_t i = columns; i < cells.count; i++) {
-        if (i % columns == 0) text_add_string(out, "<tr>");
-        page_element(out, i % columns ? "td" : "th", cells.items[i]);
-        if ((i + 1) % columns == 0) text_add_string(out, "</tr>\n");
-    }
-    text_add_string(out, "</tbody></table></div>\n");
-    text_list_free(&cells);
-}
 static void pruning_show(struct text_buffer *out, const struct report *report, size_t group) {
     const struct tradeoff *tradeoff = &report->tradeoffs[group];
     const struct pruned_rows *rows = &report->pruned[group];
@@ -118,7 +103,7 @@ static void pruning_show(struct text_buffer *out, const struct report *report, s
     text_add_string(out, "<p>Points are differences in accuracy, paired over the samples, to no pruning and to random "
                          "tokens of the same number (within 5 %), with 95 % intervals; prefill: times faster, the "
                          "stage prune included.</p>\n");
-    plain_table(out, caption, &table);
+    page_table_of(out, caption, &table);
 }
 void page_pruning(struct text_buffer *out, const struct report *report) {
     size_t count = 0;
@@ -138,8 +123,8 @@ void page_categories(struct text_buffer *out, const struct report *report) {
     char caption[120];
     if (!totals.row_count && !categories.row_count) return;
     page_section_open(out, "categories", "Categories and totals");
-    if (totals.row_count) plain_table(out, "Totals of whole sets, 95 % intervals by bootstrap over groups", &totals);
+    if (totals.row_count) page_table_of(out, "Totals of whole sets, 95 % intervals by bootstrap over groups", &totals);
     snprintf(caption, sizeof caption, "Accuracy by %.60s", report->by ? report->by : "");
-    if (categories.row_count) plain_table(out, caption, &categories);
+    if (categories.row_count) page_table_of(out, caption, &categories);
     page_section_close(out);
 }

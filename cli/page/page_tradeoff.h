@@ -9,6 +9,8 @@ void page_fronts(struct text_buffer *out, const struct report *report);
 
 /* Of each data set what leaving image tokens out loses; nothing where no configuration does. */
 void page_pruning(struct text_buffer *out, const struct report *report);
+/* Of each data set how near its configurations are to its baseline; nothing where it has none. */
+void page_agreement(struct text_buffer *out, const struct report *report);
 void page_categories(struct text_buffer *out, const struct report *report);
 
 /* Of each data set the knobs' shares of the variance, effects and interactions. */

@@ -274,9 +274,9 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
 }
 void report_page_write(const struct report *report, struct text_buffer *out) {
     static const struct page_link links[] = {{"findings", "In short"}, {"front", "Pareto front"},
-        {"pruning", "Pruning"}, {"categories", "Categories"}, {"knobs", "Knobs"}, {"stages", "Stages"},
-        {"table", "Table"}, {"scaling", "Scaling"}, {"roofs", "Rooflines"}, {"predicted", "Predictions"},
-        {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
+        {"pruning", "Pruning"}, {"agreement", "Agreement"}, {"categories", "Categories"}, {"knobs", "Knobs"},
+        {"stages", "Stages"}, {"table", "Table"}, {"scaling", "Scaling"}, {"roofs", "Rooflines"},
+        {"predicted", "Predictions"}, {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
     struct page page = {0};
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
@@ -288,6 +288,7 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     page_findings(&page.body, report);
     page_fronts(&page.body, report);
     page_pruning(&page.body, report);
+    page_agreement(&page.body, report);
     page_categories(&page.body, report);
     page_knobs(&page.body, report);
     page_stages(&page.body, report);

@@ -379,6 +379,63 @@ static void find_pruning(struct report *report, const struct tradeoff *tradeoff,
                       text);
     }
 }
+/* Returns 1 if the file is the baseline, which is named by its path or by the end of it. */
+static int is_baseline(const struct result_file *file) {
+    const char *name = file->fidelity.baseline, *slash = strrchr(file->path, '/');
+    return !strcmp(file->path, name) || !strcmp(slash ? slash + 1 : file->path, name);
+}
+/* How far a configuration is from the baseline: by its KL divergence, or where that is not known by its tokens and
+ * answers. NaN: nothing is known. */
+static double distance_of(const struct result_fidelity *fidelity, int by_divergence) {
+    if (by_divergence) return fidelity->kl_divergence_mean;
+    return isfinite(fidelity->top1_agreement) ? 1 - fidelity->top1_agreement : 1 - fidelity->answer_agreement;
+}
+static void add_number(struct text_buffer *out, const char *name, double value, const struct field_range *range,
+                       const char *unit) {
+    if (!isfinite(value)) return;
+    text_add_string(out, ", ");
+    text_add_string(out, name);
+    text_add_string(out, number_measured(value, range->low, range->high).text);
+    text_add_string(out, unit);
+}
+static void say_distance(struct text_buffer *out, const struct results *results, const struct result_file *file) {
+    const struct result_fidelity *fidelity = &file->fidelity;
+    char name[160];
+    text_add_string(out, report_full_name(results, file, name));
+    add_number(out, file->is_served ? "KL divergence at least " : "KL divergence ", fidelity->kl_divergence_mean,
+               &fidelity->kl_divergence_mean_interval, " nats");
+    add_number(out, "top1_agreement ", fidelity->top1_agreement, &fidelity->top1_agreement_interval, "");
+    add_number(out, "answer_agreement ", fidelity->answer_agreement, &fidelity->answer_agreement_interval, "");
+}
+/* Says which configurations are closest to the baseline and farthest from it. */
+static void find_agreement(struct report *report, size_t group) {
+    const struct results *results = report->results;
+    const struct result_file *near = NULL, *far = NULL, *files = &results->files[results->groups[group].first];
+    const char *baseline = report_baseline(results, group);
+    struct text_buffer text = {NULL, 0, 0};
+    int by_divergence = 1;
+    if (!baseline) return;
+    for (size_t i = 0; i < results->groups[group].count; i++)
+        by_divergence &= !files[i].fidelity.baseline || isfinite(files[i].fidelity.kl_divergence_mean);
+    for (size_t i = 0; i < results->groups[group].count; i++) {
+        const struct result_file *file = &files[i];
+        const double distance = distance_of(&file->fidelity, by_divergence);
+        if (!file->fidelity.baseline || is_baseline(file) || !isfinite(distance)) continue;
+        if (!near || distance < distance_of(&near->fidelity, by_divergence)) near = file;
+        if (!far || distance > distance_of(&far->fidelity, by_divergence)) far = file;
+    }
+    if (!near) return;
+    text_add_string(&text, near == far ? "agreement with " : "closest to ");
+    text_add_string(&text, baseline);
+    text_add_string(&text, ": ");
+    say_distance(&text, results, near);
+    if (near != far) {
+        text_add_string(&text, "; farthest: ");
+        say_distance(&text, results, far);
+    }
+    text_list_add(&report->findings, "%s", text.data);
+    free(text.data);
+}
 /* From outside a server only the first token divides the time of a request. */
 static void find_first_token(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -465,10 +522,12 @@ void report_make(struct report *report, const struct results *results, const str
         curves_add(&report->curves, results, i);
         tradeoff_make(&report->tradeoffs[i], results, &results->groups[i], settings);
         report->pruned[i] = pruned_rows_make(&report->tradeoffs[i], results);
-        if (report->tradeoffs[i].reason[0]) continue;
-        find_changes(report, &report->tradeoffs[i]);
-        find_best(report, &report->tradeoffs[i]);
-        find_pruning(report, &report->tradeoffs[i], &report->pruned[i]);
+        if (!report->tradeoffs[i].reason[0]) {
+            find_changes(report, &report->tradeoffs[i]);
+            find_best(report, &report->tradeoffs[i]);
+            find_pruning(report, &report->tradeoffs[i], &report->pruned[i]);
+        }
+        find_agreement(report, i);
     }
     report->stage_findings = report->findings.count;
     if (are_all_served(results)) {
@@ -497,6 +556,12 @@ void report_free(struct report *report) {
     free(report->pruned);
     category_rows_free(&report->categories);
     category_rows_free(&report->totals);
+}
+const char *report_baseline(const struct results *results, size_t group) {
+    const struct result_file *files = &results->files[results->groups[group].first];
+    for (size_t i = 0; i < results->groups[group].count; i++)
+        if (files[i].fidelity.baseline) return files[i].fidelity.baseline;
+    return NULL;
 }
 const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]) {
     char name[80];

@@ -36,6 +36,9 @@ void report_free(struct report *report);
 /* "low k4 b12"; with the data set's name in front where there are several. Returns out. */
 const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]);
 
+/* What the configurations of a data set are compared with (sweep --baseline); NULL: with nothing. */
+const char *report_baseline(const struct results *results, size_t group);
+
 /* Warns if the machine was not quiet. Older files do not say what else it did: of these the spread of the runs of one
  * sample says it. decompositions: [results->count]. */
 void results_warn_of_noise(const struct results *results, const struct decomposition *decompositions,

@@ -192,9 +192,11 @@ static void cell_file(const void *row, const void *context, struct json_member *
 #define AGAINST(member) CELL(struct result_file, fidelity.member)
 #define AGAINST_RANGE(member, interval) \
     CELL_RANGE(struct result_file, fidelity.member, fidelity.interval.low, fidelity.interval.high)
-static const struct table_column FIDELITIES[] = {
+enum { OF_SERVER = 1 };
+static const struct table_column AGREEMENTS[] = {
     {CELL_MADE(cell_file), NULL, "configuration"},
     {AGAINST_RANGE(kl_divergence_mean, kl_divergence_mean_interval), NULL, "KL divergence, nats"},
+    {AGAINST(kl_divergence_mean_at_most), NULL, "at most", .in = OF_SERVER},
     {AGAINST(kl_divergence_median), NULL, "median"}, {AGAINST(kl_divergence_p99), NULL, "P99"},
     {AGAINST(kl_divergence_max), NULL, "max"},
     {AGAINST_RANGE(top1_agreement, top1_agreement_interval), NULL, "top1_agreement"},
@@ -203,21 +205,31 @@ static const struct table_column FIDELITIES[] = {
     {AGAINST(first_difference_baseline_margin), NULL, "margin, nats"},
     {AGAINST(first_difference_margin), NULL, "own margin"}, {AGAINST(num_ties), NULL, "ties"},
     {AGAINST(fidelity_count), NULL, "samples"}};
-static void write_fidelity(struct document *document, const struct report *report) {
-    const struct results *results = report->results;
-    for (size_t i = 0; i < results->group_count; i++) {
-        const struct result_group *group = &results->groups[i];
-        const struct result_file *first = &results->files[group->first];
-        const struct table table = TABLE(FIDELITIES, first, group->count, results, 0);
-        if (!first->fidelity.baseline) continue;
-        document_text(document, BLOCK_HEADING, "E2: agreement with %s", first->fidelity.baseline);
-        document_add_table(document, &table);
-        document_text(document, BLOCK_LINE, "%s; first difference: its token, from 0, median; ties: answers that part "
-                                            "at a margin below %g", FIDELITY_TEXT, TIE_NATS);
-        if (first->is_served)
-            document_text(document, BLOCK_LINE, "a server shows its likeliest tokens alone: KL divergences are lower "
-                                                "bounds, up to the first token that differs");
-    }
+
+static const struct result_file *first_of(const struct results *results, size_t group) {
+    return &results->files[results->groups[group].first];
+}
+struct table agreement_table(const struct results *results, size_t group) {
+    const struct result_file *first = first_of(results, group);
+    return (struct table)TABLE(AGREEMENTS, first, results->groups[group].count, results,
+                                first->is_served ? OF_SERVER : 0);
+}
+void agreement_notes(struct text_list *notes, const struct results *results, size_t group) {
+    text_list_add(notes, "%s; first difference: its token, from 0, median; ties: answers that part at a margin below "
+                         "%g", FIDELITY_TEXT, TIE_NATS);
+    if (first_of(results, group)->is_served)
+        text_list_add(notes, "a server shows its likeliest tokens alone: KL divergences are lower bounds, up to the "
+                             "first token that differs");
+}
+static void write_agreement(struct document *document, const struct results *results, size_t group) {
+    const struct table table = agreement_table(results, group);
+    struct text_list notes = {NULL, 0};
+    if (!report_baseline(results, group)) return;
+    document_text(document, BLOCK_HEADING, "E2: agreement with %s", report_baseline(results, group));
+    document_add_table(document, &table);
+    agreement_notes(&notes, results, group);
+    for (size_t i = 0; i < notes.count; i++) document_text(document, BLOCK_LINE, "%s", notes.items[i]);
+    text_list_free(&notes);
 }
 static void write_shares(struct document *document, const struct report *report) {
     struct text_buffer heads = {NULL, 0, 0};
@@ -620,7 +632,7 @@ void report_text_write(struct document *document, const struct report *report) {
         write_gains(document, report, tradeoff);
         write_pruning(document, report, i);
     }
-    write_fidelity(document, report);
+    for (size_t i = 0; i < report->results->group_count; i++) write_agreement(document, report->results, i);
     write_categories(document, report);
     write_shares(document, report);
     write_parts(document, report);

@@ -2,6 +2,7 @@
 #ifndef VLMPROF_CLI_REPORT_TEXT_H
 #define VLMPROF_CLI_REPORT_TEXT_H
 #include "base/document.h"
+#include "base/table.h"
 #include "report/report.h"
 #include "vlmprof.h"
 
@@ -13,6 +14,10 @@ struct number_text number_of_estimate(vp_estimate estimate);
 
 /* Why a stage can pass a roof. */
 const char *above_roof_text(const struct report *report);
+
+/* How near each configuration of a data set is to its baseline, and what the columns are. */
+struct table agreement_table(const struct results *results, size_t group);
+void agreement_notes(struct text_list *notes, const struct results *results, size_t group);
 
 /* Adds the whole report; document_print makes text or Markdown of it. */
 void report_text_write(struct document *document, const struct report *report);

@@ -189,7 +189,9 @@ struct forecast {
     int64_t longest; /* the longest sequence of these */
     double kept, cache_bytes; /* with --prune_list: sums over these of image tokens that go on and of their KV caches */
     double ns, squares; /* estimate of one run: sums over these of the time and of its square */
-    double measured_ns; int64_t runs_measured, points_closed; /* from the journals in output_dir */
+    /* from the journals in output_dir */
+    double measured_ns; int64_t runs_measured, points_done, points_failed;
+    int64_t compared; /* points that are compared with the baseline */
 };
 /* What passes of one shape take: the samples of a configuration have few shapes. */
 struct shape_cost { int32_t rows, cols, views, sequence; uint64_t images; double ns; };
@@ -331,8 +333,9 @@ static int read_measured(const struct plan *plan, const char *path, struct forec
         ns = node_number(json, vp_json_get(json, 0, "total_ns"));
         for (size_t i = 0; i < plan->configuration_count; i++) {
             if (!vp_json_equals(json, name, plan->configurations[i].file_name)) continue;
-            forecast[i].points_closed += vp_json_get(json, 0, "done") != VP_JSON_NONE
-                                         || vp_json_get(json, 0, "failed") != VP_JSON_NONE;
+            forecast[i].points_done += vp_json_get(json, 0, "done") != VP_JSON_NONE;
+            forecast[i].points_failed += vp_json_get(json, 0, "failed") != VP_JSON_NONE;
+            forecast[i].compared += vp_json_get(json, 0, "fidelity") != VP_JSON_NONE;
             if (!(ns > 0)) break;
             forecast[i].measured_ns += ns;
             forecast[i].runs_measured++;
@@ -369,11 +372,13 @@ struct estimate {
     const struct options *options;
     const struct model *model;
     const struct plan *plan;
+    const struct baseline *baseline;
     struct rates *rates; size_t rate_count; /* of the plan's weights; of servers one that only says why not */
     struct forecast *configurations;
     double scale;     /* measured / estimated time, over the configurations that have both; 1 if none has */
     int64_t runs_measured, runs_left;
-    double seconds;   /* of the runs left; NaN: not known */
+    int64_t follow_left, baseline_left; /* untimed passes along a baseline's answers, and those that give the answers */
+    double seconds;   /* of the runs and passes left; NaN: not known */
     size_t fewest;    /* samples of the smallest data set */
     double variation; /* of T_total over samples, the largest of the configurations; NaN: not known */
     vp_resolution resolution;
@@ -390,10 +395,15 @@ static double configuration_ms(const struct estimate *estimate, size_t index) {
     return forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count * estimate->scale / 1e6
                                                : (double)NAN;
 }
+/* Points that are closed, without those that were known to fail. */
+static int64_t points_closed(const struct forecast *forecast) {
+    const int64_t failed = forecast->points_failed - forecast->failing;
+    return forecast->points_done + (failed > 0 ? failed : 0);
+}
 static int64_t configuration_runs_left(const struct estimate *estimate, size_t index) {
     const struct forecast *forecast = &estimate->configurations[index];
     int64_t all = forecast->count * estimate->plan->run_count,
-            closed = forecast->points_closed * estimate->plan->run_count;
+            closed = points_closed(forecast) * estimate->plan->run_count;
     int64_t done = forecast->runs_measured > closed ? forecast->runs_measured : closed;
     return done < all ? all - done : 0;
 }
@@ -431,6 +441,35 @@ static int compare_with_journals(struct estimate *estimate) {
     estimate->scale = estimated_ns > 0 ? measured_ns / estimated_ns : 1;
     return code;
 }
+/* With --baseline each point runs once more, along the baseline's answer, which takes about as long as a run. Where the
+ * baseline is of this grid, it runs once more before, for each sample that has such a point. */
+static void add_baseline_passes(struct estimate *estimate) {
+    const struct plan *plan = estimate->plan;
+    for (size_t set = 0; estimate->baseline->of && set < plan->set_count; set++) {
+        const struct configuration *first = estimate->baseline->of[set].configuration;
+        int64_t samples = 0;
+        for (size_t i = 0; i < plan->configuration_count; i++) {
+            const struct forecast *forecast = &estimate->configurations[i];
+            const int64_t closed = points_closed(forecast),
+                          left = forecast->count - (closed > forecast->compared ? closed : forecast->compared);
+            if (plan->configurations[i].set != &plan->sets[set] || left <= 0) continue;
+            estimate->follow_left += left;
+            estimate->seconds += configuration_ms(estimate, i) / 1e3 * (double)left;
+            if (left > samples) samples = left;
+        }
+        if (!first || !samples) continue;
+        estimate->baseline_left += samples;
+        estimate->seconds += configuration_ms(estimate, (size_t)(first - plan->configurations)) / 1e3 * (double)samples;
+    }
+}
+/* Of the logits of a baseline's longest answer, which are in memory while a sample is compared; 0: none are. */
+static double baseline_bytes(const struct estimate *estimate) {
+    int32_t tokens = 0;
+    for (size_t set = 0; estimate->model && estimate->baseline->of && set < estimate->plan->set_count; set++)
+        if (estimate->baseline->of[set].configuration && estimate->plan->sets[set].new_tokens > tokens)
+            tokens = estimate->plan->sets[set].new_tokens;
+    return (double)tokens * (double)estimate->baseline->width * sizeof(float);
+}
 /* Fills the estimate. Returns 0 or an exit code. */
 static int look_ahead(struct estimate *estimate) {
     int code;
@@ -442,6 +481,7 @@ static int look_ahead(struct estimate *estimate) {
         estimate->runs_left += left;
         if (left) estimate->seconds += configuration_ms(estimate, i) / 1e3 * (double)left;
     }
+    add_baseline_passes(estimate);
     estimate->resolution.accuracy = estimate->resolution.mean = estimate->resolution.p50 = (double)NAN;
     vp_statistics_resolution(estimate->fewest, PLAN_DISCORDANCE,
                              isfinite(estimate->variation) ? estimate->variation : 0, &estimate->resolution);
@@ -593,7 +633,11 @@ static int print_plan_json(const struct estimate *estimate) {
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) put_plan_configuration(&writer, estimate, i);
     PUT(&writer, END_ARRAY, KEY("num_points", estimate->plan->point_count),
         KEY("num_runs_per_sample", estimate->plan->run_count), KEY("num_runs_measured", estimate->runs_measured),
-        KEY("num_runs_left", estimate->runs_left), KEY("expected_seconds", estimate->seconds),
+        KEY("num_runs_left", estimate->runs_left));
+    if (estimate->baseline->of)
+        PUT(&writer, KEY("num_follow_passes_left", estimate->follow_left),
+            KEY("num_baseline_passes_left", estimate->baseline_left), KEY("baseline_bytes", baseline_bytes(estimate)));
+    PUT(&writer, KEY("expected_seconds", estimate->seconds),
         KEY("expected_from", time_source(estimate)),
         KEY("engine_bytes", all_bytes(estimate) ? (double)all_bytes(estimate) : (double)NAN));
     vp_json_key(&writer, "calibration"); /* of the first weights */
@@ -667,13 +711,28 @@ static void print_plan_memory(const struct estimate *estimate) {
                     estimate->rate_count > 1 && sets.bytes ? sets.data : "");
     free(sets.data);
 }
+static void print_plan_baseline(const struct estimate *estimate) {
+    if (!estimate->baseline->of) return;
+    print_plain("baseline    %s%s: %lld untimed passes left along its answers",
+                baseline_name(estimate->baseline, 0), estimate->plan->set_count > 1 ? ", ..." : "",
+                (long long)estimate->follow_left);
+    if (estimate->baseline_left)
+        print_plain(", %lld that give them", (long long)estimate->baseline_left);
+    if (baseline_bytes(estimate) > 0)
+        print_plain("; its logits of a sample take at most %.4g MB", baseline_bytes(estimate) / 1e6);
+    print_plain("\n");
+}
 static void print_plan_time(const struct estimate *estimate) {
     const char *from = time_source(estimate);
     if (isfinite(estimate->seconds) && strcmp(from, "none")) {
         int64_t seconds = (int64_t)ceil(estimate->seconds);
-        print_plain("time        %lld:%02lld:%02lld for %lld runs, without decoding images and warming up (%s)\n",
+        char passes[64] = "";
+        if (estimate->follow_left)
+            snprintf(passes, sizeof passes, " and %lld untimed passes",
+                     (long long)(estimate->follow_left + estimate->baseline_left));
+        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, without decoding images and warming up (%s)\n",
                     (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
-                    (long long)estimate->runs_left, from);
+                    (long long)estimate->runs_left, passes, from);
     } else print_plain("time        not known: %s\n", no_rates(estimate)[0] ? no_rates(estimate) : "no sample can run");
     for (size_t i = 0; i < estimate->rate_count && strncmp(from, "estimate", 8) == 0; i++) {
         const struct rates *rates = &estimate->rates[i];
@@ -722,6 +781,7 @@ static int print_plan(const struct estimate *estimate) {
                         plural_s((int64_t)unusable), dataset->reasons[0], dataset->reason_count > 1 ? " ..." : "");
     }
     print_plan_grid(estimate);
+    print_plan_baseline(estimate);
     print_plan_memory(estimate);
     print_plan_time(estimate);
     print_plan_resolution(estimate);
@@ -732,13 +792,15 @@ static int print_plan(const struct estimate *estimate) {
     if (estimate->note[0]) print_plain("note        %s\n", estimate->note);
     return fflush(stdout) || ferror(stdout) ? output_failed() : 0;
 }
-int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan) {
+int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan,
+                   const struct baseline *baseline) {
     struct estimate estimate;
     int code = 0;
     memset(&estimate, 0, sizeof estimate);
     estimate.options = options;
     estimate.model = model;
     estimate.plan = plan;
+    estimate.baseline = baseline;
     estimate.configurations = zeroed(plan->configuration_count, sizeof *estimate.configurations);
     estimate.rate_count = model ? plan->weights_count : 1;
     estimate.rates = zeroed(estimate.rate_count, sizeof *estimate.rates);

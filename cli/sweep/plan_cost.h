@@ -5,10 +5,12 @@
 #include "base/options.h"
 #include "data/plan.h"
 #include "model/model.h"
+#include "sweep/baseline.h"
 
 /* Times a few blocks of the model's shape to estimate the rest, and prints the forecast; journals that are in
  * output_dir already replace estimates. Of the model only its shape is used; model NULL: of servers, whose times only a
  * journal shows. Returns 0 or an exit code. */
-int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan);
+int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan,
+                   const struct baseline *baseline);
 
 #endif

@@ -1,6 +1,6 @@
-/* model_llama.c - Llama, Qwen2 and Qwen3: dense language models alone, under transformers' names
+/* model_llama.c - language models alone, under transformers' names: Llama, Qwen2 and Qwen3, dense; OLMoE and Qwen3-MoE
  *
- * source: transformers 5.23.0, models/{llama,qwen2,qwen3}/modeling_*.py */
+ * source: transformers 5.23.0, models/{llama,qwen2,qwen3,olmoe,qwen3_moe}/modeling_*.py */
 #include "model.h"
 
 static void llama_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
@@ -8,3 +8,4 @@ static void llama_weights(vk_pass *pass, vk_model *model, const vp_model_config 
 }
 
 const vk_description vk_llama = { "Llama", NULL, llama_weights, vk_common_draws, vk_common_fp32, NULL };
+const vk_description vk_olmoe = { "OLMoE", NULL, llama_weights, vk_common_draws, vk_common_fp32, NULL };

@@ -113,6 +113,24 @@ void vk_source_row(const vk_source *source, int64_t row, void *out, int columns,
 /* a tensor's data are where they belong: what was read of the file leaves memory */
 void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes);
 
+/* the numbers of a drawn row */
+static inline uint32_t vk_row_key(const vk_source *source, int64_t row) {
+    return (uint32_t)vk_mix(source->key ^ (uint64_t)row);
+}
+/* uniform(-1, 1): murmur3's finalizer on a counter */
+static inline float vk_drawn(uint32_t key, uint32_t column) {
+    uint32_t h = column * 0x9e3779b1u + key;
+    h = (h ^ (h >> 16)) * 0x85ebca6bu;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+    return (float)(int32_t)(h ^ (h >> 16)) * 4.656612873e-10f;
+}
+
+/* ---- pack.c: tensor [rows, k] -> rows first_row.. of a linear's panels; as integers and scales, where rows follow
+ * each other. They return 0 without memory. */
+int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows);
+int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
+                     int64_t rows);
+
 /* f32 vector or in-type table */
 void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int columns, int wide);
 void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int width);

@@ -56,7 +56,7 @@ static double read_rate(bench *b) {
 }
 /* FLOP/s of the processor's product instruction of a kernel when all operands are in registers: an upper bound for any program. 0: not implemented for it. */
 #ifdef __x86_64__
-enum { PEAK_STEPS = 3000000, PEAK_SUMS = 12 };
+enum { PEAK_STEPS = 3000000, PEAK_SUMS = 12, PEAK_TILES = 1000000 };
 #define PEAK(name, targets, type, flops, zero, step) \
     __attribute__((target(targets))) static double name(float *out) { \
         type sum[PEAK_SUMS], one = zero; \
@@ -70,8 +70,23 @@ enum { PEAK_STEPS = 3000000, PEAK_SUMS = 12 };
 PEAK(peak_bf16, "avx512f,avx512bf16", __m512, 64, _mm512_setzero_ps(), _mm512_dpbf16_ps(sum[i], (__m512bh)one, (__m512bh)one))
 PEAK(peak_512, "avx512f", __m512, 32, _mm512_setzero_ps(), _mm512_fmadd_ps(one, one, sum[i]))
 PEAK(peak_256, "avx2,fma", __m256, 16, _mm256_setzero_ps(), _mm256_fmadd_ps(one, one, sum[i]))
+/* tiles of 16 x 32 bf16 values, four sums as the kernel has; the engine has asked for this process's tiles */
+__attribute__((target("amx-tile,amx-bf16"))) static double peak_amx(float *out) {
+    static const struct { uint8_t palette, start_row, reserved[14]; uint16_t row_bytes[16]; uint8_t rows[16]; } tiles = {
+        1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 }
+    };
+    _tile_loadconfig(&tiles);
+    _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3); _tile_zero(4); _tile_zero(5); _tile_zero(6); _tile_zero(7);
+    for (int j = 0; j < PEAK_TILES; j++) {
+        _tile_dpbf16ps(0, 4, 6); _tile_dpbf16ps(1, 4, 7); _tile_dpbf16ps(2, 5, 6); _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_release();
+    (void)out;
+    return (double)PEAK_TILES * 4.0 * 16 * 16 * 32 * 2;
+}
 static double peak(const char *gemm) {
-    double (*const work)(float *) = !strcmp(gemm, "avx512bf16") ? peak_bf16 : !strcmp(gemm, "avx512") ? peak_512 : !strcmp(gemm, "avx2") ? peak_256 : NULL;
+    double (*const work)(float *) = !strcmp(gemm, "amx") ? peak_amx : !strcmp(gemm, "avx512bf16") ? peak_bf16
+                                  : !strcmp(gemm, "avx512") ? peak_512 : !strcmp(gemm, "avx2") ? peak_256 : NULL;
     double flops = 0.0;
     int64_t start = vp_clock_ns();
     if (!work) return 0.0;

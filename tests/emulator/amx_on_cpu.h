@@ -69,5 +69,17 @@ static inline void vk_amx_products(int to, int left, int right) {
         memcpy(c->row[r], sums, 64);
     }
 }
+/* C[r][c] += the sum of A[r][4 k + i] * B[k][4 c + i], bytes with a sign */
+static inline void vk_amx_bytes(int to, int left, int right) {
+    amx_tile *c = amx_tile_of(to);
+    const amx_tile *a = amx_tile_of(left), *b = amx_tile_of(right);
+    for (int r = 0; r < 16; r++) {
+        int32_t sums[16];
+        memcpy(sums, c->row[r], 64);
+        for (int k = 0; k < 64; k++)
+            for (int i = 0; i < 16; i++) sums[i] += (int8_t)a->row[r][k] * (int8_t)b->row[k / 4][4 * i + k % 4];
+        memcpy(c->row[r], sums, 64);
+    }
+}
 #define vk_amx_stream(to, from, stride) vk_amx_load(to, from, stride)
 #endif

@@ -36,6 +36,15 @@ static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int row
         }
     return fastest;
 }
+/* Integers: the first kernel of the table that multiplies bytes is fastest, even where another one is for bf16. */
+static const vk_gemm_kernel *vk_gemm_integers(const char *name, const vk_gemm_kernel *otherwise) {
+    for (int i = 0; i < VK_GEMM_KERNELS; i++) {
+        const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
+        if ((name && strcmp(kernel->name, name)) || !vk_gemm_usable(kernel, 0)) continue;
+        if (kernel->has_bytes && kernel->has_bytes()) return kernel;
+    }
+    return otherwise;
+}
 /* `name` forces the kernel, also for f32 layers in bf16 mode where it has such a one; else the measurement decides */
 static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) {
     enum { K = 1024 };
@@ -52,6 +61,13 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
             if (kernel && kernel->begin) { cpu->begin = kernel->begin; cpu->end = kernel->end; }
         }
     free(inputs);
+    for (int s = 0; s < VK_SHAPES; s++) {
+        cpu->integers_gemm[s] = vk_gemm_integers(name, cpu->gemm[0][s]);
+        if (cpu->gemm[0][s] && cpu->integers_gemm[s]->begin) {
+            cpu->begin = cpu->integers_gemm[s]->begin;
+            cpu->end = cpu->integers_gemm[s]->end;
+        }
+    }
     if (!cpu->gemm[cpu->wide][0])
         return vp_fail(error, VP_ERR_RANGE, -1, name,
                        "this processor has no GEMM kernel of that name for this arithmetic");

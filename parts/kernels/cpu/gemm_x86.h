@@ -8,7 +8,7 @@
 #define VK_T512BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 #define VK_TAVX2 __attribute__((target("avx2,fma")))
 /* every processor with AMX has these */
-#define VK_TAMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma")))
+#define VK_TAMX __attribute__((target("amx-tile,amx-bf16,amx-int8,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma")))
 /* A single row waits for weights from memory. They are prefetched into the second-level cache, a page ahead: Intel's
  * own prefetching ends with each page, and AMD's is disturbed by what fetches into the first level. */
 #define VK_AHEAD(R, p) \
@@ -217,6 +217,7 @@ static int vk_has_avx512bf16(void) { return vk_has_avx512() && __builtin_cpu_sup
 #define vk_amx_stream(to, from, stride) _tile_stream_loadd(to, from, stride)
 #define vk_amx_store(from, to, stride) _tile_stored(from, to, stride)
 #define vk_amx_products(to, left, right) _tile_dpbf16ps(to, left, right)
+#define vk_amx_bytes(to, left, right) _tile_dpbssd(to, left, right)
 #endif
 /* v / (1 + e^(-1.702 v)) as in vk_exp, but with a reciprocal of 14 bits and one Newton step (28 bits) instead of the
  * division */

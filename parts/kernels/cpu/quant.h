@@ -1,7 +1,7 @@
 /* quant.h - linears whose weights are integers of 8 or 4 bits, a part of the room >>gemm of vlmprof_kernels.cu
  *
- * Before such products their inputs become integers, once for all panels (quant_rows.h). A kernel without products of
- * bytes widens each panel to bf16 when many rows meet it; the cache keeps it while they pass. */
+ * Before such products their inputs become integers, once for all panels (quant_rows.h, quant_bytes.h). A panel that
+ * many rows meet becomes bytes, or bf16 for a kernel without products of bytes; the cache keeps it while they pass. */
 #ifndef VK_CPU_QUANT_H
 #define VK_CPU_QUANT_H
 
@@ -35,26 +35,33 @@ static void *vk_quant_room(const vk_cpu *cpu, int thread) {
     return (char *)cpu->widened + (size_t)thread * cpu->widened_bytes;
 }
 static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
-    return cpu->gemm[job->w->wide][vk_shape_of(job->m)];
+    int shape = vk_shape_of(job->m);
+    return job->w->bits ? cpu->integers_gemm[shape] : cpu->gemm[job->w->wide][shape];
 }
-/* what a job's inputs take as integers; 0: they stay unchanged */
+/* what a row of a job's inputs takes as integers, at most; 0: it stays unchanged */
 static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
-    size_t blocks = (size_t)job->w->k_padded / VK_QUANT_BLOCK;
+    int group = job->w->bits ? vk_job_kernel(cpu, job)->group : 0;
     if (!job->w->bits || job->m == 0) return 0;
-    if (job->m == 1) return blocks * sizeof(vk_fine);
-    return vk_job_kernel(cpu, job)->rows[job->w->bits == 4] ? blocks * sizeof(vk_coarse) : 0;
+    if (job->m == 1) return (size_t)job->w->k_padded / VK_QUANT_BLOCK * sizeof(vk_fine);
+    return group ? vk_bytes_of(1, job->w->k_padded, group) : 0;
 }
-/* sums of rows r0.. of a job's inputs, as integers, and a panel; returns 0 where the panel is to be widened instead */
-static int vk_quant_panel(const vk_gemm_kernel *kernel, const vk_gemm_job *job, float *sums, const char *integers,
-                          const char *panel, int r0, int rows) {
-    int blocks = job->w->k_padded / VK_QUANT_BLOCK, four = job->w->bits == 4;
+/* Multiplies rows r0.. of a job's inputs, which are integers, by a panel. Returns 0 if the panel has to be widened. */
+static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const vk_gemm_job *job, const vk_sink *sink,
+                          float *sums, char *integers, const char *panel, int r0, int rows, int thread) {
+    int k = job->w->k_padded, bits = job->w->bits;
+    char *bytes = (char *)vk_quant_room(cpu, thread);
+    float *scales = (float *)(void *)(bytes + (size_t)(k + 63) / 64 * 64 * VK_PAD);
+    vk_bytes x;
     if (job->m == 1) {
-        kernel->row[four](sums, (const vk_fine *)(const void *)integers, panel, blocks);
-    } else {
-        const vk_coarse *x = (const vk_coarse *)(const void *)integers + (size_t)r0 * (size_t)blocks;
-        if (!kernel->rows[four]) return 0;
-        kernel->rows[four](sums, x, panel, blocks, rows);
+        kernel->row[bits == 4](sums, (const vk_fine *)(const void *)integers, panel, k / VK_QUANT_BLOCK);
+        vk_finish_rows(sink, sums, 0, 1);
+        return 1;
     }
+    if (!kernel->group) return 0;
+    kernel->level(bytes, scales, panel, k, kernel->group, bits);
+    x = vk_bytes_at(integers, job->m, k, kernel->group);
+    x = vk_bytes_from(&x, r0);
+    kernel->many(sink, sums, &x, bytes, scales, k, rows);
     return 1;
 }
 /* a decode step's experts share a row of inputs */
@@ -72,6 +79,14 @@ static char *vk_quant_inputs(const vk_cpu *cpu, const vk_gemm_job *jobs, int j) 
     for (int i = 0; i < j; i++) at += vk_quant_bytes_of(cpu, jobs, i);
     return at;
 }
+static void vk_quant_row_of_many(int group, char *to, int rows, int row, const uint16_t *x, int k) {
+#ifdef VK_X86
+    vk_bytes bytes = vk_bytes_at(to, rows, k, group);
+    vk_bytes_row(&bytes, row, x, k, group);
+#else
+    (void)group; (void)to; (void)rows; (void)row; (void)x; (void)k;
+#endif
+}
 /* a task is some rows of all jobs' */
 enum { VK_QUANT_TASK = 16 };
 typedef struct vk_quant_list {
@@ -85,15 +100,14 @@ static void vk_quant_share(const void *context, int64_t task, int thread) {
     (void)thread;
     for (int j = 0; j < list->count && before < end; before += list->jobs[j].m, j++) {
         const vk_gemm_job *job = &list->jobs[j];
-        size_t bytes = vk_quant_row_bytes(list->cpu, job);
-        int from = first > before ? (int)(first - before) : 0, blocks = job->w->k_padded / VK_QUANT_BLOCK;
+        int from = first > before ? (int)(first - before) : 0, k = job->w->k_padded;
         char *to;
-        if (!bytes || from >= job->m || vk_quant_again(list->jobs, j)) continue;
-        to = vk_quant_inputs(list->cpu, list->jobs, j) + (size_t)from * bytes;
-        for (int r = from; r < job->m && before + r < end; r++, to += bytes) {
+        if (!vk_quant_row_bytes(list->cpu, job) || from >= job->m || vk_quant_again(list->jobs, j)) continue;
+        to = vk_quant_inputs(list->cpu, list->jobs, j);
+        for (int r = from; r < job->m && before + r < end; r++) {
             const uint16_t *x = (const uint16_t *)job->x + (size_t)r * (size_t)job->ldx;
-            if (job->m == 1) vk_quant_fine((vk_fine *)(void *)to, x, blocks, job->w->bits);
-            else vk_quant_coarse((vk_coarse *)(void *)to, x, blocks, job->w->bits);
+            if (job->m == 1) vk_quant_fine((vk_fine *)(void *)to, x, k / VK_QUANT_BLOCK, job->w->bits);
+            else vk_quant_row_of_many(vk_job_kernel(list->cpu, job)->group, to, job->m, r, x, k);
         }
     }
 }

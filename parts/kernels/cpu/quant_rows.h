@@ -1,4 +1,4 @@
-/* quant_rows.h - products of rows of inputs and a panel of integers, a part of the room >>gemm of vlmprof_kernels.cu
+/* quant_rows.h - products of a row of inputs and a panel of integers, a part of the room >>gemm of vlmprof_kernels.cu
  *
  * A panel is 32 rows of weights. It goes in blocks of 32 values of k: 32 scales (bf16, one a row), then the integers, 4
  * bytes of a row next to 4 bytes of the next one. 8 bits: weight = scale * integer; the bytes are values 0, 2, 1, 3 of
@@ -7,19 +7,15 @@
  *
  * Inputs become integers as well, block by block, and sums of a block are exact. One row (decode) waits for memory: its
  * inputs have 16 bits and a power of two as their scale, so that what is at least 1/128 of the block's largest stays as
- * it is in bf16, and the rest is off by at most 2^-16 of the largest. Many rows have 8 bits where the processor
- * multiplies bytes: off by at most 1/254 of the block's largest. */
+ * it is in bf16, and the rest is off by at most 2^-16 of the largest. Many rows: quant_bytes.h. */
 #ifndef VK_QUANT_ROWS_H
 #define VK_QUANT_ROWS_H
 
 enum { VK_QUANT_BYTES_8 = VK_PAD * (2 + VK_QUANT_BLOCK), VK_QUANT_BYTES_4 = VK_PAD * (2 + VK_QUANT_BLOCK / 2) };
-/* `offset` takes back what is added to the weights so that they are not negative: 8, or 128 for products of bytes */
+/* `offset` takes back the 8 that is added to weights of 4 bits */
 typedef struct vk_fine { float scale; int32_t offset; int16_t value[VK_QUANT_BLOCK]; } vk_fine;
-/* 4 values in a word, in the order of the weights' bytes */
-typedef struct vk_coarse { float scale; int32_t offset; uint32_t value[VK_QUANT_BLOCK / 4]; } vk_coarse;
-/* sums f32 [32] of one row, sums f32 [rows, 32] of rows of `blocks` blocks each */
+/* sums f32 [32] of one row of `blocks` blocks */
 typedef void (*vk_quant_row)(float *sums, const vk_fine *x, const char *panel, int blocks);
-typedef void (*vk_quant_rows)(float *sums, const vk_coarse *x, const char *panel, int blocks, int rows);
 
 /* rounds to the nearest; |value| is less than 2^22 */
 VK_INLINE int32_t vk_whole(float value) {
@@ -52,26 +48,6 @@ static VK_CLONES void vk_quant_fine(vk_fine *to, const uint16_t *x, int blocks, 
             sum += (uint32_t)value;
         }
         to->offset = bits == 4 && exponent < 255 ? -8 * (int32_t)sum : 0;
-    }
-}
-static VK_CLONES void vk_quant_coarse(vk_coarse *to, const uint16_t *x, int blocks, int bits) {
-    for (int b = 0; b < blocks; b++, x += VK_QUANT_BLOCK, to++) {
-        int most = vk_quant_most(x);
-        uint32_t sum = 0;
-        float largest = vk_b2f((uint16_t)most), times = most ? 127.0f / largest : 0.0f;
-        int8_t values[VK_QUANT_BLOCK];
-        to->scale = most < 0x7f80 ? largest / 127.0f : NAN;
-        VK_PRAGMA(omp simd reduction(+ : sum)) for (int i = 0; i < VK_QUANT_BLOCK; i++) {
-            int32_t value = vk_whole(vk_b2f(x[i]) * times);
-            values[i] = (int8_t)value;
-            sum += (uint32_t)value;
-        }
-        memcpy(to->value, values, sizeof values);
-        VK_SIMD for (int i = 0; i < VK_QUANT_BLOCK / 4; i++) {
-            uint32_t word = to->value[i];
-            to->value[i] = (word & 0xff0000ffu) | (word >> 8 & 0xff00u) | (word << 8 & 0xff0000u);
-        }
-        to->offset = most < 0x7f80 ? (bits == 4 ? -8 : -128) * (int32_t)sum : 0;
     }
 }
 
@@ -239,62 +215,6 @@ VK_TAVX2 static void vk_row4_avx2(float *sums, const vk_fine *x, const char *pan
         }
     }
     for (int h = 0; h < 4; h++) _mm256_storeu_ps(sums + 8 * h, total[h]);
-}
-
-/* Many rows, 4 products of bytes a lane. The weights are the factor without a sign. */
-VK_TVNNI VK_INLINE void vk_quant_scaled(const int count, float *y, __m512i (*part)[2], const vk_coarse *x, int blocks,
-                                        const char *panel) {
-    __m512 low = VK_SCALES_512(panel), high = VK_SCALES_512(panel + 32);
-    VK_UNROLL for (int i = 0; i < count; i++) {
-        __m512 scale = _mm512_set1_ps(x[i * blocks].scale);
-        float *to = y + i * VK_PAD;
-        _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(part[i][0]), scale), low,
-                                             _mm512_loadu_ps(to)));
-        _mm512_storeu_ps(to + 16, _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(part[i][1]), scale), high,
-                                                  _mm512_loadu_ps(to + 16)));
-    }
-}
-VK_TVNNI VK_INLINE void vk_quant_bytes(const int count, __m512i (*part)[2], const vk_coarse *x, int blocks, int word,
-                                       __m512i low, __m512i high) {
-    VK_UNROLL for (int i = 0; i < count; i++) {
-        __m512i values = _mm512_set1_epi32((int32_t)x[i * blocks].value[word]);
-        part[i][0] = _mm512_dpbusd_epi32(part[i][0], low, values);
-        part[i][1] = _mm512_dpbusd_epi32(part[i][1], high, values);
-    }
-}
-VK_TVNNI VK_INLINE void vk_quant_rows_vnni(const int count, float *y, const vk_coarse *x, const char *panel, int blocks,
-                                           const int bits) {
-    const __m512i sign = _mm512_set1_epi8((char)0x80), half = _mm512_set1_epi8(0xf);
-    memset(y, 0, (size_t)count * VK_PAD * sizeof *y);
-    for (int b = 0; b < blocks; b++, x++, panel += bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4) {
-        const char *q = panel + VK_PAD * 2;
-        __m512i part[12][2];
-        VK_UNROLL for (int i = 0; i < count; i++)
-            part[i][0] = part[i][1] = _mm512_set1_epi32(x[i * blocks].offset);
-        VK_UNROLL for (int word = 0; word < VK_QUANT_BLOCK / 4; word += bits == 8 ? 1 : 2, q += 128) {
-            __m512i low = _mm512_loadu_si512(q), high = _mm512_loadu_si512(q + 64);
-            if (bits == 8) {
-                vk_quant_bytes(count, part, x, blocks, word, _mm512_xor_si512(low, sign), _mm512_xor_si512(high, sign));
-                continue;
-            }
-            vk_quant_bytes(count, part, x, blocks, word, _mm512_and_si512(low, half), _mm512_and_si512(high, half));
-            vk_quant_bytes(count, part, x, blocks, word + 1, _mm512_and_si512(_mm512_srli_epi16(low, 4), half),
-                           _mm512_and_si512(_mm512_srli_epi16(high, 4), half));
-        }
-        vk_quant_scaled(count, y, part, x, blocks, panel);
-    }
-}
-VK_TVNNI static void vk_rows8_vnni(float *y, const vk_coarse *x, const char *panel, int blocks, int rows) {
-    const vk_coarse *xr = x;
-#define VK_DO(R) vk_quant_rows_vnni(R, y, xr, panel, blocks, 8)
-    VK_ROWS_12(VK_DO, blocks)
-#undef VK_DO
-}
-VK_TVNNI static void vk_rows4_vnni(float *y, const vk_coarse *x, const char *panel, int blocks, int rows) {
-    const vk_coarse *xr = x;
-#define VK_DO(R) vk_quant_rows_vnni(R, y, xr, panel, blocks, 4)
-    VK_ROWS_12(VK_DO, blocks)
-#undef VK_DO
 }
 #endif
 #endif
