@@ -680,7 +680,48 @@ static void test_timeouts(void) {
         hostile_stop(&hostile);
     }
 }
-static void on_alarm(int number) { (void)number; }
+static volatile sig_atomic_t alarm_count, alarm_stops, stop_flag;
+static void on_alarm(int number) {
+    (void)number;
+    alarm_count++;
+    stop_flag = alarm_stops;
+}
+/* signals come while a request waits, as they do to a program that was stopped and goes on; then one that sets the flag */
+static void test_stop_flag(void) {
+    static const hostile_step late[] = {{HOSTILE_WAIT, NULL, 300}, SAY(HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_ANSWER), {HOSTILE_CLOSE, NULL, 0}};
+    static const hostile_step mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}};
+    const hostile_reply replies[] = {late, mute};
+    struct itimerval soon = {{0, 50000}, {0, 50000}}, never = {{0, 0}, {0, 0}};
+    sigset_t alarms;
+    hostile_server hostile;
+    vp_exchange exchange = exchange_of(BODY);
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarms, NULL);
+    hostile_start(&hostile, replies, 2);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    options = options_of(&hostile, url, sizeof url);
+    options.stop = &stop_flag;
+    server = open_server(&options);
+    alarm_count = alarm_stops = stop_flag = 0;
+    setitimer(ITIMER_REAL, &soon, NULL);
+    check_case("signals without the flag do not end vp_server_ask");
+    CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+    CHECK(alarm_count > 0);
+    vp_exchange_free(&exchange);
+    check_case("a signal with the flag does");
+    alarm_stops = 1;
+    exchange = exchange_of(BODY);
+    CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_INTERRUPTED);
+    setitimer(ITIMER_REAL, &never, NULL);
+    CHECK(stop_flag == 1);
+    vp_exchange_free(&exchange);
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
 static void test_signals(void) {
     static const hostile_step mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {mute};
@@ -1074,6 +1115,7 @@ int main(void) {
     test_long_words();
     test_timeouts();
     test_signals();
+    test_stop_flag();
     test_schedule();
     test_many();
     test_get();

@@ -88,6 +88,7 @@ static int speaks_other_scheme(const char *url, char **other) {
     options.url = *other;
     options.connect_timeout_ms = options.idle_timeout_ms = options.total_timeout_ms = WAIT_MS;
     options.max_retries = 0;
+    options.stop = &interrupted;
     if (vp_server_open(&options, &server, &error) == VP_OK)
         vp_server_get(server, "/v1/models", &status, &text, &bytes, &error);
     vp_server_close(server);
@@ -141,6 +142,7 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     server.url = url;
     server.api = endpoint->api;
     server.api_key = endpoint->key;
+    server.stop = &interrupted;
     server.ca_file = text_of(options, "ca_file");
     server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
     if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");

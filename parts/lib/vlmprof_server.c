@@ -1072,7 +1072,8 @@ static vp_result vp_impl_server_finish_one(vp_server *server, vp_exchange *excha
     vp_error why;
     vp_result result;
     memset(&why, 0, sizeof why);
-    result = vp_impl_server_work(server, exchange, 0, &why);
+    do result = vp_impl_server_work(server, exchange, 0, &why);
+    while (result == VP_ERR_INTERRUPTED && server->options.stop && !*server->options.stop);
     if (result != VP_OK) {
         size_t i;
         for (i = 0; i < server->flight_count; i++)

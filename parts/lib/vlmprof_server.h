@@ -31,8 +31,11 @@ typedef struct vp_server_options {
     int32_t max_retries;     /* of a request, see vp_exchange */
     size_t most_bytes;       /* of one answer */
     const char *ca_file;     /* certificates that are trusted, PEM; NULL: the system's */
+    /* a caller's flag, a sig_atomic_t: a signal ends vp_server_ask and vp_server_get only if it is not 0, so that a
+     * program that was stopped and goes on (SIGSTOP, Ctrl-Z) waits on. NULL: each signal ends them */
+    const volatile int *stop;
 } vp_server_options;
-/* 10 s to connect, 600 s idle, 3600 s in all, 2 retries, 64 MiB. */
+/* 10 s to connect, 600 s idle, 3600 s in all, 2 retries, 64 MiB, no flag. */
 VP_API vp_server_options vp_server_options_default(void);
 
 /* Opens libcurl and checks the URL; connects to nothing.
@@ -100,7 +103,7 @@ VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exc
 VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **finished, vp_error *error);
 
 /* Sends one exchange and waits for its end.
- * returns: as its result; VP_ERR_INTERRUPTED: a signal came, and the exchange was broken off */
+ * returns: as its result; VP_ERR_INTERRUPTED: a signal came (options.stop), and the exchange was broken off */
 VP_API vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_error *error);
 
 /* GET of a path below the base URL ("/v1/models", "/props"), for what a server says about itself.

@@ -1,10 +1,13 @@
 /* bench_peers.c - this project's side of tests/bench/peers.py: for each line on stdin one turn, answered by one line of JSON with milliseconds.
- *   bench_peers engine VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS]   random weights in MolmoE-1B's shape: vision, prefill, decode a step
+ *   bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS]   vision, prefill, decode a step. MODEL: a preset, with random weights, or
+ *                                   a folder or GGUF file of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone
  *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
  *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
 #include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
+#include "vlmprof_gguf.h"
 #include "vlmprof_image.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_tokenizer.h"
@@ -13,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEW = 17, TOKENS_MAX = 2048, VIEWS_MAX = 13, CROPS = 12 };
+enum { NEW = 17, TOKENS_MAX = 2048, VIEWS_MAX = 1024, CROPS = 12, PATH_CHARS = 4096 };
 
 static void fail(const char *what, const vp_error *error) {
     fprintf(stderr, "bench_peers: %s: %s\n", what, error ? error->text : "failed");
@@ -41,52 +44,97 @@ static double stages_ms(const vp_reply *reply, vp_stage first, vp_stage last) {
     return ns / 1e6;
 }
 static vp_model_config config;
-static vp_engine *open_engine(int vit_blocks, int blocks, const char *weights) {
-    vp_engine_options options = vp_engine_options_default();
-    vp_engine *engine = NULL;
+static vp_checkpoint *checkpoint; /* NULL: weights are random */
+static vp_gguf *gguf;
+static void open_folder(const char *folder) {
+    char path[PATH_CHARS], *json = NULL;
+    size_t bytes = 0;
     vp_error error;
-    vp_model_config_preset("molmoe-1b", &config);
-    config.block_count = blocks;
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    if (vp_file_read(path, SIZE_MAX / 4, &json, &bytes, &error) != VP_OK || vp_model_config_parse(json, bytes, NULL, 0, &config, &error) != VP_OK ||
+        vp_checkpoint_open(folder, &config, &checkpoint, &error) != VP_OK) fail(folder, &error);
+    free(json);
+}
+static void open_gguf(const char *file) {
+    char *json = NULL;
+    size_t bytes = 0;
+    vp_error error;
+    if (vp_gguf_open(file, &gguf, &error) != VP_OK || vp_gguf_file_text(gguf, NULL, "config.json", &json, &bytes, &error) != VP_OK ||
+        vp_model_config_parse(json, bytes, NULL, 0, &config, &error) != VP_OK ||
+        vp_gguf_checkpoint(gguf, NULL, &config, &checkpoint, &error) != VP_OK) fail(file, &error);
+    free(json);
+}
+static void open_preset(const char *name, int vit_blocks, int blocks) {
+    if (vp_model_config_preset(name, &config) != VP_OK) fail(name, NULL);
+    if (blocks) config.block_count = blocks;
+    if (!vit_blocks) return;
     config.vit_blocks_needed = vit_blocks;
     config.vit_block_count = vit_blocks + 1;
     if (vit_blocks < 8) config.vit_layers[1] = -2; /* the real one takes its second features from a block that is not there */
-    options.config = &config; options.device = "cpu"; options.max_sequence = TOKENS_MAX + NEW; options.max_views = VIEWS_MAX;
+}
+static vp_engine *open_engine(const char *model, int vit_blocks, int blocks, int views, const char *weights) {
+    vp_engine_options options = vp_engine_options_default();
+    vp_engine *engine = NULL;
+    vp_error error;
+    if (strlen(model) > 5 && !strcmp(model + strlen(model) - 5, ".gguf")) open_gguf(model);
+    else if (strchr(model, '/')) open_folder(model);
+    else open_preset(model, vit_blocks, blocks);
+    options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.max_sequence = TOKENS_MAX + NEW;
+    options.max_views = views ? views : 1;
     if (!strcmp(weights, "int8")) options.weights = VP_WEIGHTS_INT8;
     else if (!strcmp(weights, "int4")) options.weights = VP_WEIGHTS_INT4;
     else if (strcmp(weights, "bf16")) fail("weights are bf16, int8 or int4", NULL);
     if (vp_engine_open(&options, &engine, &error) != VP_OK) fail("open", &error);
     return engine;
 }
-static int bench_engine(int vit_blocks, int blocks, int views, int tokens, const char *weights) {
-    static int32_t ids[TOKENS_MAX], places[VIEWS_MAX * 144], made[NEW], active[64];
-    static int64_t step_ns[NEW];
-    size_t values = (size_t)VIEWS_MAX * 576 * 588;
-    float *pixels = (float *)room(values * sizeof *pixels), *masks = (float *)room((size_t)VIEWS_MAX * 576 * sizeof *masks);
-    vp_engine *engine = open_engine(vit_blocks, blocks, weights);
-    vp_request request;
-    vp_error error;
+/* pixels of noise for so many views; the tokens of the images are the first after BOS */
+static void fill_image(vp_request *request, vp_image_views *image, int views, int tokens) {
+    size_t patches = (size_t)views * (size_t)(config.vit_positions - config.vit_class_token);
+    size_t values = patches * (size_t)(3 * config.geometry.patch_px * config.geometry.patch_px);
+    size_t places = (size_t)views * (size_t)(config.vit_native ? 1 : vp_geometry_tokens_per_crop(&config.geometry));
+    float *pixels = (float *)room(values * sizeof *pixels), *masks = (float *)room(patches * sizeof *masks);
+    int32_t *index = (int32_t *)room(places * sizeof *index);
     uint32_t state = 1;
     for (size_t i = 0; i < values; i++) { state = state * 1664525u + 1013904223u; pixels[i] = (float)(int32_t)state * 4.6e-10f; }
-    for (int i = 0; i < VIEWS_MAX * 576; i++) masks[i] = 1.0f;
-    for (int i = 0; i < TOKENS_MAX; i++) ids[i] = (i * 379 + 7) % 50000;
-    for (int i = 0; i < VIEWS_MAX * 144; i++) places[i] = i < 384 && i + 1 < tokens ? i + 1 : -1;
-    for (int i = 0; i < 64; i++) active[i] = i;
+    for (size_t i = 0; i < patches; i++) masks[i] = 1.0f;
+    for (size_t i = 0; i < places; i++) index[i] = (int)i + 1 < tokens ? (int)i + 1 : -1;
+    while (config.vit_native && image->rows * image->rows < views) image->rows++;
+    image->views = views; image->cols = image->rows;
+    if (config.vit_native && image->rows * image->rows != views) fail("this tower needs a square number of views, 196 for a picture of 448x448", NULL);
+    request->pixels = pixels; request->image_masks = masks; request->image_input_idx = index; request->views = views;
+    if (config.vit_native) { request->images = image; request->image_count = 1; }
+}
+static int bench_engine(const char *model, int vit_blocks, int blocks, int views, int tokens, const char *weights) {
+    static int32_t ids[TOKENS_MAX], made[NEW], active[128];
+    static int64_t step_ns[NEW];
+    vp_engine *engine;
+    vp_image_views image;
+    vp_request request;
+    vp_error error;
+    if (views < 0 || views > VIEWS_MAX || tokens < 1 || tokens > TOKENS_MAX) fail("at most 1024 views and 2048 tokens", NULL);
+    engine = open_engine(model, vit_blocks, blocks, views, weights);
+    for (int i = 0; i < TOKENS_MAX; i++) ids[i] = (i * 379 + 7) % 49000;
+    for (int i = 0; i < 128; i++) active[i] = i;
     memset(&request, 0, sizeof request);
-    request.input_ids = ids; request.input_count = tokens; request.pixels = pixels; request.image_masks = masks;
-    request.image_input_idx = places; request.views = views; request.max_new_tokens = NEW; request.ignore_eos = 1;
-    request.timing = VP_TIMING_STAGE; request.top_k = config.top_k; request.active_blocks = active; request.active_block_count = blocks;
+    memset(&image, 0, sizeof image);
+    request.input_ids = ids; request.input_count = tokens; request.max_new_tokens = NEW; request.ignore_eos = 1;
+    request.timing = VP_TIMING_STAGE; request.top_k = config.top_k; request.active_blocks = active; request.active_block_count = config.block_count;
+    if (views) fill_image(&request, &image, views, tokens);
     ready(vp_engine_gemm(engine, 577));
     while (turn()) {
         vp_reply reply;
         memset(&reply, 0, sizeof reply);
         reply.tokens = made; reply.step_ns = step_ns;
         if (vp_engine_run(engine, &request, &reply, &error) != VP_OK) fail("request", &error);
-        printf("{\"vision\": %.3f, \"prefill\": %.3f, \"decode\": %.3f}\n", stages_ms(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR),
-               stages_ms(&reply, VP_STAGE_EMBED, VP_STAGE_SAMPLE), stages_ms(&reply, VP_STAGE_DECODE, VP_STAGE_DECODE) / (NEW - 1));
+        if (views) printf("{\"vision\": %.3f, ", stages_ms(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR));
+        printf("%s\"prefill\": %.3f, \"decode\": %.3f}\n", views ? "" : "{", stages_ms(&reply, VP_STAGE_EMBED, VP_STAGE_SAMPLE),
+               stages_ms(&reply, VP_STAGE_DECODE, VP_STAGE_DECODE) / (NEW - 1));
         fflush(stdout);
     }
     vp_engine_close(engine);
-    free(pixels); free(masks);
+    vp_checkpoint_close(checkpoint);
+    vp_gguf_close(gguf);
+    free((void *)request.pixels); free((void *)request.image_masks); free((void *)request.image_input_idx);
     return 0;
 }
 
@@ -158,10 +206,10 @@ static int bench_crops(const char *photo) {
 }
 
 int main(int argc, char **argv) {
-    if (argc >= 6 && !strcmp(argv[1], "engine"))
-        return bench_engine(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), argc > 6 ? argv[6] : "bf16");
+    if (argc >= 7 && !strcmp(argv[1], "engine"))
+        return bench_engine(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), atoi(argv[6]), argc > 7 ? argv[7] : "bf16");
     if (argc == 4 && !strcmp(argv[1], "tokenizer")) return bench_tokenizer(argv[2], argv[3]);
     if (argc == 3 && !strcmp(argv[1], "crops")) return bench_crops(argv[2]);
-    fprintf(stderr, "bench_peers engine VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS] | tokenizer JSON TEXT | crops PHOTO\n");
+    fprintf(stderr, "bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS] | tokenizer JSON TEXT | crops PHOTO\n");
     return argc > 1 ? 2 : 0; /* without arguments, as make bench runs every program: it is for make bench-peers */
 }

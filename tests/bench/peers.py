@@ -1,23 +1,30 @@
-"""peers.py: this project next to PyTorch, the reference implementation, llama.cpp, Hugging Face's tokenizers, torchvision and PIL, on the CPU.
+"""peers.py: this project next to the programs that a user would take instead, on the CPU: PyTorch, OpenVINO, ONNX Runtime, vLLM, llama.cpp, the
+reference implementation, Hugging Face's tokenizers, torchvision and PIL.
 
-    make bench-peers PEERS_TORCH=~/venv/bin/python PEERS_REFERENCE=~/molmo_hf PEERS_LLAMA=~/llama/bin/python
+    make bench-peers PEERS_TORCH=~/venv/bin/python PEERS_LLAMA=~/llama/bin/python PEERS_FOLDER=~/peers
 
-A peer takes part where its variable names it; nothing is downloaded. Every program is loaded once; then all of them take turns, one round to warm
-up and PEERS_ROUNDS that count. Printed: medians, each run, and how many times longer than this project a peer takes (a median of the ratios of
-each round). Random weights in MolmoE-1B's shape, PEERS_BLOCKS of the tower's and of the language model's blocks, so that all fit in memory at once.
+A peer takes part where a python has its modules; which ones are missing is printed. Nothing is downloaded. Printed: medians, each run, and how many
+times longer than this project a peer takes (a median of the ratios of each round). Weights are random, in the shapes of SHAPES. Towers are measured in this
+project, PyTorch and the reference; the others get the language model alone. MolmoE's language model is an OLMoE of its widths for all but the reference.
 
-    PEERS_TORCH      a python with torch; torchvision, PIL and tokenizers where it has them
+    PEERS_TORCH      a python with torch and transformers; torchao, torchvision, PIL and tokenizers where it has them
+    PEERS_OPENVINO   a python with openvino, nncf, torch and transformers (default PEERS_TORCH)
+    PEERS_ONNX       a python with onnxruntime_genai and onnx_ir, and torch and transformers to make its files (default PEERS_TORCH)
+    PEERS_VLLM       a python with vLLM for the CPU
+    PEERS_LLAMA      a python with xllamacpp, gguf and numpy: bf16, Q8_0, Q4_0, Q4_K_M, heads in bf16
     PEERS_REFERENCE  a checkout of ChulanZhang/molmo_hf; PEERS_REFERENCE_PYTHON: a python with torch and transformers 4.45 (default PEERS_TORCH)
-    PEERS_LLAMA      a python with xllamacpp, gguf and numpy; its OLMoE has the same widths, in bf16, Q8_0 and Q4_0, heads in bf16
     PEERS_WEIGHTS    weights of this project next to bf16, heads in bf16 (default "int8 int4")
-    PEERS_ROUNDS (5), PEERS_BLOCKS (2), PEERS_TOWER (of the tower, if others), PEERS_VIEWS (3), PEERS_TOKENS (451), PEERS_THREADS (all),
+    PEERS_SHAPE      of SHAPES (default molmoe-1b, the only one that can be cut)
+    PEERS_ROUNDS (5), PEERS_BLOCKS (2; 0: all), PEERS_TOWER (of the tower, if others), PEERS_VIEWS (the shape's), PEERS_TOKENS (451), PEERS_THREADS (all),
     PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
     PEERS_ONLY       rows to run: of "crops tokenizer model" (default all)
-    PEERS_ALONE=1    models are opened one after another in each round, not all at once: full-size ones (PEERS_BLOCKS=16) do not fit together.
-                     Each has PEERS_TURNS (1) turns then. PEERS_FOLDER, a folder, keeps the files of llama.cpp (27 GB for 16 blocks)
+    PEERS_ALONE=1    models are opened one after another in each round, not all at once: large ones do not fit together. Each has PEERS_TURNS (1) turns then
+    PEERS_FOLDER     a folder that keeps the models' files (MolmoE whole: 27 GB); without it they are made again
     PEERS_CALM       per cent, such as 4: a turn in which other programs used more of the cores than this is taken again, 8 times at most (Linux)
     PEERS_MODELS     which of the models take part, such as "vlmprof bf16,vlmprof int4,llama.cpp q4_0" (default all); the first one is compared with
+    PEERS_PREPARE=1  makes the models' files and ends
 
+Rows: open, a program's start until its model is ready; first, the first request, in which some compile; memory, the most that was resident, in MB.
 Called with a worker's name, this file is the other side: it loads a peer, and answers each line with a line of JSON, in milliseconds."""
 import json
 import os
@@ -30,7 +37,15 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NEW = 17
-WIDTH, HEADS, EXPERTS, USED, HIDDEN, VOCABULARY = 2048, 16, 64, 8, 1024, 50304
+# language models: architecture of transformers and GGUF; views: of the tower in one request (of Qwen3-VL windows of 2x2 patches, a picture of 448x448)
+SHAPES = {
+    "molmoe-1b": {"kind": "olmoe", "width": 2048, "heads": 16, "kv": 16, "head": 128, "mlp": 1024, "blocks": 16, "vocabulary": 50304, "theta": 1e4, "eps": 1e-5,
+                  "experts": 64, "used": 8, "views": 3},
+    "smolvlm-500m": {"kind": "llama", "width": 960, "heads": 15, "kv": 5, "head": 64, "mlp": 2560, "blocks": 32, "vocabulary": 49280, "theta": 1e5, "eps": 1e-5,
+                     "views": 3},
+    "qwen3-vl-2b": {"kind": "qwen3", "width": 2048, "heads": 16, "kv": 8, "head": 128, "mlp": 6144, "blocks": 28, "vocabulary": 151936, "theta": 5e6,
+                    "eps": 1e-6, "views": 196},
+}
 
 
 # ---- workers: each runs in a peer's own python
@@ -195,63 +210,379 @@ def work_reference(repository, tower, blocks, views, tokens, threads):
     answer(f"torch {torch.__version__}, transformers {transformers.__version__}", turn)
 
 
-def write_olmoe(path, blocks, kind):
-    """A random OLMoE of MolmoE-1B's widths; embeddings and head bf16, norms and router f32."""
+PROMPT = [(i * 379 + 7) % 49000 for i in range(2048)]
+
+
+def cached(folder, name, make):
+    """A file or folder that make(path) makes once."""
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        make(path + ".part")
+        os.rename(path + ".part", path)
+    return path
+
+
+# ---- llama.cpp
+def gguf_tensors(shape, blocks):
+    """(name, shape, part) of a language model; part: norm and router are f32, outer is bf16 in all files, down and v are wider in Q4_K_M"""
+    width, heads, kv, head, mlp = (shape[key] for key in ("width", "heads", "kv", "head", "mlp"))
+    tensors = [("token_embd", (shape["vocabulary"], width), "outer"), ("output", (shape["vocabulary"], width), "outer"), ("output_norm", (width,), "norm")]
+    for block in range(blocks):
+        at = f"blk.{block}."
+        tensors += [(at + "attn_norm", (width,), "norm"), (at + "ffn_norm", (width,), "norm"), (at + "attn_q", (heads * head, width), "inner"),
+                    (at + "attn_k", (kv * head, width), "inner"), (at + "attn_v", (kv * head, width), f"wide {block}"),
+                    (at + "attn_output", (width, heads * head), "inner")]
+        if shape["kind"] != "llama":
+            whole = shape["kind"] == "olmoe"
+            tensors += [(at + "attn_q_norm", (heads * head if whole else head,), "norm"), (at + "attn_k_norm", (kv * head if whole else head,), "norm")]
+        if shape["kind"] == "olmoe":
+            experts = shape["experts"]
+            tensors += [(at + "ffn_gate_inp", (experts, width), "router"), (at + "ffn_gate_exps", (experts, mlp, width), "inner"),
+                        (at + "ffn_up_exps", (experts, mlp, width), "inner"), (at + "ffn_down_exps", (experts, width, mlp), f"wide {block}")]
+        else:
+            tensors += [(at + "ffn_gate", (mlp, width), "inner"), (at + "ffn_up", (mlp, width), "inner"), (at + "ffn_down", (width, mlp), f"wide {block}")]
+    return tensors
+
+
+def gguf_type(types, kind, part, columns, blocks):
+    """What llama.cpp's own quantisation chooses; Q4_K_M: some blocks have wider tensors, and rows that are no multiple of 256 another type."""
+    if part == "outer" or kind == "bf16":
+        return types.BF16
+    if kind != "q4_k_m":
+        return {"q8_0": types.Q8_0, "q4_0": types.Q4_0}[kind]
+    block = int(part.split()[1]) if part != "inner" else None
+    wide = block is not None and (block < blocks // 8 or block >= 7 * blocks // 8 or (block - blocks // 8) % 3 == 2)
+    return (types.Q8_0 if wide else types.Q5_0) if columns % 256 else types.Q6_K if wide else types.Q4_K
+
+
+def gguf_numbers(gguf, numpy, kind, numbers):
+    """Random bytes of a type: numbers of about 0.02"""
+    types, random = gguf.GGMLQuantizationType, numpy.random.default_rng(2)
+    if kind not in (types.Q4_K, types.Q6_K):
+        return gguf.quants.quantize(numbers, kind).view(numpy.uint8).reshape(-1)
+    raw = random.integers(0, 256, (8192, 144 if kind == types.Q4_K else 210), dtype=numpy.uint8)
+    if kind == types.Q4_K:
+        raw[:, :4] = numpy.array([1e-4, 7.5e-4], numpy.float16).view(numpy.uint8)
+    else:
+        raw[:, 192:208] = random.integers(-32, 32, (8192, 16)).astype(numpy.int8).view(numpy.uint8)
+        raw[:, 208:] = numpy.array([6e-5], numpy.float16).view(numpy.uint8)
+    return raw.reshape(-1)
+
+
+def write_gguf(path, shape, blocks, kind):
     import gguf
     import numpy
     types = gguf.GGMLQuantizationType
-    inner = {"bf16": types.BF16, "q8_0": types.Q8_0, "q4_0": types.Q4_0}[kind]
-    numbers = (numpy.random.default_rng(1).standard_normal((2048, WIDTH), dtype=numpy.float32) * numpy.float32(0.02))
-    raw = {t: gguf.quants.quantize(numbers, t).view(numpy.uint8).reshape(-1) for t in {inner, types.BF16}}
-    writer = gguf.GGUFWriter(path, "olmoe")
-    writer.add_vocab_size(VOCABULARY); writer.add_context_length(4096); writer.add_embedding_length(WIDTH); writer.add_block_count(blocks)
-    writer.add_feed_forward_length(HIDDEN); writer.add_head_count(HEADS); writer.add_head_count_kv(HEADS); writer.add_rope_freq_base(10000.0)
-    writer.add_layer_norm_rms_eps(1e-5); writer.add_expert_count(EXPERTS); writer.add_expert_used_count(USED)
-    writer.add_expert_feed_forward_length(HIDDEN)
+    numbers = (numpy.random.default_rng(1).standard_normal((2048, 2048), dtype=numpy.float32) * numpy.float32(0.02))
+    writer = gguf.GGUFWriter(path, shape["kind"])
+    writer.add_vocab_size(shape["vocabulary"]); writer.add_context_length(4096); writer.add_embedding_length(shape["width"]); writer.add_block_count(blocks)
+    writer.add_feed_forward_length(shape["mlp"]); writer.add_head_count(shape["heads"]); writer.add_head_count_kv(shape["kv"])
+    writer.add_key_length(shape["head"]); writer.add_value_length(shape["head"]); writer.add_rope_dimension_count(shape["head"])
+    writer.add_rope_freq_base(shape["theta"]); writer.add_layer_norm_rms_eps(shape["eps"])
+    if "experts" in shape:
+        writer.add_expert_count(shape["experts"]); writer.add_expert_used_count(shape["used"]); writer.add_expert_feed_forward_length(shape["mlp"])
     writer.add_tokenizer_model("llama")
-    writer.add_token_list(["<unk>", "<s>", "</s>"] + [f"t{i}" for i in range(3, VOCABULARY)])
-    writer.add_token_scores([0.0] * VOCABULARY)
-    writer.add_token_types([2, 3, 3] + [1] * (VOCABULARY - 3))
-    tensors = [("token_embd", (VOCABULARY, WIDTH), types.BF16), ("output", (VOCABULARY, WIDTH), types.BF16), ("output_norm", (WIDTH,), None)]
-    for block in range(blocks):
-        at = f"blk.{block}."
-        tensors += [(at + name, (WIDTH,), None) for name in ("attn_norm", "attn_q_norm", "attn_k_norm", "ffn_norm")]
-        tensors += [(at + name, (WIDTH, WIDTH), inner) for name in ("attn_q", "attn_k", "attn_v", "attn_output")]
-        tensors += [(at + "ffn_gate_inp", (EXPERTS, WIDTH), types.F32), (at + "ffn_gate_exps", (EXPERTS, HIDDEN, WIDTH), inner),
-                    (at + "ffn_up_exps", (EXPERTS, HIDDEN, WIDTH), inner), (at + "ffn_down_exps", (EXPERTS, WIDTH, HIDDEN), inner)]
-    made = {}  # blocks share their numbers: a file of 13 GB takes no more memory than one block
-    for name, shape, kind in tensors:
-        count = int(numpy.prod(shape))
-        if kind is None:
-            writer.add_tensor(name + ".weight", numpy.ones(shape, numpy.float32))
-        elif kind == types.F32:
-            writer.add_tensor(name + ".weight", numbers.reshape(-1)[:count].reshape(shape))
+    writer.add_token_list(["<unk>", "<s>", "</s>"] + [f"t{i}" for i in range(3, shape["vocabulary"])])
+    writer.add_token_scores([0.0] * shape["vocabulary"])
+    writer.add_token_types([2, 3, 3] + [1] * (shape["vocabulary"] - 3))
+    raw, made = {}, {}  # blocks share their numbers: a file of 13 GB takes no more memory than one block
+    for name, sides, part in gguf_tensors(shape, blocks):
+        if part == "norm":
+            writer.add_tensor(name + ".weight", numpy.ones(sides, numpy.float32))
+        elif part == "router":
+            writer.add_tensor(name + ".weight", numbers.reshape(-1)[:sides[0] * sides[1]].reshape(sides))
         else:
-            size, elements = gguf.GGML_QUANT_SIZES[kind][1], gguf.GGML_QUANT_SIZES[kind][0]
-            if (shape, kind) not in made:
-                made[shape, kind] = numpy.resize(raw[kind], (*shape[:-1], shape[-1] // elements * size))
-            writer.add_tensor(name + ".weight", made[shape, kind], raw_dtype=kind)
+            type_of = gguf_type(types, kind, part, sides[-1], blocks)
+            elements, size = gguf.GGML_QUANT_SIZES[type_of]
+            if type_of not in raw:
+                raw[type_of] = gguf_numbers(gguf, numpy, type_of, numbers)
+            if (sides, type_of) not in made:
+                made[sides, type_of] = numpy.resize(raw[type_of], (*sides[:-1], sides[-1] // elements * size))
+            writer.add_tensor(name + ".weight", made[sides, type_of], raw_dtype=type_of)
     writer.write_header_to_file(); writer.write_kv_data_to_file(); writer.write_tensors_to_file(); writer.close()
 
 
-def work_llama(folder, kind, blocks, tokens, threads):
+def prepare_llama(folder, name, blocks, kind):
+    return cached(folder, f"{name}-{blocks}-{kind}.gguf", lambda path: write_gguf(path, SHAPES[name], int(blocks), kind))
+
+
+def work_llama(folder, name, blocks, tokens, threads, kind):
     import xllamacpp
-    path, tokens, threads = os.path.join(folder, f"olmoe-{kind}-{blocks}.gguf"), int(tokens), int(threads)
-    if not os.path.exists(path):
-        write_olmoe(path + ".part", int(blocks), kind)
-        os.rename(path + ".part", path)
+    tokens, threads = int(tokens), int(threads)
     settings = xllamacpp.CommonParams()
-    settings.model.path = path
+    settings.model.path = prepare_llama(folder, name, blocks, kind)
     settings.n_ctx = 1024; settings.n_batch = settings.n_ubatch = 512; settings.n_gpu_layers = 0; settings.warmup = True
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
     server = xllamacpp.Server(settings)
-    prompt = [(i * 379 + 7) % 50000 for i in range(tokens)]
 
     def turn():
-        out = server.handle_completions({"prompt": prompt, "n_predict": NEW, "temperature": 0.0, "ignore_eos": True, "cache_prompt": False})
+        out = server.handle_completions({"prompt": PROMPT[:tokens], "n_predict": NEW, "temperature": 0.0, "ignore_eos": True, "cache_prompt": False})
         times = (json.loads(out) if isinstance(out, (str, bytes)) else out)["timings"]
         return {"prefill": times["prompt_ms"], "decode": times["predicted_per_token_ms"], "tokens": times["prompt_n"]}
     answer(f"xllamacpp {xllamacpp.__version__}, {kind}", turn)
+
+
+# ---- a folder of transformers: PyTorch and vLLM read it, OpenVINO's and ONNX Runtime's files are made of it
+def write_folder(path, shape, blocks):
+    import tokenizers
+    import torch
+    import transformers
+    settings = {"vocab_size": shape["vocabulary"], "hidden_size": shape["width"], "intermediate_size": shape["mlp"], "num_hidden_layers": blocks,
+                "num_attention_heads": shape["heads"], "num_key_value_heads": shape["kv"], "head_dim": shape["head"], "rms_norm_eps": shape["eps"],
+                "max_position_embeddings": 4096, "rope_parameters": {"rope_type": "default", "rope_theta": shape["theta"]}, "tie_word_embeddings": False,
+                "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2}
+    if "experts" in shape:
+        settings.pop("head_dim")
+        settings |= {"num_experts": shape["experts"], "num_experts_per_tok": shape["used"]}
+    config = transformers.AutoConfig.for_model(shape["kind"], **settings)
+    torch.manual_seed(1)
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    model = model.to_empty(device="cpu")
+    pool = (torch.randn(1 << 22) * 0.02).to(torch.bfloat16)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            flat = parameter.data.view(-1)
+            for at in range(0, flat.numel(), 1 << 22):
+                piece = flat[at:at + (1 << 22)]
+                piece.copy_(torch.ones_like(piece) if "norm" in name else pool[:piece.numel()])
+    model.generation_config = transformers.GenerationConfig(bos_token_id=1, eos_token_id=2, pad_token_id=2)
+    model.save_pretrained(path)
+    letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    raw = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={c: i for i, c in enumerate(["<unk>", "<s>", "</s>"] + letters)}, merges=[]))
+    raw.pre_tokenizer, raw.decoder = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False), tokenizers.decoders.ByteLevel()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="<unk>", bos_token="<s>", eos_token="</s>").save_pretrained(path)
+
+
+def prepare_folder(folder, name, blocks, _kind=None):
+    return cached(folder, f"{name}-{blocks}", lambda path: write_folder(path, SHAPES[name], int(blocks)))
+
+
+def tower(name, views):
+    """A request of random pixels through a random tower and connector of transformers; None: it has no such class"""
+    import torch
+    if name == "smolvlm-500m":
+        from transformers import SmolVLMConfig
+        from transformers.models.smolvlm import modeling_smolvlm as smolvlm
+        config = SmolVLMConfig(scale_factor=4, vision_config={"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12, "intermediate_size": 3072,
+                                                              "patch_size": 16, "image_size": 512}, text_config={"model_type": "llama", "hidden_size": 960})
+        vision = smolvlm.SmolVLMVisionTransformer._from_config(config.vision_config, dtype=torch.bfloat16).eval()
+        connector, pixels = smolvlm.SmolVLMConnector(config).to(torch.bfloat16).eval(), torch.randn(views, 3, 512, 512).to(torch.bfloat16)
+        return lambda: connector(vision(pixel_values=pixels).last_hidden_state), vision
+    if name == "qwen3-vl-2b":
+        from transformers.models.qwen3_vl import configuration_qwen3_vl, modeling_qwen3_vl
+        config = configuration_qwen3_vl.Qwen3VLVisionConfig(depth=24, hidden_size=1024, intermediate_size=4096, num_heads=16, patch_size=16, out_hidden_size=2048,
+                                                            deepstack_visual_indexes=[5, 11, 17])
+        vision = modeling_qwen3_vl.Qwen3VLVisionModel._from_config(config, dtype=torch.bfloat16).eval()
+        side = 2 * int(views ** 0.5)
+        pixels, grid = torch.randn(4 * views, 3 * 2 * 16 * 16).to(torch.bfloat16), torch.tensor([[1, side, side]])
+        return lambda: vision(pixels, grid_thw=grid), vision
+    return None, None
+
+
+def work_torch(folder, name, blocks, tokens, threads, views, how):
+    import torch
+    import transformers
+    torch.set_num_threads(int(threads))
+    tokens = int(tokens)
+    model = transformers.AutoModelForCausalLM.from_pretrained(prepare_folder(folder, name, blocks), dtype=torch.bfloat16).eval()
+    vision, module = tower(name, int(views))
+    said = f"torch {torch.__version__}, transformers {transformers.__version__}, {how}"
+    if how == "torchao int8":
+        import torchao.quantization as ao
+        ao.quantize_(model, ao.Int8DynamicActivationInt8WeightConfig(), lambda part, at: isinstance(part, torch.nn.Linear) and "lm_head" not in at)
+        said += f", torchao {ao.__name__ and __import__('torchao').__version__}"
+    if how != "eager":
+        model.forward = torch.compile(model.forward, dynamic=False)
+        if module is not None:
+            module.forward = torch.compile(module.forward, dynamic=False)
+    prompt = torch.tensor([PROMPT[:tokens]])
+    cache = transformers.StaticCache(config=model.config, max_cache_len=tokens + NEW) if how != "eager" else None
+
+    def step(ids, positions, past):
+        out = model(input_ids=ids, position_ids=positions.view(1, -1), cache_position=positions, past_key_values=past, use_cache=True, logits_to_keep=1)
+        return out.logits[:, -1].argmax(-1).view(1, 1), out.past_key_values
+
+    def turn():
+        times = {}
+        with torch.inference_mode():
+            if vision:
+                start = time.perf_counter()
+                vision()
+                times["vision"] = ms_since(start)
+            if cache:
+                cache.reset()
+            start = time.perf_counter()
+            token, past = step(prompt, torch.arange(tokens), cache)
+            times["prefill"] = ms_since(start)
+            start = time.perf_counter()
+            for made in range(NEW - 1):
+                token, past = step(token, torch.tensor([tokens + made]), past)
+            return times | {"decode": ms_since(start) / (NEW - 1)}
+    answer(said, turn)
+
+
+def work_vllm(folder, name, blocks, tokens, threads):
+    os.environ |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": threads,
+                   "VLLM_NO_USAGE_STATS": "1"}
+    import vllm
+    out = os.dup(1)
+    os.dup2(2, 1)  # vLLM's processes write to stdout
+    sys.stdout = os.fdopen(out, "w")
+    model = vllm.LLM(model=os.path.join(folder, f"{name}-{blocks}"), dtype="bfloat16", max_model_len=1024, max_num_seqs=1, enable_prefix_caching=False,
+                     enforce_eager=True, disable_log_stats=True)
+    prompt = {"prompt_token_ids": PROMPT[:int(tokens)]}
+
+    def of(count):
+        start = time.perf_counter()
+        model.generate(prompt, vllm.SamplingParams(max_tokens=count, ignore_eos=True, temperature=0.0, detokenize=False), use_tqdm=False)
+        return ms_since(start)
+
+    def turn():
+        prefill = of(1)
+        return {"prefill": prefill, "decode": (of(NEW) - prefill) / (NEW - 1)}
+    answer(f"vllm {vllm.__version__}, bf16, eager", turn)
+
+
+# ---- OpenVINO: the language model traced with its cache as a state, weights compressed by NNCF
+def decoder(folder):
+    """A module of the folder's llama or qwen3: ids, positions, the cache's keys and values by block -> logits of the last token, keys and values"""
+    import torch
+    import transformers
+    from torch.nn import functional as F
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
+    config = model.config
+    heads, kv, head = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+
+    class Decoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.head = model.model, model.lm_head
+            self.register_buffer("turns", 1.0 / config.rope_parameters["rope_theta"] ** (torch.arange(0, head, 2).float() / head))
+
+        def forward(self, ids, positions, *past):
+            x = self.inner.embed_tokens(ids)
+            angles = positions[:, :, None].float() * self.turns
+            cosine, sine = torch.cat([angles, angles], -1).cos()[:, None].to(x.dtype), torch.cat([angles, angles], -1).sin()[:, None].to(x.dtype)
+            present = []
+
+            def turned(v):
+                return v * cosine + torch.cat([-v[..., head // 2:], v[..., :head // 2]], -1) * sine
+
+            def heads_of(v, count, norm):
+                v = v.view(1, -1, count, head)
+                return (norm(v) if norm else v).transpose(1, 2)
+
+            def spread(v):  # as transformers' repeat_kv, which OpenVINO knows
+                return v[:, :, None].expand(1, kv, heads // kv, v.shape[2], head).reshape(1, heads, v.shape[2], head)
+            for at, block in enumerate(self.inner.layers):
+                part, y = block.self_attn, block.input_layernorm(x)
+                q = turned(heads_of(part.q_proj(y), heads, getattr(part, "q_norm", None)))
+                k = torch.cat([past[2 * at], turned(heads_of(part.k_proj(y), kv, getattr(part, "k_norm", None)))], 2)
+                v = torch.cat([past[2 * at + 1], heads_of(part.v_proj(y), kv, None)], 2)
+                present += [k, v]
+                seen = torch.arange(k.shape[2])[None, None, None] <= positions[:, None, :, None]
+                y = F.scaled_dot_product_attention(q, spread(k), spread(v), attn_mask=seen)
+                x = x + part.o_proj(y.transpose(1, 2).reshape(1, -1, heads * head))
+                x = x + block.mlp(block.post_attention_layernorm(x))
+            return (self.head(self.inner.norm(x[:, -1:])), *present)
+    return Decoder().eval(), config.num_hidden_layers, kv, head
+
+
+def write_openvino(path, folder, kind):
+    import nncf
+    import openvino
+    import torch
+    from openvino._offline_transformations import apply_make_stateful_transformation
+    from openvino.frontend.pytorch import patch_model
+    module, blocks, kv, head = decoder(folder)
+    patch_model.__make_16bit_traceable(module)
+    past = [torch.zeros(1, kv, 3, head) for _ in range(2 * blocks)]
+    names = [f"past.{i}" for i in range(2 * blocks)]
+    with torch.no_grad():
+        model = openvino.convert_model(module, example_input=(torch.ones(1, 2, dtype=torch.long), torch.tensor([[3, 4]]), *past))
+    for port, name in zip(model.inputs, ["ids", "positions", *names]):
+        port.get_tensor().set_names({name})
+        port.get_node().set_partial_shape(openvino.PartialShape([1, -1] if not name.startswith("past") else [1, kv, -1, head]))
+    for port, name in zip(model.outputs, ["logits", *("present" + name[4:] for name in names)]):
+        port.get_tensor().set_names({name})
+    model.validate_nodes_and_infer_types()
+    apply_make_stateful_transformation(model, {name: "present" + name[4:] for name in names})
+    if kind == "int8":
+        model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM)
+    elif kind == "int4":
+        model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT4_SYM, group_size=64, ratio=1.0)
+    os.makedirs(path, exist_ok=True)
+    openvino.save_model(model, os.path.join(path, "model.xml"), compress_to_fp16=False)
+
+
+def prepare_openvino(folder, name, blocks, kind):
+    return cached(folder, f"{name}-{blocks}-openvino-{kind}", lambda path: write_openvino(path, prepare_folder(folder, name, blocks), kind))
+
+
+def work_openvino(folder, name, blocks, tokens, threads, kind):
+    import numpy
+    import openvino
+    tokens = int(tokens)
+    settings = {"INFERENCE_NUM_THREADS": int(threads), "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "bf16"}
+    request = openvino.Core().compile_model(os.path.join(prepare_openvino(folder, name, blocks, kind), "model.xml"), "CPU", settings).create_infer_request()
+
+    def step(ids, first):
+        out = request.infer({"ids": numpy.array([ids], numpy.int64), "positions": numpy.arange(first, first + len(ids), dtype=numpy.int64)[None]})
+        return [int(out["logits"][0, -1].argmax())]
+
+    def turn():
+        request.reset_state()
+        start = time.perf_counter()
+        token = step(PROMPT[:tokens], 0)
+        prefill, start = ms_since(start), time.perf_counter()
+        for made in range(NEW - 1):
+            token = step(token, tokens + made)
+        return {"prefill": prefill, "decode": ms_since(start) / (NEW - 1)}
+    answer(f"openvino {openvino.__version__.split('-')[0]}, weights {kind}, products in bf16", turn)
+
+
+# ---- ONNX Runtime, by onnxruntime-genai's own builder
+def prepare_onnx(folder, name, blocks, kind):
+    made_of = prepare_folder(folder, name, blocks)
+
+    def build(path):
+        subprocess.run([sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", made_of, "-o", path, "-p", kind, "-e", "cpu", "-c", folder],
+                       check=True, stdout=sys.stderr)
+    return cached(folder, f"{name}-{blocks}-onnx-{kind}", build)
+
+
+def work_onnx(folder, name, blocks, tokens, threads, kind):
+    import onnxruntime_genai
+    tokens, config = int(tokens), onnxruntime_genai.Config(prepare_onnx(folder, name, blocks, kind))
+    config.overlay(json.dumps({"model": {"decoder": {"session_options": {"intra_op_num_threads": int(threads)}}}}))
+    model = onnxruntime_genai.Model(config)
+
+    def turn():
+        settings = onnxruntime_genai.GeneratorParams(model)
+        settings.set_search_options(max_length=tokens + NEW + 1, min_length=tokens + NEW + 1, do_sample=False)
+        generator = onnxruntime_genai.Generator(model, settings)
+        start = time.perf_counter()
+        generator.append_tokens(PROMPT[:tokens])
+        generator.generate_next_token()
+        prefill, start = ms_since(start), time.perf_counter()
+        for _ in range(NEW - 1):
+            generator.generate_next_token()
+        return {"prefill": prefill, "decode": ms_since(start) / (NEW - 1)}
+    answer(f"onnxruntime-genai {onnxruntime_genai.__version__}, {kind}", turn)
+
+
+# One row a peer: name, the variable of its python, modules that it needs, worker, its last arguments, how its files are made, why it lacks a shape
+DENSE = {"molmoe-1b": "this file traces dense blocks alone"}
+PEERS = [
+    *(("PyTorch " + how, "PEERS_TORCH", "torch, transformers" + (", torchao" if "torchao" in how else ""), "torch", ["views", how], prepare_folder, {})
+      for how in ("eager", "compile", "torchao int8")),
+    *(("OpenVINO " + kind, "PEERS_OPENVINO", "openvino, nncf, torch, transformers", "openvino", [kind], prepare_openvino, DENSE)
+      for kind in ("bf16", "int8", "int4")),
+    *(("ONNX Runtime " + kind, "PEERS_ONNX", "onnxruntime_genai, onnx_ir, torch, transformers", "onnx", [kind], prepare_onnx, {}) for kind in ("fp32", "int4")),
+    ("vLLM bf16", "PEERS_VLLM", "vllm", "vllm", [], None, {}),
+    *(("llama.cpp " + kind, "PEERS_LLAMA", "xllamacpp, gguf, numpy", "llama", [kind], prepare_llama, {}) for kind in ("bf16", "q8_0", "q4_0", "q4_k_m")),
+]
 
 
 # ---- the turns
@@ -262,15 +593,30 @@ def cpu_s(process=None):
     return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
 
 
+def resident_mb(process):
+    """the most that a process and its children have had in memory, files that are mapped included"""
+    kilobytes = int(open(f"/proc/{process}/status").read().split("VmHWM:")[1].split()[0])
+    children = open(f"/proc/{process}/task/{process}/children").read().split()
+    return kilobytes * 1024 / 1e6 + sum(resident_mb(child) for child in children)
+
+
 class Peer:
     def __init__(self, name, command):
-        self.name, self.turns, self.command = name, [], command
+        self.name, self.turns, self.command, self.once = name, [], command, {"open": [], "first": [], "memory": []}
 
     def open(self):
+        start = time.perf_counter()
         environment = dict(os.environ, TOKENIZERS_PARALLELISM="true", HF_HUB_OFFLINE="1")
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.ready = self.line()
+        self.once["open"].append(ms_since(start))
         return self
+
+    def first(self):
+        """The first turn after opening, which is not counted: some programs compile then"""
+        start = time.perf_counter()
+        self.turn()
+        self.once["first"].append(ms_since(start))
 
     def line(self):
         line = self.process.stdout.readline()
@@ -298,6 +644,8 @@ class Peer:
         return json.loads(line)
 
     def close(self):
+        if os.path.exists("/proc/self/status"):
+            self.once["memory"].append(resident_mb(self.process.pid))
         self.process.stdin.close()
         self.process.wait()
 
@@ -311,14 +659,16 @@ def take_turns(title, peers, rounds, rows, alone=False):
             if alone or number < 0:
                 peer.open()
                 print(f"  {peer.name}: {peer.ready}", flush=True)
-            if alone:
-                peer.turn()
+                peer.first()
             time.sleep(0.2)
             times = [peer.turn() for _ in range(each)]
             if number >= 0:
                 peer.turns += times
             if alone:
                 peer.close()
+    for peer in peers:
+        if not alone:
+            peer.close()
     for key in rows:
         for peer in peers:
             if key not in peer.turns[0]:
@@ -327,17 +677,21 @@ def take_turns(title, peers, rounds, rows, alone=False):
             own = "encode" if key == "encode_batch" else key
             ratio = statistics.median(value / first[own] for value, first in zip(values, peers[0].turns))
             print(f"  {key:13} {peer.name:22} {statistics.median(values):10.2f} ms  {ratio:6.2f} x  [{' '.join('%.2f' % value for value in values)}]")
-    for peer in peers:
-        if not alone:
-            peer.close()
+    for key, unit in (("open", "ms"), ("first", "ms"), ("memory", "MB")):
+        for peer in peers:
+            if peer.once[key]:
+                print(f"  {key:13} {peer.name:22} {statistics.median(peer.once[key]):10.0f} {unit}")
     sys.stdout.flush()
 
 
 def main():
     get = os.environ.get
-    rounds, blocks, views, tokens = (int(get("PEERS_" + name, value)) for name, value in (("ROUNDS", 5), ("BLOCKS", 2), ("VIEWS", 3), ("TOKENS", 451)))
-    tower, threads, only = get("PEERS_TOWER", str(blocks)), get("PEERS_THREADS", str(os.cpu_count())), get("PEERS_ONLY", "crops tokenizer model").split()
-    torch, llama, reference = get("PEERS_TORCH"), get("PEERS_LLAMA"), get("PEERS_REFERENCE")
+    name = get("PEERS_SHAPE", "molmoe-1b")
+    rounds, tokens = int(get("PEERS_ROUNDS", "5")), get("PEERS_TOKENS", "451")
+    cut = get("PEERS_BLOCKS", "2" if name == "molmoe-1b" else "0")
+    views, tower_blocks = get("PEERS_VIEWS", str(SHAPES[name]["views"])), get("PEERS_TOWER", cut)
+    threads, only = get("PEERS_THREADS", str(os.cpu_count())), get("PEERS_ONLY", "crops tokenizer model").split()
+    torch, reference = get("PEERS_TORCH"), get("PEERS_REFERENCE")
     reference_python = get("PEERS_REFERENCE_PYTHON", torch)
     ours, me = os.path.join(HERE, "../../build/bench/bench_peers"), os.path.abspath(__file__)
     photo = get("PEERS_PHOTO", os.path.join(HERE, "../../samples/astronaut.jpg"))
@@ -378,28 +732,39 @@ def main():
         print("  tokens: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
     if "model" in only:
         with tempfile.TemporaryDirectory() as made:
-            folder = get("PEERS_FOLDER", made)
-            shape = [tower, str(blocks), str(views), str(tokens)]
-            peers = [Peer("vlmprof bf16", [ours, "engine", *shape])]
-            for weights in get("PEERS_WEIGHTS", "int8 int4").split():
-                peers.append(Peer("vlmprof " + weights, [ours, "engine", *shape, weights]))
-            if reference and has(reference_python, "torch, transformers, einops"):
-                peers.append(Peer("reference bf16", [reference_python, me, "reference", reference, *shape, threads]))
-            else:
-                left_out("the reference", "PEERS_REFERENCE, or a python with torch, transformers and einops")
-            if has(llama, "xllamacpp, gguf, numpy"):
-                for kind in ("bf16", "q8_0", "q4_0"):
-                    peers.append(Peer("llama.cpp " + kind, [llama, me, "llama", folder, kind, str(blocks), str(tokens), threads]))
-            else:
-                left_out("llama.cpp", "PEERS_LLAMA, a python with xllamacpp, gguf and numpy")
+            folder, shape = get("PEERS_FOLDER", made), SHAPES[name]
+            blocks = cut if cut != "0" else str(shape["blocks"])
             wanted = get("PEERS_MODELS", "").split(",")
+            peers = [Peer("vlmprof " + weights, [ours, "engine", name, tower_blocks, cut, views, tokens, weights])
+                     for weights in ["bf16", *get("PEERS_WEIGHTS", "int8 int4").split()]]
+            if name == "molmoe-1b" and reference and has(reference_python, "torch, transformers, einops"):
+                peers.append(Peer("reference bf16", [reference_python, me, "reference", reference, tower_blocks, blocks, views, tokens, threads]))
+            elif name == "molmoe-1b":
+                left_out("the reference", "PEERS_REFERENCE, or a python with torch, transformers and einops")
+            for peer, variable, modules, worker, rest, prepare, lacks in PEERS:
+                python = get(variable, torch if variable in ("PEERS_OPENVINO", "PEERS_ONNX") else None)
+                if wanted != [""] and peer not in wanted:
+                    continue
+                if name in lacks:
+                    left_out(peer, lacks[name])
+                elif not has(python, modules):
+                    left_out(peer, f"{variable}, a python with {modules}")
+                elif prepare and subprocess.run([python, me, "prepare", prepare.__name__, folder, name, blocks, rest[-1] if rest else ""],
+                                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE if not get("PEERS_LOUD") else None, check=False).returncode:
+                    left_out(peer, "its file could not be made; PEERS_LOUD=1 says why")
+                else:
+                    peers.append(Peer(peer, [python, me, worker, folder, name, blocks, tokens, threads, *(views if one == "views" else one for one in rest)]))
             peers = [peer for peer in peers if wanted == [""] or peer.name in wanted]
-            take_turns(f"{tower} blocks of the tower, {views} views; {blocks} blocks of the language model, {tokens} tokens; a decode step", peers, rounds,
-                       ["vision", "prefill", "decode"], bool(get("PEERS_ALONE")))
+            if get("PEERS_PREPARE"):
+                return
+            take_turns(f"{name}: {'all' if cut == '0' else tower_blocks} blocks of the tower, {views} views; {blocks} blocks of the language model, {tokens} tokens; "
+                       "a decode step", peers, rounds, ["vision", "prefill", "decode"], bool(get("PEERS_ALONE")))
 
 
 if __name__ == "__main__":
-    workers = {"tokenizers": work_tokenizers, "torchvision": work_torchvision, "pil": work_pil, "reference": work_reference, "llama": work_llama}
+    workers = {"tokenizers": work_tokenizers, "torchvision": work_torchvision, "pil": work_pil, "reference": work_reference, "llama": work_llama,
+               "torch": work_torch, "openvino": work_openvino, "onnx": work_onnx, "vllm": work_vllm,
+               "prepare": lambda prepare, *of: globals()[prepare](*of)}
     if len(sys.argv) > 1 and sys.argv[1] in workers:
         workers[sys.argv[1]](*sys.argv[2:])
     else:
