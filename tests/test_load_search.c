@@ -1,6 +1,6 @@
 /* test_load_search.c: the search for the highest rate, over queues that are simulated on a made-up clock: the right rate is known, from the latency model of M/M/1 or
  * from millions of requests. How often the interval contains it, and how often it is as narrow as was asked for. VLMPROF_SEARCHES=200: so
- * many searches a queue, which takes longer than the slow tests may. */
+ * many searches a queue, which takes some 15 minutes; VLMPROF_VERBOSE=1: each trial. */
 #include "load/load_search.h"
 #include "load/load_stats.h"
 #include "support/check.h"
@@ -70,7 +70,8 @@ static double share_at(enum queue kind, double rate) {
 static double right_rate(enum queue kind) {
     double low = 1, high = 24;
     if (kind == QUEUE_MM1) return 1 / SERVICE_S - log(1 / (1 - SHARE)) / (LIMIT_MS / 1e3); /* stays are exponential */
-    if (kind == QUEUE_BATCH) high = 70;
+    if (kind == QUEUE_MD1) { low = 17; high = 17.6; }
+    if (kind == QUEUE_BATCH) { low = 46; high = 48; }
     while (high / low > 1.002) {
         const double middle = sqrt(low * high);
         if (share_at(kind, middle) >= SHARE) low = middle; else high = middle;
@@ -145,9 +146,9 @@ static void search_once(enum queue kind, uint32_t seed, double first, double bud
             longer_s = hopeless ? duration_s : load_search_longer(search, &summary, duration_s);
         } while (longer_s > duration_s);
         load_search_take(search, &summary, rate, duration_s, hopeless, fmax(duration_s, sim.free_s));
-        if (getenv("VERBOSE"))
-            printf("  rate %-8g (%.4g) %4.0f s: %.4f good, n %.0f  -> [%.4g, %.4g] likely %.4g..%.4g fit %.4g near %zu disp; %.0f s\n", rate, summary.offered, duration_s,
-                   summary.good_share.value, search->trials[search->trial_count - 1].point.independent, search->answer.low, search->answer.high, search->answer.likely_low, search->answer.likely_high, search->answer.fitted, search->answer.near, search->spent_s);
+        if (getenv("VLMPROF_VERBOSE"))
+            printf("  rate %-8g (%.4g) %4.0f s: %.4f good -> [%.4g, %.4g] likely %.4g, %zu near; %.0f s\n", rate, summary.offered, duration_s,
+                   summary.good_share.value, search->answer.low, search->answer.high, search->answer.fitted, search->answer.near, search->spent_s);
         free(records.items);
     }
 }
@@ -157,8 +158,7 @@ static void test_searches(void) {
     for (int kind = 0; kind < QUEUE_COUNT; kind++) {
         const double right = right_rate((enum queue)kind);
         int contained = 0, narrow = 0, above = 0, below = 0;
-        double spent_s = 0, trials = 0, wide = 0;
-        if (getenv("KIND") && atoi(getenv("KIND")) != kind) continue;
+        double spent_s = 0, trials = 0;
         check_case("%s, right rate %.4g: %d searches contain it, and are narrow", QUEUE_NAMES[kind], right, searches);
         for (int i = 0; i < searches; i++) {
             struct load_search search;
@@ -169,16 +169,52 @@ static void test_searches(void) {
             narrow += load_search_is_precise(&search);
             spent_s += search.spent_s / searches;
             trials += (double)search.trial_count / searches;
-            wide += search.answer.high / search.answer.low - 1;
             load_search_free(&search);
         }
-        printf("%s: %.1f %% contain %.4g (%d above, %d below), %.1f %% are at most 10 %% wide, %.0f s a search, %.1f trials, %.3f\n", QUEUE_NAMES[kind], 100.0 * contained / searches, right,
-               above, below, 100.0 * narrow / searches, spent_s, trials, wide / searches);
+        printf("%s: %.1f %% contain %.4g (%d above it, %d below), %.1f %% are at most 10 %% wide, %.0f s and %.1f trials a search\n", QUEUE_NAMES[kind],
+               100.0 * contained / searches, right, above, below, 100.0 * narrow / searches, spent_s, trials);
         CHECK(contained * 100 >= searches * 93);
         CHECK(narrow * 100 >= searches * 90);
     }
 }
+/* Wilson's interval of one trial; the order of several; the accuracy. */
+static void test_answers(void) {
+    const struct load_point good = {1, 1, 100, 1, 100, VP_TRIAL_HOLDS}, bad = {4, 0.5, 100, 1, 100, VP_TRIAL_HOLDS},
+                            few = {1, 1, 60, 1, 60, VP_TRIAL_HOLDS}, wrong = {2, 1, 100, 1, 100, VP_TRIAL_FAILS};
+    struct load_point points[3];
+    struct load_answer answer;
+    check_case("one trial holds or fails by its own 95 %% interval");
+    load_answer_of(&good, 1, SHARE, &answer);
+    CHECK(load_answer_at(&answer, &good) == VP_TRIAL_HOLDS && answer.low == 1 && answer.high == HUGE_VAL);
+    load_answer_of(&bad, 1, SHARE, &answer);
+    CHECK(load_answer_at(&answer, &bad) == VP_TRIAL_FAILS && answer.low == 0 && answer.high == 4);
+    load_answer_of(&few, 1, SHARE, &answer); /* 73 good requests of 73 would be enough */
+    CHECK(load_answer_at(&answer, &few) == VP_TRIAL_UNDECIDED && answer.low == 0 && answer.high == HUGE_VAL);
+    check_case("two trials bound it; a trial that is undecided alone holds below one that holds");
+    points[0] = few; points[0].at = 0.5; points[1] = good; points[2] = bad;
+    load_answer_of(points, 3, SHARE, &answer);
+    CHECK(answer.low == 1 && answer.high == 4 && load_answer_at(&answer, &points[0]) == VP_TRIAL_HOLDS);
+    CHECK(answer.likely_low == 1 && answer.likely_high == 4 && isnan(answer.fitted));
+    check_case("a load whose accuracy misses the objective is too high, though its requests are in time");
+    points[0] = good; points[1] = wrong; points[2] = bad;
+    load_answer_of(points, 3, SHARE, &answer);
+    CHECK(answer.low == 1 && answer.high == 2 && answer.is_by_accuracy);
+}
+/* With a budget that is too small: never above it, and the interval is there as far as the trials say it. */
+static void test_budgets(void) {
+    static const double budgets_s[] = {300, 600, 1200};
+    for (size_t i = 0; i < sizeof budgets_s / sizeof *budgets_s; i++) {
+        struct load_search search;
+        check_case("a budget of %g s bounds the whole search", budgets_s[i]);
+        search_once(QUEUE_MM1, 5, 1, budgets_s[i], &search);
+        CHECK(search.spent_s <= budgets_s[i] && search.spent_s > 0.5 * budgets_s[i]);
+        CHECK(search.end == LOAD_BUDGET && search.trial_count >= 4);
+        load_search_free(&search);
+    }
+}
 int main(void) {
+    test_answers();
+    test_budgets();
     test_searches();
     return check_done("test_load_search");
 }

@@ -299,6 +299,16 @@ static void test_no_rate(void) {
     CHECK(strstr(last.err, "answers are empty") != NULL);
     CHECK_INT(run(LOAD "g --duration_s 1 --find_rate --request_rate 40 --slo e2e:60"), 1);
     CHECK(strstr(last.out, "answers are empty, and a lower rate does not change that") && strstr(last.out, "; 1 trial in"));
+    check_case("a swamped server: the goodput counts requests by when they were due, and a warning says so");
+    server("");
+    CHECK_INT(run(LOAD "w --duration_s 1 --request_rate 300 --slo e2e:60000"), 0);
+    CHECK(strstr(last.err, "rate 300: the goodput") && strstr(last.err, "it counts good requests by when they were due"));
+    check_case("a search goes on from its trials with a larger budget");
+    server("");
+    CHECK_INT(run(LOAD "c --find_rate --request_rate 60 --slo e2e:30 --budget_s 15"), 0);
+    CHECK(strstr(last.err, "after 15 s at the latest") != NULL);
+    CHECK_INT(run(LOAD "c --find_rate --request_rate 60 --slo e2e:30 --budget_s 60 --rate_precision 20"), 0);
+    CHECK(strstr(last.err, "of another plan") == NULL && strstr(last.err, "vlmprof: rate 60 for") == NULL);
     check_case("the result of a search is a file, and --budget_s ends a search");
     {
         char *text = text_of_file(in_folder("g/questions_find_rate.json"));

@@ -172,7 +172,8 @@ static void add_levels(struct text_list *cells, const struct kind *kind) {
             number_measured(100 * summary->good_share.value, 100 * summary->good_share.low,
                             100 * summary->good_share.high).text,
             number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
-            number_percent(load_cached_share(summary)).text, LOAD_VERDICTS[load_level_trial(&kind->levels[i], &kind->answer)]);
+            number_percent(load_cached_share(summary)).text,
+            LOAD_VERDICTS[load_level_trial(&kind->levels[i], &kind->answer)]);
     }
 }
 static void add_answer(struct document *document, const struct kind *kind, const struct objective *objective) {
@@ -215,8 +216,8 @@ int best_of_load(const struct options *options, const struct objective *objectiv
         cells = document_table(&document, "load|requests|good, %|goodput per second|cached, %|objective");
         for (size_t k = 0; k < 2; k++) add_levels(cells, &kinds[k]);
         document_text(&document, BLOCK_LINE,
-                      "holds: at or below that interval of the highest load, fails: at or above it, by the load that was "
-                      "really due; one trial alone holds if its own 95 %% interval is at %g %% or above",
+                      "the objective is met at or below the interval of the highest load and missed at or above it, by "
+                      "the load that was really due; by one trial alone if its own 95 %% interval is at %g %% or above",
                       100 * objective->share);
         code = print_document(&document);
         document_free(&document);

@@ -125,13 +125,14 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"export", WHOLES, "FORMAT FILE", NULL, 0, 0, NULL,
      "the trials in another tool's form: aiperf (profile_export_aiperf.json), vllm (vllm bench serve), a file each; "
      "openmetrics, one text; may be given again"},
-    {"requests_csv", TEXT, "FILE", NULL, 0, 0, NULL, "every request of the trials, a line each"},
+    {"requests_csv", TEXT, "FILE", NULL, 0, 0, NULL,
+     "every request of the trials, a line each; counted: 0 in the ramp and the cool-down; id: of its record"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
 enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED,
-       WARNED_EMPTY, WARNED_LENGTH, WARNED_COUNT };
+       WARNED_EMPTY, WARNED_LENGTH, WARNED_GOODPUT, WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
@@ -199,9 +200,7 @@ static int check_levels(const struct options *options) {
 }
 static int check_load_options(struct load *load) {
     const struct options *options = load->options;
-    vp_error error = {VP_OK, -1, "", ""};
     vp_arrivals arrivals;
-    vp_result result;
     int code;
     if ((code = check_levels(options)) != 0
         || (code = load_export_check(opt(options, "export")->items, opt(options, "export")->count)) != 0)
@@ -211,8 +210,7 @@ static int check_load_options(struct load *load) {
         return complain(EXIT_USAGE, "--arrivals %s: it is constant, poisson, gamma:SHAPE (0.01 to 1e6) or trace=FILE",
                         text_of(options, "arrivals"));
     load->has_slo = is_given(options, "slo");
-    if (load->has_slo && (result = vp_slo_parse(text_of(options, "slo"), &load->slo, &error)) != VP_OK)
-        return complain_result(EXIT_USAGE, "--slo", result, &error);
+    if (load->has_slo && (code = load_slo_read(text_of(options, "slo"), &load->slo)) != 0) return code;
     load->duration_s = is_given(options, "duration_s") ? opt(options, "duration_s")->real
                        : is_given(options, "find_rate")
                            ? load_search_first_duration(opt(options, "budget_s")->real) : DURATION_S;
@@ -322,6 +320,22 @@ static int warm_up(struct load *load) {
     vp_exchange_free(&exchange);
     return code;
 }
+/* How many requests the longest of the trials at typed rates has, at most `most`: no more are made up than are sent. */
+static size_t requests_most(const struct load *load, size_t most) {
+    const struct option_value *rates = opt(load->options, "request_rate");
+    size_t count = 1;
+    if (load->trace_s) return load->trace_count < most ? load->trace_count : most;
+    if (!rates->count || is_given(load->options, "find_rate")) return most;
+    for (size_t i = 0; i < rates->count; i++) {
+        size_t due = 0;
+        vp_arrivals arrivals;
+        vp_arrivals_parse(text_of(load->options, "arrivals"), rate_of(rates->items[i]),
+                          (uint32_t)number_of(load->options, "seed"), &arrivals);
+        while (due < most && vp_arrivals_next(&arrivals) < load->duration_s) due++;
+        if (due > count) count = due;
+    }
+    return count;
+}
 /* The bodies of a data set, or made-up ones. Returns 0 or an exit code. */
 static int make_bodies(struct load *load) {
     const struct options *options = load->options;
@@ -341,6 +355,7 @@ static int make_bodies(struct load *load) {
     if (size && (code = read_size("--random_image: ", size, &request.width_px, &request.height_px)) != 0) return code;
     if (is_given(options, "random_prompt")) request.words = number_of(options, "random_prompt");
     if (is_given(options, "num_samples")) request.count = (size_t)number_of(options, "num_samples");
+    else request.count = requests_most(load, request.count);
     if (is_given(options, "max_new_tokens")) request.new_tokens = number_of(options, "max_new_tokens");
     if (is_given(options, "output_tokens")) request.new_tokens = number_of(options, "output_tokens");
     if (size)
@@ -348,6 +363,7 @@ static int make_bodies(struct load *load) {
     else snprintf(task, sizeof task, "random_%lld", (long long)request.words);
     load->dataset.task = copy_text(task, strlen(task));
     load->dataset.new_tokens = (int32_t)request.new_tokens;
+    if ((code = endpoint_reach(&load->endpoint)) != 0) return code; /* before pictures are made */
     return load_bodies_random(options, &request, &load->endpoint, &load->knobs, &load->bodies);
 }
 static int load_prepare(struct load *load) {
@@ -484,6 +500,12 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
         snprintf(text, sizeof text, "%s: %.3g requests per second were due and %.3g ended: the queue grew, so "
                  "latencies depend on --duration_s", name, summary->offered, summary->ended);
         warn_once(load, WARNED_QUEUE, text);
+    }
+    if (summary->goodput > 1.05 * summary->ended && load_level_saturates(level)) {
+        snprintf(text, sizeof text, "%s: the goodput, %.3g per second, is above the %.3g that ended: it counts good "
+                 "requests by when they were due, and some of them ended after the window; a longer --duration_s "
+                 "brings the two together", name, summary->goodput, summary->ended);
+        warn_once(load, WARNED_GOODPUT, text);
     }
     if (records->count > load->bodies.count && load->bodies.same) {
         snprintf(text, sizeof text, "%s: %zu requests share %zu samples, of which %zu are the same bytes each time: "
@@ -746,7 +768,7 @@ static void print_trial(const struct load *load, const struct load_level *level)
     print_note("vlmprof: rate %.6g (%.4g were due): %.1f %% good [%.1f, %.1f] in %.4g s%s\n", level->rate,
                trial->realised, 100 * trial->good.value, 100 * trial->good.low, 100 * trial->good.high,
                trial->duration_s, !level->ended_early ? ""
-                                  : trial->is_hopeless ? ", ended early: the queue grew and no request was good any more"
+                                  : trial->is_hopeless ? ", ended early: the queue grew, no request was good any more"
                                                        : ", ended by --budget_s");
     if (isfinite(load->slo.accuracy))
         print_note("vlmprof: rate %.6g: accuracy %s\n", level->rate,
@@ -870,7 +892,7 @@ static int load_exports(const struct load *load) {
     for (size_t i = 0; i < load->level_count; i++) lines[i] = line_of(load, &load->levels[i]);
     for (size_t i = 0; i < exports->count && !code; i += 2)
         code = load_export(exports->items[i], exports->items[i + 1], lines, load->level_count);
-    if (!code && requests) code = load_export_requests(requests, lines, load->level_count);
+    if (!code && requests) code = load_export_requests(requests, lines, load->level_count, &load->bodies);
     free(lines);
     return code;
 }

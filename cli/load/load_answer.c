@@ -10,21 +10,25 @@
 const char *const LOAD_VERDICTS[] = {"holds", "fails", "undecided"};
 /* Squared z scores. Each further trial on a side adds to what chance alone may say: the sum of k squared halves. */
 static const double Z2_LEVEL = 3.841459, Z2_PER_TRIAL = 1.4;
-static const double NEAR = 0.25, FAR = 0.15, SLOPE_LEAST = 0.5, SLOPE_MOST = 400; /* of the curve: ln of the load, and logits by it */
+/* Of the curve: distances in the logarithm of the load, and logits by it. */
+static const double NEAR = 0.25, FAR = 0.15, SLOPE_LEAST = 0.5, SLOPE_MOST = 400;
 static const double CURVE_LEVEL = 3.841459;   /* of twice the log-likelihood ratio; set by the simulated searches */
 enum { CURVE_TRIALS = 3, STEPS = 10, NARROWINGS = 20 };
 
 struct load_point load_point_of(const struct load_summary *summary, double at, double accuracy_limit) {
     const vp_series_value *good = &summary->good_share;
     const double latency_time = summary->latency[LOAD_E2E][LOAD_P50].correlation_time;
-    const vp_series_value accuracy = {summary->accuracy.value, summary->accuracy.low, summary->accuracy.high, (double)NAN};
+    const vp_estimate *scored = &summary->accuracy;
+    const vp_series_value accuracy = {scored->value, scored->low, scored->high, (double)NAN};
     struct load_point point = {at, good->value, 0, 1, 0, load_trial_of_accuracy(&accuracy, accuracy_limit)};
+    double time;
     if (isnan(good->value)) return point;
     point.count = (double)(summary->due - summary->empty);
     point.time = good->correlation_time >= 1 ? good->correlation_time : 1;
-    /* Bad requests come in clumps, and a short trial may have seen none. Where a queue grows, all latencies depend on one
-     * another, and all requests are bad. */
-    point.independent = fmax(1, point.count / (point.good > 0.5 && latency_time > point.time ? latency_time : point.time));
+    /* Bad requests come in clumps, and a short trial may have seen none. Where a queue grows, all latencies depend on
+     * one another, and all requests are bad. */
+    time = point.good > 0.5 && latency_time > point.time ? latency_time : point.time;
+    point.independent = fmax(1, point.count / time);
     return point;
 }
 /* How much a trial contradicts that the share at its load is at most (is_above) or at least `share`. */
@@ -43,7 +47,8 @@ static double cost_of(const struct load_point *points, size_t count, size_t whic
 }
 static double limit_near(const struct load_point *points, size_t count, double at) {
     size_t near = 0;
-    for (size_t i = 0; i < count; i++) near += at > 0 && fabs(log(points[i].at / at)) <= NEAR && points[i].independent > 0;
+    for (size_t i = 0; i < count; i++)
+        near += at > 0 && fabs(log(points[i].at / at)) <= NEAR && points[i].independent > 0;
     return Z2_LEVEL + Z2_PER_TRIAL * (near > 2 ? (double)(near - 1) / 2 : 0);
 }
 /* By the order of the trials alone. */

@@ -5,9 +5,9 @@
 #define VLMPROF_CLI_LOAD_ANSWER_H
 #include "load/load_stats.h"
 
-/* A trial. at: requests per second that were really due, or requests at once. time: the correlation time of its good and
- * bad requests; independent: as many independent requests would say as much as its `count` do, carefully. accuracy:
- * whether it meets the objective's. */
+/* A trial. at: requests per second that were really due, or requests at once. time: the correlation time of its good
+ * and bad requests; independent: as many independent requests would say as much as its `count` do, carefully.
+ * accuracy: whether it meets the objective's. */
 struct load_point { double at, good, count, time, independent; vp_trial accuracy; };
 struct load_answer {
     double low, high;             /* the highest load that meets the objective, at 95 %; 0, infinite: not bounded */

@@ -14,9 +14,12 @@
 #include <string.h>
 
 const char *load_level_text(const struct load_level *level, char out[48]) {
+    size_t bytes;
     if (level->concurrency) snprintf(out, 48, "concurrency %d", level->concurrency);
     else if (level->places) snprintf(out, 48, "rate %.6g, at most %d", level->rate, level->places);
     else snprintf(out, 48, "rate %.6g", level->rate);
+    bytes = strlen(out);
+    if (level->tag && bytes < 40) snprintf(out + bytes, 48 - bytes, " (%.*s)", (int)(44 - bytes), level->tag);
     return out;
 }
 const char *load_level_name(const struct load_level *level, char out[48]) {
@@ -40,6 +43,7 @@ FIELD_TABLE(LOAD_REQUEST, struct load_request, LOAD_REQUEST_ROWS(FIELD_AT, struc
 void load_level_free(struct load_level *level) {
     free(level->path);
     free(level->date);
+    free(level->tag);
     fields_free(&LOAD_LEVEL, level);
 }
 void put_load_server(vp_json_writer *writer, const struct load_level *level) {
@@ -290,6 +294,24 @@ static int levels_add(struct load_levels *levels, const char *path) {
     levels->items[levels->count++] = level;
     return 0;
 }
+/* The folder of a file, or its name where it has none, malloc'ed. */
+static char *folder_of(const char *path) {
+    const char *name = strrchr(path, '/'), *from = name;
+    if (!name) return copy_text(path, strlen(path));
+    while (from > path && from[-1] != '/') from--;
+    return copy_text(from, (size_t)(name - from));
+}
+/* Names the folders of trials at the same load. */
+static void add_tags(struct load_levels *levels) {
+    for (size_t i = 0; i < levels->count; i++) {
+        char text[48], other[48];
+        int is_twice = 0;
+        load_level_name(&levels->items[i], text);
+        for (size_t k = 0; k < levels->count && !is_twice; k++)
+            is_twice = k != i && !strcmp(load_level_name(&levels->items[k], other), text);
+        if (is_twice) levels->items[i].tag = folder_of(levels->items[i].path);
+    }
+}
 int load_levels_read(struct load_levels *levels, const char *const *operands, size_t count) {
     int code = 0;
     memset(levels, 0, sizeof *levels);
@@ -305,6 +327,7 @@ int load_levels_read(struct load_levels *levels, const char *const *operands, si
         text_list_free(&names);
     }
     if (levels->count) qsort(levels->items, levels->count, sizeof *levels->items, by_load);
+    add_tags(levels);
     return code;
 }
 /* The first thing that two trials differ in, with both values. Returns 1 if there is one. */
@@ -372,8 +395,8 @@ static void find_objective(const struct load_level *levels, size_t count, struct
         text_list_add(texts, "at least %g %% of the requests meet %s at %s, but not at %s", 100 * share, levels->slo,
                       load_level_text(holds, high), load_level_text(fails, low));
     else if (holds)
-        text_list_add(texts, "at least %g %% of the requests meet %s at %s; no %s that was tried is known to be too high",
-                      100 * share, levels->slo, load_level_text(holds, high), kind);
+        text_list_add(texts, "at least %g %% of the requests meet %s at %s; no %s that was tried is known to be too "
+                      "high", 100 * share, levels->slo, load_level_text(holds, high), kind);
     else if (fails)
         text_list_add(texts, "at no %s tried do %g %% of the requests reliably meet %s: at %s, %.1f %% are good", kind,
                       100 * share, levels->slo, load_level_text(fails, high), 100 * fails->summary.good_share.value);

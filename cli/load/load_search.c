@@ -102,7 +102,8 @@ double load_search_longer(const struct load_search *search, const struct load_su
     const struct load_point point = load_point_of(summary, summary->offered, search->slo.accuracy);
     const double miss = point.good - search->share,
                  z2 = point.independent * miss * miss / (search->share * (1 - search->share));
-    if (duration_s > search->duration_s * EXTENSIONS * 0.6 || search->end != LOAD_SEARCHES || 2 * duration_s > left_s(search) / 2)
+    if (duration_s > search->duration_s * EXTENSIONS * 0.6 || search->end != LOAD_SEARCHES
+        || 2 * duration_s > left_s(search) / 2)
         return duration_s;
     if (!(point.good >= 0)) return 2 * duration_s; /* nothing was counted */
     if (point.accuracy == VP_TRIAL_UNDECIDED) return 2 * duration_s;
@@ -124,7 +125,8 @@ double load_search_forecast(const struct load_search *search) {
     const struct load_answer *answer = &search->answer;
     if (!(answer->low > 0 && answer->high < HUGE_VAL) || isnan(answer->fitted)) return (double)NAN;
     const double wide = log(answer->high / answer->low) / log(1 + search->precision);
-    return fmax(0, counted_s(search) * (wide * wide - 1)) * (1 + (search->ramp_s + search->cool_down_s) / (4 * search->duration_s));
+    const double outside = 1 + (search->ramp_s + search->cool_down_s) / (4 * search->duration_s);
+    return fmax(0, counted_s(search) * (wide * wide - 1)) * outside;
 }
 /* A rate of four digits that no trial had, because the rate decides the seed and the name of the file. */
 static double new_rate(const struct load_search *search, double rate) {
@@ -143,13 +145,14 @@ static double next_rate(const struct load_search *search) {
         most = fmax(most, search->trials[i].rate);
     }
     if (answer->likely_low <= 0) return least > search->least * 1.001 ? fmax(search->least, least / 2) : (double)NAN;
-    if (answer->likely_high >= HUGE_VAL) return most < search->most * 0.999 ? fmin(search->most, 2 * most) : (double)NAN;
+    if (answer->likely_high >= HUGE_VAL)
+        return most < search->most * 0.999 ? fmin(search->most, 2 * most) : (double)NAN;
     if (answer->is_by_accuracy && answer->low > 0) { /* a trial between the bounds may stay undecided: another place */
         static const double places[] = {0.5, 0.25, 0.75};
         return new_rate(search, answer->low * pow(answer->high / answer->low, places[search->trial_count % 3]));
     }
     if (isnan(answer->fitted)) {
-        const double ratio = answer->likely_high / answer->likely_low, middle = sqrt(answer->likely_high * answer->likely_low);
+        const double ratio = answer->likely_high / answer->likely_low, middle = answer->likely_low * sqrt(ratio);
         return new_rate(search, ratio > 1.05 ? middle : search->trial_count % 2 ? middle * 1.06 : middle / 1.06);
     }
     const double wide = answer->low > 0 && answer->high < HUGE_VAL ? log(answer->high / answer->low) / 2 : STEP_MOST;
@@ -178,7 +181,8 @@ void load_search_take(struct load_search *search, const struct load_summary *sum
     trial->duration_s = duration_s;
     trial->window_s = summary->to_s - summary->from_s;
     trial->good = summary->good_share;
-    trial->accuracy = (vp_series_value){summary->accuracy.value, summary->accuracy.low, summary->accuracy.high, (double)NAN};
+    trial->accuracy = (vp_series_value){summary->accuracy.value, summary->accuracy.low, summary->accuracy.high,
+                                        (double)NAN};
     trial->point = load_point_of(summary, summary->offered, search->slo.accuracy);
     trial->is_hopeless = is_hopeless;
     search->spent_s += elapsed_s;
