@@ -11,7 +11,7 @@
 struct load_point { double at, good, count, time, independent; vp_trial accuracy; };
 struct load_answer {
     double low, high;             /* the highest load that meets the objective, at 95 %; 0, infinite: not bounded */
-    double likely_low, likely_high; /* the two trials between which it is most likely; 0, infinite: beyond all of them */
+    double likely_low, likely_high; /* the two trials between which it is most likely; 0, infinite: beyond all */
     double fitted;                /* the most likely load, by the curve through the trials; NaN: there is no curve */
     double weight;                /* sum of ln(at / fitted), weighted by what the trials on the curve say */
     size_t near;                  /* how many trials are on the curve */
@@ -25,8 +25,8 @@ struct load_point load_point_of(const struct load_summary *summary, double at, d
 /* What the trials say together. It is assumed that a higher load never makes the share larger.
  * rule: a load x is within the interval unless the trials contradict it: those at x or above whose share is too large,
  *       and those below it whose share is too small, by the sum of their squared z scores (one trial alone: Wilson's
- *       95 % interval). Where three trials or more are within 25 % of the answer, a logistic curve of the share over the
- *       logarithm of the load is fitted to them, and its profile likelihood gives the interval.
+ *       95 % interval). Where three trials or more are within 25 % of the answer, a logistic curve of the share over
+ *       the logarithm of the load is fitted to them, and its profile likelihood gives the interval.
  *       A load whose accuracy misses the objective is too high. */
 void load_answer_of(const struct load_point *points, size_t count, double share, struct load_answer *answer);
 

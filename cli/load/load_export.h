@@ -14,8 +14,8 @@ int load_export_check(const char *const *pairs, size_t count);
  * before the dot of `path` if there are several. Returns 0 or an exit code after a message. */
 int load_export(const char *format, const char *path, const struct load_level *levels, size_t count);
 
-/* Writes the requests of all trials, a line each, with whether the summary counts it and the "id" of its record. Returns
- * 0 or an exit code after a message. */
+/* Writes the requests of all trials, a line each, with whether the summary counts it and the "id" of its record.
+ * Returns 0 or an exit code after a message. */
 int load_export_requests(const char *path, const struct load_level *levels, size_t count,
                          const struct load_bodies *bodies);
 

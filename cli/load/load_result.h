@@ -67,8 +67,8 @@ void load_requests_free(struct load_request *requests, size_t count);
 /* Returns 1 if clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
 int load_level_saturates(const struct load_level *level);
 
-/* What trials of one kind, at rates or by concurrency, say together about an objective; and so whether one of them meets
- * it. slo NULL: that of the files. */
+/* What trials of one kind, at rates or by concurrency, say together about an objective; and so whether one of them
+ * meets it. slo NULL: that of the files. */
 void load_levels_answer(const struct load_level *levels, size_t count, const vp_slo *slo, double share,
                         struct load_answer *answer);
 vp_trial load_level_trial(const struct load_level *level, const struct load_answer *answer);

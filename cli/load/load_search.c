@@ -236,8 +236,9 @@ static void add_answer(const struct load_search *search, struct text_buffer *out
         else if (answer->high < HUGE_VAL)
             text_add_format(out, "fewer than %g %% of the requests are good%s at %.4g requests per second; at which "
                                  "lower rate they are is not decided: ", percent, right, answer->high);
-        else text_add_format(out, "the highest rate at which %g %% of the requests are good%s is not decided: ", percent,
-                             right);
+        else
+            text_add_format(out, "the highest rate at which %g %% of the requests are good%s is not decided: ",
+                            percent, right);
         add_likely(answer, out);
     }
 }
