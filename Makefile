@@ -33,6 +33,7 @@ make readme-count       writes the count of tests, from the last make test, into
 Benchmarks
 make bench              benchmarks of this machine
 make bench-peers        compared with PyTorch, llama.cpp and others (tests/bench/peers.py)
+make bench-portable     the program of make dist next to the ordinary one
 make numbers            measures the figures of vlmprof help numbers and writes that page; on a quiet machine
 
 GPU

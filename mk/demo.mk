@@ -16,7 +16,7 @@ demo: $(PROGRAM)
 	@$(PROGRAM) report $(B)/demo --csv 2>/dev/null | awk -F, '\
 	    NR == 1 { for (i = 1; i <= NF; i++) column[$$i] = i; next } \
 	    $$column["front"] == 1 { print int($$column["T_total_p95"]) + 1 }' | sort -n | awk '\
-	    { budget[NR] = $$1 } END { print "The most accurate configuration within " budget[int((NR + 1) / 2)] " ms: " \
+	    { budget[NR] = $$1 } END { print "The most accurate configuration whose P95 is within " budget[int((NR + 1) / 2)] " ms (the report'"'"'s front is by P50): " \
 	    "$(PROGRAM) best $(B)/demo --budget_ms " budget[int((NR + 1) / 2)] }'
 
 # stopped and run again it goes on; the page is opened where something opens it

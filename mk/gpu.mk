@@ -17,7 +17,7 @@ $(B)/vlmprof_cuda.o: vlmprof_kernels.cu
 	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.od -c $< -o $@
 # Where no GPU could run it, demo and tests go without. A program that was linked without it is linked again for those who build it to keep.
 GPU_DRIVER := $(wildcard /dev/nvidia* /dev/dxg /dev/nvhost*)
-NO_GPU_CODE := $(if $(NVCC),$(if $(GPU_DRIVER),,$(filter demo% test test-all test-slow% test-programs test-servers,$(MAKECMDGOALS))))
+NO_GPU_CODE := $(if $(NVCC),$(if $(GPU_DRIVER),,$(filter demo% deb% test test-all test-slow% test-programs test-servers test-dist,$(MAKECMDGOALS))))
 GPU_OBJECT := $(if $(NVCC),$(if $(NO_GPU_CODE),,$(B)/vlmprof_cuda.o))
 LINKED_WITH_GPU := $(if $(GPU_OBJECT),$(B)/linked-with-gpu)
 $(B)/linked-with-gpu:
@@ -116,14 +116,19 @@ first-gpu:
 	@$(MAKE) B=$(FIRST) PROGRAM=$(FIRST)/vlmprof NVCC_ARCHS="$(FIRST_ARCHS)" GPU_DRIVER=/dev/nvidia0 $(FIRST)/vlmprof $(FIRST)/gpu/first_gpu
 	@tests/bench/gpu/first_run.sh $(B)/first-gpu $(FIRST)/gpu/first_gpu $(FIRST)/vlmprof
 # the same as a folder to carry to a machine that has a driver and no compiler: ./first_run.sh there
+PACK := $(B)/first-gpu-pack
+PACK_PROGRAMS = $(B)/pack/vlmprof $(B)/pack/gpu/first_gpu
+PACK_MOST_MB := 64
 first-gpu-pack:
 	@if [ -z "$(NVCC)" ]; then echo "first-gpu-pack needs nvcc (CUDA Toolkit 12.0 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) B=$(B)/pack PROGRAM=$(B)/pack/vlmprof GPU_DRIVER=/dev/nvidia0 $(B)/pack/vlmprof $(B)/pack/gpu/first_gpu
-	@rm -rf $(B)/first-gpu-pack && mkdir -p $(B)/first-gpu-pack/stb && cp $(FIRST_FILES) $(B)/pack/vlmprof $(B)/pack/gpu/first_gpu $(B)/first-gpu-pack
-	@strip $(B)/first-gpu-pack/vlmprof $(B)/first-gpu-pack/first_gpu
-	@cp $$(echo '#include <stb_image.h>' | $(CC) $(INCLUDES) -M -x c - | tr ' ' '\n' | grep 'stb_image.h$$' | sed 's/image.h$$/&/;p;s/image.h$$/image_write.h/') $(B)/first-gpu-pack/stb
-	@git rev-parse --short HEAD >$(B)/first-gpu-pack/commit 2>/dev/null || echo unknown >$(B)/first-gpu-pack/commit
-	@du -sm $(B)/first-gpu-pack | awk '{ print "first-gpu-pack: " $$2 ", " $$1 " MB; on a machine with a GPU: ./first_run.sh"; exit $$1 > 64 }'
+	@$(MAKE) B=$(B)/pack PROGRAM=$(B)/pack/vlmprof GPU_DRIVER=/dev/nvidia0 $(PACK_PROGRAMS)
+	@$(MAKE) $(PACK)/commit
+$(PACK)/commit: $(FIRST_FILES) $(PACK_PROGRAMS)
+	@rm -rf $(PACK) && mkdir -p $(PACK)/stb && cp $^ $(PACK)
+	@strip $(addprefix $(PACK)/,$(notdir $(PACK_PROGRAMS)))
+	@cp $$(echo '#include <stb/stb_image.h>' | $(CC) $(INCLUDES) -M -x c - | tr ' ' '\n' | grep 'stb/stb_image.h$$' | sed 's/image.h$$/&/;p;s/image.h$$/image_write.h/') $(PACK)/stb
+	@git rev-parse --short HEAD >$@ 2>/dev/null || echo unknown >$@
+	@du -sm $(PACK) | awk '{ print "first-gpu-pack: " $$2 ", " $$1 " MB of $(PACK_MOST_MB); on a machine with a GPU: ./first_run.sh"; exit $$1 > $(PACK_MOST_MB) }'
 # which word of --gpu becomes the default, and which code can go, from the file of a first run: make gpu-choose FILE=first-gpu.jsonl
 gpu-choose: stage-launches
 	@if [ ! -f "$(FILE)" ]; then echo "gpu-choose needs FILE=first-gpu.jsonl, of a first run" >&2; exit 2; fi

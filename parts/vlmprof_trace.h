@@ -160,7 +160,9 @@ typedef struct vp_trace_run {
     int32_t device;                   /* id of one of options.devices; -1: the CPU */
     const vp_launch *launches; int64_t launch_count;
     const vp_stage_times *times;      /* NULL: a stage is as long as its launches */
-    const int64_t *step_ns; int32_t step_count; /* vp_reply's; NULL and 0: a decode step is as long as its launches */
+    /* vp_reply's: how long each decode step took, on the device or, without one, on the host. NULL and 0: as long as
+     * its launches */
+    const int64_t *step_ns; int32_t step_count;
     const vp_span *spans; int64_t span_count; /* CPU: vp_reply's; NULL and 0: the threads are not shown */
 } vp_trace_run;
 /* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also what each
@@ -178,6 +180,13 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
  * in:      ranges  thread 0..VP_TRACE_THREADS_LIMIT - 1
  * returns: as above; VP_ERR_STATE also where a range is still open */
 VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error);
+/* The marks of a stage clock as cpu_op on the main thread's track, by the rules for the ranges of thread 0.
+ * in:      clock  every mark has ended
+ * returns: as above; VP_ERR_RANGE: a mark has no name, began before the trace or does not nest; VP_ERR_STATE also where
+ *          a mark is still open; VP_ERR_MEMORY
+ * memory:  a range for each mark, during the call
+ * example: samples/02_time_and_report.c */
+VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error);
 /* A moment at which memory was allocated or freed: TensorBoard's memory view.
  * in:      device     id of a device; -1: the host
  *          address    distinguishes blocks
@@ -1056,32 +1065,37 @@ static int64_t vp_impl_trace_end_of(const vp_impl_trace_walk *walk, int32_t stag
         i++;
     return i;
 }
-/* The decode steps. Their place on the device follows from their times; on the host only their launches show it. */
-static void vp_impl_trace_steps(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_edges stage) {
-    vp_impl_trace_edges unknown = {INT64_MAX, INT64_MAX}, device = unknown;
-    int64_t at = stage.begin;
+/* The decode steps. Where the work is done, on the device or, without one, on the host, they follow one another by
+ * their times, the first at the start of the stage or of its launches. On the host of a GPU only launches show them. */
+static void vp_impl_trace_steps(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_edges host_stage,
+                                vp_impl_trace_edges device_stage) {
+    const vp_impl_trace_edges unknown = {INT64_MAX, INT64_MAX};
+    int64_t at = walk->device ? device_stage.begin : host_stage.begin;
     int32_t step, taken = 0;
     while (!trace->full) {
         const int more = walk->next < walk->run->launch_count
                          && walk->run->launches[walk->next].stage == VP_STAGE_DECODE;
         vp_impl_trace_around around;
+        vp_impl_trace_edges edges;
         char name[32];
         int64_t to;
         if (!more && taken >= walk->run->step_count) break;
         step = more ? walk->run->launches[walk->next].step : taken + 1;
         to = vp_impl_trace_end_of(walk, VP_STAGE_DECODE, step);
         if (!vp_impl_trace_fits(trace, walk, to)) break;
-        device = unknown;
+        edges = unknown;
+        if (at == INT64_MAX && !walk->device && more) at = vp_impl_trace_host_of(walk, walk->next) - walk->begin;
         if (at != INT64_MAX && taken < walk->run->step_count) {
-            device.begin = at;
-            device.end = at += walk->run->step_ns[taken];
+            edges.begin = at;
+            edges.end = at += walk->run->step_ns[taken];
         }
         taken++;
-        if (!more && device.begin == INT64_MAX) continue;
+        if (!more && edges.begin == INT64_MAX) continue;
         snprintf(name, sizeof name, "decode[%ld]", (long)step);
-        around = vp_impl_trace_open_around(walk, unknown, device, to);
+        around = vp_impl_trace_open_around(walk, walk->device ? unknown : edges, walk->device ? edges : unknown, to);
         vp_impl_trace_unit(trace, walk, to);
-        vp_impl_trace_close_around(trace, walk, around, unknown, device, name);
+        vp_impl_trace_close_around(trace, walk, around, walk->device ? unknown : edges,
+                                   walk->device ? edges : unknown, name);
     }
 }
 static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32_t stage, vp_impl_trace_edges host,
@@ -1098,20 +1112,29 @@ static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32
         return;
     snprintf(name, sizeof name, "stage::%s", vp_impl_trace_stages[stage]);
     around = vp_impl_trace_open_around(walk, host, device, to);
-    if (decode) vp_impl_trace_steps(trace, walk, device);
+    if (decode) vp_impl_trace_steps(trace, walk, host, device);
     else vp_impl_trace_unit(trace, walk, to);
     vp_impl_trace_close_around(trace, walk, around, host, device, name);
 }
+/* Fails with the item and member of the run that is outside its range. */
+static vp_result vp_impl_trace_refuse(vp_error *error, const char *list, int64_t index, const char *member) {
+    char where[80];
+    snprintf(where, sizeof where, "run.%s[%lld]%s%s", list, (long long)index, *member ? "." : "", member);
+    return vp_fail(error, VP_ERR_RANGE, index, where,
+                   "outside its range, which vlmprof_stages.h or vlmprof_trace.h states");
+}
 /* Spans are in no order. Those of one thread do not overlap, because it can do only one thing at a time. */
-static int vp_impl_trace_spans_good(const vp_trace_run *run) {
+static vp_result vp_impl_trace_check_spans(const vp_trace_run *run, vp_error *error) {
     int64_t i;
     for (i = 0; i < run->span_count; i++) {
         const vp_span *span = &run->spans[i];
-        if (span->launch < 0 || span->thread < 0 || span->thread >= VP_TRACE_THREADS_LIMIT || span->begin_ns < 0
-            || span->begin_ns > VP_IMPL_TRACE_NS_LIMIT || span->ns < 0 || span->ns > VP_IMPL_TRACE_NS_LIMIT)
-            return 0;
+        const char *member = span->launch < 0 ? "launch"
+                             : span->thread < 0 || span->thread >= VP_TRACE_THREADS_LIMIT ? "thread"
+                             : span->begin_ns < 0 || span->begin_ns > VP_IMPL_TRACE_NS_LIMIT ? "begin_ns"
+                             : span->ns < 0 || span->ns > VP_IMPL_TRACE_NS_LIMIT ? "ns" : NULL;
+        if (member) return vp_impl_trace_refuse(error, "spans", i, member);
     }
-    return 1;
+    return VP_OK;
 }
 /* what the workers did in the launches that were written */
 static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk) {
@@ -1128,62 +1151,79 @@ static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk)
         vp_impl_trace_end(trace);
     }
 }
-/* *shift: see vp_trace_launches. 0 if a number is outside its range, -1 if launches are out of order. */
-static int vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_run *run, int64_t begin, int64_t *shift) {
+/* The member of a launch that is outside its range; NULL: none is. */
+static const char *vp_impl_trace_bad_member(const vp_launch *launch) {
+    const int64_t limit = VP_IMPL_TRACE_NS_LIMIT;
+    return !launch->name ? "name"
+           : !launch->file ? "file"
+           : launch->stage < 0 || launch->stage >= VP_STAGE_COUNT ? "stage"
+           : launch->part < 0 || launch->part >= VP_PART_COUNT ? "part"
+           : launch->kind < VP_LAUNCH_KERNEL || launch->kind > VP_LAUNCH_COPY_TO_HOST ? "kind"
+           : launch->step < 0 ? "step"
+           : launch->dimensions < 0 || launch->dimensions > 4 ? "dimensions"
+           : launch->begin_ns < 0 || launch->begin_ns > limit ? "begin_ns"
+           : launch->ns < 0 || launch->ns > limit ? "ns"
+           : launch->host_begin_ns < 0 || launch->host_begin_ns > limit ? "host_begin_ns"
+           : launch->host_ns < 0 || launch->host_ns > limit ? "host_ns" : NULL;
+}
+/* *shift: see vp_trace_launches. */
+static vp_result vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_run *run, int64_t begin, int64_t *shift,
+                                         vp_error *error) {
     int64_t i, least = 0;
     const vp_launch *before = NULL;
     for (i = 0; i < run->launch_count; i++) {
         const vp_launch *launch = &run->launches[i];
-        const int64_t limit = VP_IMPL_TRACE_NS_LIMIT;
-        if (!launch->name || !launch->file || launch->stage < 0 || launch->stage >= VP_STAGE_COUNT || launch->part < 0
-            || launch->part >= VP_PART_COUNT || launch->kind < VP_LAUNCH_KERNEL || launch->kind > VP_LAUNCH_COPY_TO_HOST
-            || launch->step < 0 || launch->dimensions < 0 || launch->dimensions > 4 || launch->begin_ns < 0
-            || launch->begin_ns > limit || launch->ns < 0 || launch->ns > limit || launch->host_begin_ns < 0
-            || launch->host_begin_ns > limit || launch->host_ns < 0 || launch->host_ns > limit)
-            return 0;
+        const char *member = vp_impl_trace_bad_member(launch);
+        if (member) return vp_impl_trace_refuse(error, "launches", i, member);
         if (before
             && (launch->stage < before->stage || (launch->stage == before->stage && launch->step < before->step)))
-            return -1;
+            return vp_fail(error, VP_ERR_MISMATCH, i, "launches",
+                           "a launch of an earlier stage or decode step comes after a later one");
         if (launch->host_begin_ns - launch->begin_ns >= least) least = launch->host_begin_ns - launch->begin_ns + 1;
         before = launch;
     }
     for (i = 0; i < run->step_count; i++)
-        if (run->step_ns[i] < 0 || run->step_ns[i] > VP_IMPL_TRACE_NS_LIMIT / (run->step_count + 1)) return 0;
+        if (run->step_ns[i] < 0 || run->step_ns[i] > VP_IMPL_TRACE_NS_LIMIT / (run->step_count + 1))
+            return vp_impl_trace_refuse(error, "step_ns", i, "");
     for (i = 0; run->times && i < VP_STAGE_COUNT; i++) {
         const vp_stage_times *times = run->times;
         const int64_t limit = VP_IMPL_TRACE_NS_LIMIT / 16;
-        if (times->begin_ns[i] < 0 || times->begin_ns[i] > limit || times->wall_ns[i] < 0 || times->wall_ns[i] > limit
-            || times->device_ns[i] < 0 || times->device_ns[i] > limit)
-            return 0;
+        if (times->begin_ns[i] < 0 || times->begin_ns[i] > limit)
+            return vp_impl_trace_refuse(error, "times->begin_ns", i, "");
+        if (times->wall_ns[i] < 0 || times->wall_ns[i] > limit)
+            return vp_impl_trace_refuse(error, "times->wall_ns", i, "");
+        if (times->device_ns[i] < 0 || times->device_ns[i] > limit)
+            return vp_impl_trace_refuse(error, "times->device_ns", i, "");
     }
     if (run->device >= 0 && trace->state.device_ns[run->device] - begin > least)
         least = trace->state.device_ns[run->device] - begin;
     *shift = least;
-    return 1;
+    return VP_OK;
 }
 VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     vp_impl_trace_edges host = {0, 0}, device = {0, 0}, unknown = {INT64_MAX, INT64_MAX};
     vp_impl_trace_walk walk;
     int64_t launches;
-    int good;
     int32_t stage;
     if (result != VP_OK) return result;
     memset(&walk, 0, sizeof walk);
-    if (!run || run->launch_count < 0 || (run->launch_count && !run->launches) || run->step_count < 0
-        || (run->step_count && !run->step_ns) || run->span_count < 0 || (run->span_count && !run->spans)
-        || run->device < -1 || !vp_impl_trace_time(trace, run->begin_ns, &walk.begin))
-        return vp_fail(error, VP_ERR_RANGE, -1, "run",
-                       "a count is outside its range, or the request began before the trace");
+    if (!run) return vp_fail(error, VP_ERR_RANGE, -1, "run", "there is none");
+    if (run->launch_count < 0 || (run->launch_count && !run->launches))
+        return vp_fail(error, VP_ERR_RANGE, -1, "run.launches", "launch_count is negative, or launches is NULL");
+    if (run->step_count < 0 || (run->step_count && !run->step_ns))
+        return vp_fail(error, VP_ERR_RANGE, -1, "run.step_ns", "step_count is negative, or step_ns is NULL");
+    if (run->span_count < 0 || (run->span_count && !run->spans))
+        return vp_fail(error, VP_ERR_RANGE, -1, "run.spans", "span_count is negative, or spans is NULL");
+    if (!vp_impl_trace_time(trace, run->begin_ns, &walk.begin))
+        return vp_fail(error, VP_ERR_RANGE, -1, "run.begin_ns", "the request began before the trace's base_ns");
+    if (run->device < -1)
+        return vp_fail(error, VP_ERR_RANGE, -1, "run.device", "expected -1 for the CPU, or a device's id");
     if (run->device >= 0 && !(walk.device = vp_impl_trace_device(trace, run->device)))
-        return vp_fail(error, VP_ERR_RANGE, -1, "device", "the trace was opened without this device");
-    good = vp_impl_trace_check_run(trace, run, walk.begin, &walk.shift);
-    if (good < 0)
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "launches",
-                       "a launch of an earlier stage or decode step comes after a later one");
-    if (!good || !vp_impl_trace_spans_good(run))
-        return vp_fail(error, VP_ERR_RANGE, -1, "run",
-                       "a time, stage, part, kind, shape or thread is outside its range, or a launch has no name");
+        return vp_fail(error, VP_ERR_RANGE, -1, "run.device", "the trace was opened without this device");
+    if ((result = vp_impl_trace_check_run(trace, run, walk.begin, &walk.shift, error)) != VP_OK
+        || (result = vp_impl_trace_check_spans(run, error)) != VP_OK)
+        return result;
     walk.run = run;
     walk.host = walk.begin;
     walk.on_device = run->device >= 0 && trace->state.device_ns[run->device] > walk.begin
@@ -1192,14 +1232,20 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     launches = trace->state.launches;
     for (stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         const int known = run->times && run->times->ran[stage];
+        /* of the CPU: step times alone also place the decode stage */
+        const int is_by_steps = !known && stage == VP_STAGE_DECODE && run->device < 0
+                                && walk.next == run->launch_count && run->step_count;
+        int32_t step;
         host.begin = host.end;
+        for (step = 0; is_by_steps && step < run->step_count; step++) host.end += run->step_ns[step];
         if (known) {
             host.end += run->times->wall_ns[stage];
             device.begin = run->times->begin_ns[stage];
             device.end = device.begin + run->times->device_ns[stage];
         }
         /* an emulated device's clock is not the caller's: only the launches show how long the host took */
-        vp_impl_trace_stage(trace, &walk, stage, known && !trace->emulated ? host : unknown, known ? device : unknown);
+        vp_impl_trace_stage(trace, &walk, stage, is_by_steps || (known && !trace->emulated) ? host : unknown,
+                            known ? device : unknown);
     }
     if (walk.device) trace->state.device_ns[run->device] = walk.on_device;
     vp_impl_trace_spans(trace, &walk);
@@ -1261,40 +1307,50 @@ static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_
     vp_impl_trace_end(trace);
 }
 /* Ranges are in the order in which they began, each within its parent and after those before it that do not enclose
- * it. */
-static int vp_impl_trace_ranges_nest(const vp_trace *trace, const vp_ranges *ranges) {
+ * it. Returns the index of the first that is wrong, and what is wrong with it; -1: none. */
+static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *ranges, const char **what) {
     int64_t i, before, at;
     for (i = 0; i < ranges->count; i++) {
         const vp_range *range = &ranges->records[i];
-        if (!range->name || range->parent < -1 || range->parent >= i || range->end_ns < range->begin_ns
-            || !vp_impl_trace_time(trace, range->begin_ns, &at) || !vp_impl_trace_time(trace, range->end_ns, &at)
-            || range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
+        *what = "it has no name";
+        if (!range->name) return i;
+        *what = "it began before the trace, or ends before it begins";
+        if (range->end_ns < range->begin_ns || !vp_impl_trace_time(trace, range->begin_ns, &at)
+            || !vp_impl_trace_time(trace, range->end_ns, &at))
+            return i;
+        *what = "its payload has more than 4 dimensions, or negative flops or bytes";
+        if (range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
             || range->payload.bytes < 0)
-            return 0;
+            return i;
+        *what = "it does not nest within its parent, or overlaps the range before it";
+        if (range->parent < -1 || range->parent >= i) return i;
         if (range->parent >= 0
             && (range->begin_ns < ranges->records[range->parent].begin_ns
                 || range->end_ns > ranges->records[range->parent].end_ns))
-            return 0;
+            return i;
         for (before = i - 1; before > range->parent; before = ranges->records[before].parent)
-            if (range->begin_ns < ranges->records[before].end_ns) return 0;
-        if (before != range->parent) return 0;
+            if (range->begin_ns < ranges->records[before].end_ns) return i;
+        if (before != range->parent) return i;
     }
-    return 1;
+    return -1;
 }
 VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     int64_t i, at = 0;
+    const char *what = "";
+    char where[40];
     if (result != VP_OK) return result;
-    if (!ranges || ranges->count < 0 || (ranges->count && !ranges->records) || ranges->thread < 0
-        || ranges->thread >= VP_TRACE_THREADS_LIMIT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "ranges",
-                       "there are none, or the thread's number is outside its range");
+    if (!ranges || ranges->count < 0 || (ranges->count && !ranges->records))
+        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "there are none, or their count is negative");
+    if (ranges->thread < 0 || ranges->thread >= VP_TRACE_THREADS_LIMIT)
+        return vp_fail(error, VP_ERR_RANGE, -1, "ranges.thread", "expected 0 to VP_TRACE_THREADS_LIMIT - 1");
     for (i = 0; i < ranges->count; i++)
         if (ranges->records[i].end_ns == INT64_MIN)
             return vp_fail(error, VP_ERR_STATE, i, "ranges", "a range is still open");
-    if (!vp_impl_trace_ranges_nest(trace, ranges))
-        return vp_fail(error, VP_ERR_RANGE, -1, "ranges",
-                       "one has no name, began before the trace, does not nest, or has a bad payload");
+    if ((i = vp_impl_trace_bad_range(trace, ranges, &what)) >= 0) {
+        snprintf(where, sizeof where, "ranges[%lld]", (long long)i);
+        return vp_fail(error, VP_ERR_RANGE, i, where, what);
+    }
     for (i = 0; i < ranges->count && !trace->full; i++) {
         vp_impl_trace_state state = trace->state;
         uint64_t bytes;
@@ -1308,6 +1364,32 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
     }
     if (trace->failed) return vp_impl_trace_write_failed(trace, error);
     return trace->full ? vp_impl_trace_is_full(trace, error) : VP_OK;
+}
+VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error) {
+    vp_ranges ranges;
+    vp_result result = vp_impl_trace_ready(trace, error);
+    size_t i, bytes;
+    if (result != VP_OK) return result;
+    if (!clock || clock->count > clock->capacity || (clock->count && !clock->marks))
+        return vp_fail(error, VP_ERR_RANGE, -1, "clock", "there is none, or it counts more marks than it has room for");
+    memset(&ranges, 0, sizeof ranges);
+    if (clock->count > INT64_MAX / sizeof *ranges.records
+        || !vp_size_multiply(clock->count ? clock->count : 1, sizeof *ranges.records, &bytes)
+        || !(ranges.records = (vp_range *)VP_MALLOC(bytes)))
+        return vp_fail(error, VP_ERR_MEMORY, -1, "clock", "no memory for its marks");
+    memset(ranges.records, 0, bytes);
+    ranges.capacity = ranges.count = (int64_t)clock->count;
+    for (i = 0; i < clock->count; i++) {
+        const vp_stage_mark *mark = &clock->marks[i];
+        vp_range *range = &ranges.records[i];
+        range->name = mark->name;
+        range->parent = mark->inside < i ? (int64_t)mark->inside : mark->inside == SIZE_MAX ? -1 : ranges.count;
+        range->begin_ns = mark->begin_ns;
+        range->end_ns = mark->end_ns == -1 ? INT64_MIN : mark->end_ns;
+    }
+    result = vp_trace_ranges(trace, &ranges, error);
+    VP_FREE(ranges.records);
+    return result;
 }
 VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes,
                                  uint64_t allocated_bytes, uint64_t reserved_bytes, vp_error *error) {

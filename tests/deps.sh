@@ -1,6 +1,7 @@
 #!/bin/bash
-# deps.sh build|emulator|clang [CC]: looks whether the compiler finds what the Makefile needs; installs it on Debian and Ubuntu when it may
-# (root, or sudo without a password), else says in one line what to install. Prints nothing when all is there.
+# deps.sh build|emulator|clang|systems [CC]: looks whether the compiler finds what the Makefile needs (systems: whether the programs of make test-dist
+# are here); installs it on Debian and Ubuntu when it may (root, or sudo without a password), else says in one line what to install. Prints nothing when
+# all is there.
 what=$1 compiler=${2:-cc} offline=
 
 probe_build() {
@@ -32,6 +33,7 @@ probe_clang() {
     rm -rf "$work"
     return $status
 }
+probe_systems() { command -v debootstrap && command -v qemu-aarch64-static && command -v dpkg-deb; } >/dev/null
 
 case $what in
     build) packages="gcc libc6-dev libstb-dev" offline="; without a network: bring /usr/include/stb, name the folder that holds it in C_INCLUDE_PATH"
@@ -39,7 +41,8 @@ case $what in
     emulator) packages="g++ libcurl4"
               case $compiler in *clang*) packages="clang g++ libcurl4";; esac;;
     clang) packages="g++ clang libomp-dev";;
-    *) echo "usage: deps.sh build|emulator|clang [CC]" >&2; exit 2;;
+    systems) packages="debootstrap qemu-user-static dpkg";;
+    *) echo "usage: deps.sh build|emulator|clang|systems [CC]" >&2; exit 2;;
 esac
 "probe_$what" && exit 0
 become=

@@ -162,7 +162,7 @@ static void compare_cache(vp_engine *engine, const outcome *o) {
     free(again.logits);
 }
 
-/* a kernel that the measured choice uses for no row count, so that nothing but f32 layers is shared; else one that it does not use for many */
+/* a kernel that the measured choice never uses, so that only f32 layers are shared; else one that it does not use for many rows */
 static const char *other_kernel(const vp_engine *engine) {
     const char *unused = NULL, *other = NULL;
     for (int i = 0; vp_engine_gemm_name(i); i++) {

@@ -1,8 +1,10 @@
 #!/bin/bash
-# planted.sh: the GPU code with one mistake planted, one of each kind, under the emulated GPU: each must be found by `selftest` (or stop in the
-# emulator) for at least one of three schedules, and the unchanged code must pass all three. Needs the objects of `make test`. Ends with a count line.
+# planted.sh [WORD]: the GPU code with one mistake planted, one of each kind (those whose names have WORD), under the emulated GPU: each must be found
+# by `selftest` (or stop in the emulator) for at least one of three schedules, and the unchanged code must pass all three. Needs the objects of
+# `make test`. `planted.sh --places` only looks whether each mistake still has its place. Ends with a count line.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
-B=${B:-build} CXX=${CXX:-g++} passed=0 failed=0 reason=
+B=${B:-build} CXX=${CXX:-g++} passed=0 failed=0 reason= only=${1:-} places=0
+if [ "$only" = --places ]; then places=1 only=; fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
@@ -35,6 +37,8 @@ together() { # decode steps of one kernel, under two schedules: the same answer 
 } 2>/dev/null
 order() { # order FAULT: a fault of the emulated GPU at a barrier of the blocks: between two phases of a block, the head and the choice
     local at found=
+    [ "$places" = 0 ] || return
+    case "$1 of one kernel a step" in *"$only"*) ;; *) return;; esac
     for at in 1 2 3 4 5 6 7 25 26; do
         export CUDA_ON_CPU_PLANT=$1:$at
         if together "$B/emulated/vlmprof"; then found="$found $at"; fi
@@ -55,11 +59,13 @@ build() {
 }
 plant() { # plant KIND SED [FINDER: selftest, kernels where no model of selftest comes by, or step]
     local finder=${3:-selftest}
+    case $1 in *"$only"*) ;; *) return;; esac
     mkdir -p "$work"/kernels/{shared,cpu,gpu}
     for file in vlmprof_kernels.cu parts/kernels/*/*.h; do sed "$2" "$file" > "$work/${file#parts/}"; done
     if [ -n "$2" ] && cmp -s vlmprof_kernels.cu "$work/vlmprof_kernels.cu" && diff -rq parts/kernels "$work/kernels" >/dev/null; then
         echo "FAILED $1: the place where it is planted has changed"
         failed=$((failed + 1))
+    elif [ "$places" = 1 ]; then [ -z "$2" ] || passed=$((passed + 1))
     elif ! build; then
         echo "FAILED $1: does not compile"
         failed=$((failed + 1))
@@ -80,10 +86,10 @@ plant "missing barrier" '/^KERNEL(k_pool_attention/,/^}/ s/SYNC();//'
 plant "missing wait" '/cudaEventSynchronize(cuda->sent/d'
 plant "missing barrier in a decode product" '/^FN float vk_row(/,/^}/ s/^            SYNC();$//'
 plant "missing barrier in decode attention" '/^FN void vk_decode_attend(/,/^}/ s/^    SYNC();$//'
-plant "divergent barrier" 's/if (LANE0) weights\[hj\] = s \* scale;/if (LANE0) { weights[hj] = s * scale; SYNC(); }/'
+plant "divergent barrier" '/^KERNEL(k_pool_attention/,/^}/ s/^            weights\[hj\] = .*$/            { & SYNC(); }/'
 plant "out of bounds" 's/at\[2\] = at\[1\] + vk_round_up(.*$/at[2] = at[1];/'
-plant "the neighbour's bias" 's/vk_lt_product(queue, plan, y, x, linear, bias,/vk_lt_product(queue, plan, y, x, linear, (const char *)bias - 64,/'
-plant "a product with a bias that forgets the residual" 's/vk_lt_product(queue, plan, y, x, linear, bias, add ? 1.0f : 0.0f)/vk_lt_product(queue, plan, y, x, linear, bias, 0.0f)/'
+plant "the neighbour's bias" '/^static void vk_lt_product(/,/^}/ { s/if (plan->shape.biased)/const char *near = (const char *)job->bias - 64; &/; s/&job->bias/\&near/ }'
+plant "a product with a bias that forgets the residual" '/^static cublasStatus_t vk_lt_run(/,/^}/ { s/const float one = 1.0f;/const float one = 1.0f, none = 0.0f;/; s/&job->beta/plan->shape.biased ? \&none : \&job->beta/ }'
 plant "wrong launch size" 's/LAUNCH(k_silu_mul, rows,/LAUNCH(k_silu_mul, rows - 1,/'
 plant "missing copy" '/^static void vk_cuda_copy(/,/^}/ { /cudaMemcpyAsync/d }'
 plant "missing barrier between tiles of keys" 's/SYNC(); \/\* this tile is complete/\/\* this tile is complete/' kernels
@@ -100,7 +106,7 @@ plant "wrong swizzle of a bulk copy" 's/CU_TENSOR_MAP_SWIZZLE_128B, CU/CU_TENSOR
 plant "wrong descriptor" 's/(uint64_t)(1024 >> 4) << 32/(uint64_t)(512 >> 4) << 32/' kernels
 plant "missing fence between the proxies" '/vk_fence_async();/d' kernels
 plant "missing wgmma fence" '/^        vk_wgmma_fence();/d' kernels
-plant "bytes of a bulk copy miscounted" 's/groups \* VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/GROUPS * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/' kernels
+plant "bytes of a bulk copy miscounted" 's/groups \* VK_WIDE_A_BYTES \/ 2 + VK_WIDE_B_BYTES/VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/' kernels
 plant "a pair that begins before the other block's barriers are made" '/^    if (PAIR) vk_pair_meet();$/ { N; s/.*else SYNC();/    SYNC();/ }' kernels
 plant "a block of a pair that ends before the other" '/^    if (PAIR) vk_pair_meet();$/ { N; s/.*\n}/}/ }' kernels
 plant "a stage that its own block alone frees" 's/vk_barrier_arrive_at(&ring->empty\[stage\], 0); vk_barrier_arrive_at(&ring->empty\[stage\], 1);/for (int i = 0; i < 2; i++) vk_barrier_arrive(\&ring->empty[stage]);/' kernels
@@ -110,7 +116,7 @@ plant "a pair without rows that brings nothing" 's/^    live = tile->rows > 0;/ 
 plant "as it is, dependent launches" '' step
 plant "a step's kernel that does not wait" '/if (!in->waited) vk_wait_for_inputs(in->turns);/d' step
 plant "a step's product that waits behind its norm" '/if (!in->waited) vk_wait_for_inputs(in->turns);/d; s/in->held = first;/in->held = first; vk_wait_for_last();/' step
-plant "experts' products that do not wait" '/vk_wait_for_inputs(turns); .. which weights/d' step
+plant "experts' products that do not wait" '/vk_wait_for_inputs(turns); .. the weights to read/d' step
 plant "attention that does not wait" '/VK_FETCH_KEYS(from) .. written by/,/vk_decode_rotate/ s/vk_wait_for_inputs(turns);//' step
 plant "a wait behind attention's rotation" '/VK_FETCH_KEYS(from) .. written by/,/    SYNC();/ { s/vk_wait_for_inputs(turns);//; s/    SYNC();/    vk_wait_for_last(); SYNC();/ }' step
 plant "dependent launches in prefill" 's/->dependent \&\& queue->step > 0;/->dependent;/' step

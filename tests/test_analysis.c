@@ -273,7 +273,7 @@ static void test_front_errors(void) {
     uint32_t front[3] = {9, 9, 9};
     size_t count = 99;
     vp_epsilon e = {0, 0, 0};
-    check_case("fronts refuse what is not a number");
+    check_case("fronts reject values that are not numbers");
     CHECK_INT(vp_pareto_front(NULL, NULL, 0, VP_PARETO_ALL, NULL, &count), VP_OK);
     CHECK_INT(count, 0);
     count = 99;
@@ -371,7 +371,7 @@ static void test_bootstrap(void) {
             CHECK_NEAR(points[c].latency, percentiles[p] < 0 ? s.mean : vp_statistics_percentile(drawn, SAMPLES, percentiles[p]), exact * 100);
         }
     }
-    check_case("bounded accuracies have the width of their scores, not of the draws");
+    check_case("intervals of bounded accuracies are as wide as the scores say, not the draws");
     options.accuracy_rule = VP_ACCURACY_BOUNDED;
     for (i = 0; i < SAMPLES; i++) accuracy[i] = 1;
     CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_OK);
@@ -485,7 +485,7 @@ static void test_effects(void) {
     vp_error error;
     sweep s;
     int holes, row = 0;
-    check_case("effects of a sweep without noise are the truth, with holes in the grid too");
+    check_case("effects of a sweep without noise are exact, also with holes in the grid");
     vp_random_seed(&random, 9);
     for (holes = 0; holes < 4; holes++) {
         sweep_make(&s, &random, 1, holes);

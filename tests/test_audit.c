@@ -32,7 +32,7 @@ static size_t corners_for(const vp_family *family, int64_t pixels, size_t most, 
 }
 static void test_corners(void) {
     static const size_t mosts[] = {CORNERS_LEAST, CORNERS_DEFAULT, 60};
-    check_case("corners of all families: as many as asked, taken by the family, small enough, none twice, the same again");
+    check_case("corners of all families: the requested number, accepted by the family, small enough, no duplicates, reproducible");
     for (int32_t i = 0; vp_family_at(i); i++) {
         vp_family family;
         vp_family_default(vp_family_at(i), &family);
@@ -227,7 +227,7 @@ static void test_dropped(void) {
         }
     }
 }
-/* a knob, what the family's key is, and that it is found where the server ignores it */
+/* each knob maps to its family's key, and a server that ignores it is found */
 static void test_knobs(void) {
     static const struct { const char *family, *path, *value, *keys; } rows[] = {
         {"qwen2-vl", "mm_processor_kwargs.max_pixels", "200704", "max_pixels=200704"},
@@ -308,7 +308,7 @@ static void test_limits(void) {
         {"molmo", "max_crops", "36"},             {"molmo2", "max_crops", "24"},            {"llama4", "max_patches", "4"},
         {"deepseek_ocr", "max_patches", "4"},     {"lfm2_vl", "max_tiles", "4"},            {"perception_lm", "max_num_tiles", "16"},
         {"minicpm_v_4_6", "downsample_mode", "4x"}};
-    check_case("another limit is found by the inverse, with tokens around the images and without");
+    check_case("another limit is found by the inverse, with and without tokens around the images");
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
         const char *key = rows[i / 2].key;
         char keys[100];
@@ -358,10 +358,10 @@ static void test_limits(void) {
     says(" and min_pixels = ");
     says("with +2 tokens around every image");
 }
-/* what llama.cpp does */
+/* llama.cpp's rounding */
 static void test_rounding(void) {
     static const char *const limits[] = {"", "min_pixels=6272", "min_pixels=50176 max_pixels=200704"};
-    check_case("halves that are rounded up, with other limits and without");
+    check_case("halves rounded up, with and without other limits");
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         measure("qwen2-vl", "", "qwen2-vl", limits[i], 3);
         for (size_t k = 0; k < size_count; k++) {
@@ -374,6 +374,35 @@ static void test_rounding(void) {
         CHECK_INT(verdict.fit_offset, 3);
         says("a side of n and a half times 28 px is rounded up by the server");
         if (i) says("min_pixels = ");
+    }
+}
+/* A square at the limit: in double the side falls short of 16 units by one part in 2^53, in 32 bits it does not. */
+static void test_32_bit(void) {
+    static const int32_t sides[][2] = {{680, 680}, {640, 480}, {280, 280}, {1000, 500}, {10, 300}, {70, 70}};
+    for (size_t count = 5; count <= 6; count++) {
+        check_case("a 32-bit square root is named, not a limit one pixel higher that fits as well%s", count == 6 ? "; halves rounded up" : "");
+        measure("qwen2-vl", "max_pixels=200704", "qwen2-vl", "max_pixels=200704", 3);
+        memset(sizes, 0, count * sizeof *sizes);
+        size_count = count;
+        for (size_t k = 0; k < count; k++) {
+            sizes[k].width_px = sides[k][0];
+            sizes[k].height_px = sides[k][1];
+            sizes[k].by_rule = tokens(&rule.family, sides[k][0], sides[k][1]);
+            sizes[k].measured = sizes[k].by_rule + 3;
+        }
+        CHECK_INT(sizes[0].by_rule, 225);
+        sizes[0].measured = 256 + 3;
+        if (count == 6) {
+            CHECK_INT(sizes[5].by_rule, 4);
+            sizes[5].measured = 9 + 3;
+        }
+        judge();
+        is_cause(AUDIT_32_BIT);
+        CHECK_INT(verdict.fit_count, 0);
+        CHECK_INT(verdict.fit_offset, 3);
+        CHECK_INT(verdict.is_half_up, count == 6);
+        says(count == 6 ? "as llama.cpp does, with halves rounded up; at a limit"
+                        : "32-bit square root: all counts fit qwen2_vl_hf and these limits if the size is computed in 32 bits, as llama.cpp does; at a limit");
     }
 }
 static int has_family(const char *name) {
@@ -563,7 +592,7 @@ static void test_token_cost(void) {
     struct token_cost cost;
     char *text = token_cost_text(3, 5), *other = token_cost_text(3, 6);
     struct text_list hints = {NULL, 0};
-    check_case("what a token costs: slopes paired by round, a hint only where all of the interval is below 0");
+    check_case("the cost of a token: slopes paired by round, a hint only if the whole interval is below 0");
     for (int i = 0; i < 4; i++) {
         rounds[i] = (struct cost_round){{100, 90, 300, 290}, {5, 4, 5 + 20 + i % 2, 4 + 40}};
         CHECK_INT(token_cost_find(rounds, (size_t)i, &cost), i >= 2);
@@ -586,7 +615,7 @@ static void test_token_cost(void) {
     free(other);
     text_list_free(&hints);
 }
-/* Delays of a busy machine can hide what the made-up server saves, not make it up: the hint comes in one of some tries. */
+/* A busy machine can hide the time that the made-up server saves, but cannot invent it: one of several tries shows the hint. */
 static void hint_comes(const char *more, const char *hint) {
     int tries = 0;
     do CHECK_INT(audit("qwen2.5-vl,timed,prunes", more), 0);
@@ -670,7 +699,7 @@ static void test_failures(void) {
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob messages[9].content=1" SMALL), 2);
     has(last.err, "messages[9]");
 }
-/* Ctrl-C: what was counted is printed. */
+/* Ctrl-C: the counts so far are printed. */
 static void test_interrupt(void) {
     char url[80], *out;
     int status = 0;
@@ -710,6 +739,7 @@ int main(void) {
     test_knobs();
     test_limits();
     test_rounding();
+    test_32_bit();
     test_families();
     test_token_cost();
     hostile_start(&server, replies, 1);

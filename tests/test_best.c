@@ -26,7 +26,7 @@ static void test_best(void) {
     }
     CHECK_INT(run("best %%F/made --budget_ms 1000000"), 0);
     CHECK(strstr(last.out, "high k8 b16: the best") && strstr(last.out, "100.0 % of 800 timed requests") && strstr(last.out, "vlmprof run IMAGE -p TEXT --model made"));
-    check_case("none holds it: exit 1 and the fastest");
+    check_case("no configuration meets it: exit 1 and the fastest one");
     run("best %%F/made --budget_ms 1");
     check_refused(1, "the fastest is low k4 b12");
     run("best %%F/made --budget_ms 1000 --min_accuracy 0.99");
@@ -59,7 +59,7 @@ static void test_texts(void) {
         snprintf(file, sizeof file, "best-%d.txt", i);
         check_kept_run(file, i > 4);
     }
-    check_case("the fastest is not the first one; answers that do not end by themselves");
+    check_case("the fastest one is not the first; answers without an end token");
     for (int noise_seed = 1; noise_seed < 20; noise_seed++) { /* vision time is the same in four configurations, but for noise */
         t.noise_seed = noise_seed;
         write_sweep("fastest", &t);

@@ -251,7 +251,7 @@ static void permuted(const set *s) {
     static vp_caption_image images[IMAGES_MAX];
     vp_caption_scores each[IMAGES_MAX], again[IMAGES_MAX], corpus, other;
     size_t i, n = s->image_count;
-    check_case("%s: the order of the images changes nothing", s->name);
+    check_case("%s: the order of the images has no effect", s->name);
     for (i = 0; i < n; i++) images[i] = s->tokenised[(i * 7 + 3) % n]; /* 7 divides no count of the sets */
     CHECK(n % 7 != 0);
     CHECK_INT(vp_caption_corpus(s->tokenised, n, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
@@ -349,7 +349,7 @@ static void check_odd_texts(void) {
     CHECK(each[0].rouge_l == 0.0 && each[0].cider_d == 0.0 && each[0].bleu[0] == 0.0);
     CHECK_NEAR(each[1].rouge_l, 1.0, 1e-15); /* one empty word against one empty word */
     CHECK(corpus.bleu[3] >= 0.0 && corpus.bleu[3] < 1e-6);
-    check_case("NUL is a character, and a NULL text of no bytes is empty");
+    check_case("NUL is a character, and a NULL text of zero bytes is empty");
     zero.text = NULL;
     zero.bytes = 0;
     texts[0].text = other;
@@ -499,7 +499,7 @@ static void check_many(void) {
     char (*lines)[32] = (char (*)[32])malloc(COUNT * sizeof *lines);
     vp_caption_scores *each = (vp_caption_scores *)malloc(COUNT * sizeof *each), corpus;
     size_t i;
-    check_case("%d images with a word of their own", (int)COUNT);
+    check_case("%d images, each with its own word", (int)COUNT);
     for (i = 0; i < COUNT; i++) {
         snprintf(lines[i], sizeof lines[i], "a dog and word%d here", (int)i);
         texts[2 * i] = text_of(lines[i]);

@@ -155,12 +155,30 @@ static void test_cpu(void) {
     CHECK_INT(device.reads, 4); /* 40 + 20 + 30 + 30 */
     for (int i = 0; i < 4; i++) CHECK_INT(device.streams[i], i % 2 ? 1 : 4);
     CHECK_INT(device.copies, 13); /* 9 + 8 + 7 + 10 x 8 */
-    check_case("products of a size end after 25 ms, sizes where 12 products took longer than 100 ms; the first of a size does not count");
+    check_case("a size ends after 25 ms; sizes stop where 12 products take longer than 100 ms; the first product of a size does not count");
     check_products(1 + 13, 1 + 4, 1 + 3, 0, 0);
     check_case("the memory is given back, and the second call remembers");
     CHECK(device.entered == 1 && device.borrowed == 1 && device.given_back == 1 && device.recovered == 0);
     again = measured();
     CHECK(!memcmp(&c, &again, sizeof c) && device.entered == 1 && device.borrowed == 1);
+    check_case("measured again, the larger of each counts: a busy machine lowers what it slows only");
+    {
+        const vp_ceilings quiet = c;
+        begin(MIB, 1);
+        for (int i = 0; i < 4; i++) device.read_ns[i] *= 2;
+        for (int i = 0; i < 4; i++) device.copy_ns[i] *= 2;
+        c = measured();
+        CHECK(c.bytes_per_s < 0.6 * quiet.bytes_per_s);
+        engine.ceilings.flops_per_s = 2 * c.flops_per_s; /* this one was higher the first time */
+        engine.ceilings.product_size = 77;
+        device.reads = device.copies = device.fills = 0;
+        for (int i = 0; i < 4; i++) device.read_ns[i] /= 2;
+        CHECK_INT(vp_engine_ceilings_again(&engine, &again, NULL), VP_OK);
+        CHECK_NEAR(again.bytes_per_s, quiet.bytes_per_s, 1);
+        CHECK(again.flops_per_s == 2 * c.flops_per_s && again.product_size == 77);
+        c = measured();
+        CHECK(!memcmp(&c, &again, sizeof c));
+    }
     check_case("16 rounds at most; two at least");
     begin(MIB, 1);
     memset(device.read_ns, 0, sizeof device.read_ns);
@@ -184,7 +202,7 @@ static void test_cpu(void) {
 }
 static void test_gpu(void) {
     vp_ceilings c;
-    check_case("a GPU gets short products eight in a row; all sizes where none is long; the best of them");
+    check_case("a GPU gets short products in rows of eight; all sizes if none takes long; the best counts");
     begin(MIB, 0);
     for (int i = 0; i < 4; i++) device.product_ns[i] = MS / 10;
     device.product_ns[4] = 2 * MS;
@@ -192,7 +210,7 @@ static void test_gpu(void) {
     check_products(1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 13);
     CHECK_NEAR(c.flops_per_s, product_rate(2048, MS / 10), 1);
     CHECK_INT(c.product_size, 2048);
-    check_case("weights larger than what is borrowed are read themselves, 1 GiB of them at most");
+    check_case("weights larger than the borrowed memory are read instead, at most 1 GiB");
     begin((size_t)300 * MIB + 100, 0);
     c = measured();
     CHECK(device.read_from == engine.weights && c.read_bytes == (uint64_t)300 * MIB && device.read_bytes == c.read_bytes);
@@ -219,7 +237,7 @@ static void refused(vp_result code, const char *text, int given_back, int recove
 static void test_values(void) {
     static uint8_t seen[65536];
     int negative = 0, different = 0, outside = 0;
-    check_case("products multiply values of both signs from 1/8 to 1, as many different ones as bf16 has there");
+    check_case("products multiply values of both signs from 1/8 to 1, all of those that bf16 has in that range");
     begin(MIB, 1);
     measured();
     CHECK(device.commits == 1 && device.fills == BORROWED / FILLED - 1);
@@ -247,7 +265,7 @@ static void test_errors(void) {
     CHECK_INT(device.copies, 1);
     check_products(0, 0, 0, 0, 0);
     for (int i = 0; i < 3; i++) {
-        check_case("a clock that does not move during %s", i == 0 ? "reading" : i == 1 ? "copies" : "products");
+        check_case("a clock that stands still during %s", i == 0 ? "reading" : i == 1 ? "copies" : "products");
         begin(MIB, 0);
         memset(i == 0 ? device.read_ns : i == 1 ? device.copy_ns : device.product_ns, 0, i == 2 ? sizeof device.product_ns : sizeof device.read_ns);
         refused(VP_ERR_DEVICE, "the device's clock reported no time", 1, 0);

@@ -119,7 +119,7 @@ static void test_bodies(void) {
                "\"image_url\": \"data:image/png;base64,Zm9vYmFy\"}, {\"type\": \"input_image\", \"image_url\": \"data:image/jpeg;base64,AAA=\"}, "
                "{\"type\": \"input_text\", \"text\": \"What is \\\"this\\\"?\"}]}], \"temperature\": 0, \"max_output_tokens\": 32, "
                "\"ignore_eos\": true, \"min_tokens\": 32, \"cache_prompt\": false, \"cache_salt\": \"s\", \"stream\": false}");
-    check_case("ollama: everything that it has");
+    check_case("ollama: all of its features");
     check_body(VP_CHAT_OLLAMA, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"What is \\\"this\\\"?\", "
                "\"images\": [\"Zm9vYmFy\", \"AAA=\"]}], \"options\": {\"temperature\": 0, \"num_predict\": 32}, \"stream\": false}");
 
@@ -320,7 +320,7 @@ static void test_events(void) {
 }
 
 /* ----------------------------------------------------------------------------------------------------------- answers */
-/* What a reply holds, as a text; times aside. */
+/* A reply as text, without its times. */
 static char *summary_of(const vp_chat_reply *reply, vp_result result, char *out, size_t capacity) {
     int64_t bytes = 0;
     size_t i;
@@ -467,7 +467,7 @@ static const struct answer answers[] = {
         "0 H||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|model runner stopped"},
     {"ollama: an answer of chat completions", VP_CHAT_OLLAMA, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
         "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    /* what is not an answer */
+    /* replies that are not answers */
     {"nothing", VP_CHAT_COMPLETIONS, "text/event-stream", " \n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
     {"a page", VP_CHAT_COMPLETIONS, "text/html", "<html>502</html>", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
     {"words", VP_CHAT_COMPLETIONS, "text/plain", "Internal Server Error", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
@@ -575,7 +575,7 @@ static void test_times(void) {
         CHECK_INT(reply.pieces[2].text_bytes, 1);
     }
     vp_chat_reply_free(&reply);
-    check_case("times of an answer in one piece: its last byte");
+    check_case("times of an answer in one piece are those of its last byte");
     CHECK_INT(vp_chat_reply_begin(&reply, VP_CHAT_COMPLETIONS, "application/json", 4000), VP_OK);
     CHECK_INT(vp_chat_reply_feed(&reply, "{\"choices\":[{\"message\":", 23, 100, NULL), VP_OK);
     CHECK_INT(vp_chat_reply_feed(&reply, "{\"content\":\"x\"}}]}", 18, 200, NULL), VP_OK);

@@ -41,7 +41,7 @@ static const struct program { const char *name; void (*run)(void); int status; c
     {"nothing is near NaN", wanted_nan, 1, NULL},
     {"NULL is no text", no_text, 1, NULL}};
 
-/* Copies what a program said, each line number as N: a place in this file may move. */
+/* Copies a program's output with each line number as N, because lines of this file may move. */
 static void read_said(int from, char *said, size_t capacity) {
     char text[2000];
     size_t bytes = 0, used = 0;

@@ -3,7 +3,7 @@
  * checkpoints are opened unchanged. */
 #define _DEFAULT_SOURCE 1
 #include <stdlib.h>
-/* the header's allocations, of which number `allocations_left` fails; negative: none */
+/* the header's allocations; number `allocations_left` fails; negative: none does */
 static int allocations_left = -1;
 static int allocation_fails(void) { return allocations_left >= 0 && allocations_left-- == 0; }
 static void *failing_malloc(size_t bytes) { return allocation_fails() ? NULL : malloc(bytes); }
@@ -23,7 +23,7 @@ static void *failing_realloc(void *old, size_t bytes) { return allocation_fails(
 static void file_write(const char *name, const void *bytes, size_t count) {
     write_file(in_folder(name), bytes, count);
 }
-/* length field, header, `buffer` bytes 0, 1, 2, ... ; claim: what the length field says, -1 = the truth */
+/* length field, header, `buffer` bytes 0, 1, 2, ... ; claim: the value of the length field, -1 = the true one */
 static void safetensors_write(const char *name, const char *header, size_t header_bytes, int64_t buffer, int64_t claim) {
     FILE *f = fopen(in_folder(name), "wb");
     uint64_t length = claim >= 0 ? (uint64_t)claim : header_bytes;
@@ -343,13 +343,13 @@ static void test_config(void) {
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "this field must be in 1..1024");
     free(text);
-    check_case("sizes of the other families: none is 0");
+    check_case("sizes of the other families: none of them is 0");
     test_zero_sizes();
     check_case("not objects");
     config_expect("[]", NULL, VP_ERR_FORMAT, "config.json");
     config_expect("", NULL, VP_ERR_FORMAT, "config.json");
     config_expect(config_text, "3", VP_ERR_FORMAT, "preprocessor_config.json");
-    check_case("no additional rows are fine, a table of positions may be absent");
+    check_case("additional rows may be missing, and so may the table of positions");
     text = replaced(config_text, "\"additional_vocab_size\": 16", "\"additional_vocab_size\": 0");
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, NULL), VP_OK);
     CHECK_INT(c.additional_vocab_size, 0);
@@ -429,7 +429,7 @@ static void test_presets(void) {
     c.vocab_size = 655;
     c.embedding_size = 704;
     check_tiny_a(&c);
-    check_case("presets of other models: parameters of the published ones, ids inside their rows");
+    check_case("presets of other models: the published parameters, ids within their rows");
     for (i = 0; vp_model_preset_name(i); i++) {
         static const struct { const char *name; int64_t parameters; } known[] = {
             {"molmo-7b-d", 8021025280}, {"molmo2-4b", 4850869200}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656},
@@ -468,7 +468,7 @@ static void test_presets(void) {
 #define QWEN3_FILE "{\"size\":{\"longest_edge\":16777216,\"shortest_edge\":65536},\"patch_size\":16,\"temporal_patch_size\":2,\"merge_size\":2," \
                    "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5],\"processor_class\":\"Qwen3VLProcessor\"," \
                    "\"image_processor_type\":\"Qwen2VLImageProcessorFast\"}"
-/* what the published config.json and preprocessor_config.json say is the preset's shape (12 blocks of 48 where the name says so) */
+/* the published config.json and preprocessor_config.json give the preset's shape (12 of 48 blocks where the name says so) */
 static void test_published_configs(void) {
     static const struct { const char *preset, *config, *preprocessor; } files[] = {
         { "qwen2.5-vl-7b",
@@ -566,7 +566,7 @@ static void test_published_configs(void) {
     }
 }
 
-/* RoPE's scalings by the words of published files, and what is rejected with its name */
+/* RoPE scalings as published files name them; unsupported ones are rejected with an error that names them */
 static void test_rope_scaling(void) {
     static const struct { const char *rope; vp_result code; vp_rope_scaling scaling; const char *where; } rows[] = {
         { "\"rope_type\":\"default\"", VP_OK, VP_ROPE_PLAIN, "" },
@@ -829,7 +829,7 @@ static void test_folders(void) {
     file_write("2.safetensors", "xx", 2);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
     CHECK(strstr(error.where, "2.safetensors") != NULL);
-    check_case("index: shards are in the order of their names");
+    check_case("index: shards are sorted by name");
     safetensors_write("2.safetensors", other, sizeof other - 1, 1, -1);
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
     CHECK_INT(vp_checkpoint_shard_count(cp), 2);
@@ -882,7 +882,7 @@ static void test_folder_errors(void) {
     CHECK(mkfifo(in_folder("model.safetensors"), 0600) == 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
     make_empty(folder);
-    check_case("no such folder; a file in its place; NULL");
+    check_case("a missing folder, a file in its place, NULL");
     CHECK_INT(vp_checkpoint_open(in_folder("missing"), NULL, &cp, &error), VP_ERR_NOT_FOUND);
     file_write("file", "x", 1);
     CHECK_INT(vp_checkpoint_open(in_folder("file"), NULL, &cp, &error), VP_ERR_READ);
@@ -987,7 +987,7 @@ static void test_original_format(void) {
         CHECK(strstr(error.text, "OLMo's original training format") && strstr(error.text, "w2 transposed"));
         CHECK_INT(folder_open(NULL, &error), VP_OK);
     }
-    check_case("other foreign names are only listed");
+    check_case("other unknown names are only listed");
     make_empty(folder);
     safetensors_write("model.safetensors", "{" TENSOR("visual.x", "F32", "2", "0", "8") "}", strlen("{" TENSOR("visual.x", "F32", "2", "0", "8") "}"), 8, -1);
     CHECK_INT(folder_open(&c, &error), VP_ERR_MISMATCH);
@@ -1167,7 +1167,7 @@ static void test_advise(void) {
     uint64_t sum_a, sum_b;
     make_empty(folder);
     safetensors_write("model.safetensors", header, sizeof header - 1, 33554434, -1);
-    check_case("what was read leaves memory, and comes back unchanged");
+    check_case("weights that were read leave memory and come back unchanged");
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
     if (!cp) return;
     CHECK(!vp_checkpoint_find(cp, "a", &a) && !vp_checkpoint_find(cp, "b", &b) && !vp_checkpoint_find(cp, "odd", &odd));
@@ -1250,7 +1250,7 @@ static void test_file_read(void) {
     CHECK(bytes == 0 && text && text[0] == 0);
     free(text);
     text = NULL;
-    check_case("a file without an end stops at the limit");
+    check_case("an endless file stops at the limit");
     CHECK_INT(vp_stream_read("/dev/zero", 300000, &text, &bytes, &error), VP_ERR_RANGE);
     check_case("a larger file, any limit");
     big = (char *)malloc(300000);

@@ -95,7 +95,7 @@ static void test_sweep(void) {
     check_kept_run("clock-sweep-stop.txt", 0);
     check_printed("plan-tiers", "sweep --data samples/questions.jsonl --tier_list low high --num_samples 7 --max_new_tokens 2 --plan " MODEL);
     check_printed("plan-tokens", "sweep --data samples/questions.jsonl samples/tiny/heldout.jsonl --vision_tokens_list 288 1008 --num_samples 5 --plan --json " MODEL);
-    check_case("sweep --plan, of nothing and of what is there");
+    check_case("sweep --plan, for an empty folder and for a journal");
     run(TIERS "--output_dir %%F/none --plan");
     mask(&last.out);
     check_kept_run("clock-plan.txt", 0);

@@ -49,7 +49,7 @@ static void same_runs(const char *model, const char *input) {
     }
     remove_folder(in_folder("dump"));
 }
-/* --json prints what was written, and nothing on stderr */
+/* --json lists the written files, and stderr stays empty */
 static void test_convert_json(void) {
     document d;
     struct stat info;
@@ -72,7 +72,7 @@ static void test_convert_texts(void) {
                                         "model-00001-of-00004.safetensors", "model-00004-of-00004.safetensors"};
     static const char *const layouts[] = {"--layout hf --seed 3", "--layout packed --seed 3", "--layout hf --max_shard_mb 1 --seed 3"};
     kept_text all = {NULL, 0, 0};
-    check_case("convert: the files as they are written");
+    check_case("convert: the written files");
     for (int i = 0; i < 3; i++) {
         char line[300];
         snprintf(line, sizeof line, "convert --synthetic tiny %%F/texts %s", layouts[i]);
@@ -257,7 +257,7 @@ static void test_convert_folder(void) {
     REFUSED("convert --synthetic tiny %F/form0", 2, "model.safetensors is not an earlier output of convert");
     CHECK(count_files("form0") == 6 && access(in_folder("form0/model.packed"), F_OK) == 0);
     unlink(in_folder("form0/model.safetensors"));
-    check_case("convert: an empty folder is filled, a foreign one is not touched");
+    check_case("convert: an empty folder is filled, a folder with other files stays untouched");
     mkdir(in_folder("empty"), 0777);
     CHECK_INT(cli("convert --synthetic tiny %F/empty"), 0);
     CHECK_INT(count_files("empty"), 4);

@@ -145,7 +145,7 @@ static void test_refusals(void) {
         CHECK(has(last.err, rows[i].words));
         CHECK(last.out[0] == 0);
     }
-    check_case("a trace: times of a file; what is not time is rejected with its line");
+    check_case("a trace: times from a file; a line without a time is rejected with its number");
     write_text(in_folder("trace"), "0.1\n0.15\n 0.3\n0.9\n7\n");
     CHECK_INT(run("%s --output_dir %%F/t --arrivals trace=%%F/trace --ramp_s 0.01 --cool_down_s 0.01", command), 0);
     CHECK(there("t/questions_load_rate4.json"));
@@ -155,7 +155,7 @@ static void test_refusals(void) {
     write_text(in_folder("trace"), "0.4\n0.3\n");
     CHECK_INT(run("%s --output_dir %%F/u --arrivals trace=%%F/trace", command), 3);
     CHECK(has(last.err, "line 2 is earlier"));
-    check_case("hostile files of trials: said, never followed");
+    check_case("hostile trial files: rejected with a message");
     CHECK(run("%s --output_dir %%F/h --concurrency 1", command) == 0);
     write_text(in_folder("h/x_load_rate1.json"), "{\"schema\": \"vlmprof-load-1\", \"request_rate\": -1}");
     CHECK_INT(run("report %%F/h"), 3);

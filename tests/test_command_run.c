@@ -98,7 +98,7 @@ static void test_run_json(void) {
         CHECK_INT(number(&d, 0, "total_sequence_length"), 1 + (480 + 24 + 4) + number(&d, 0, "input_text_tokens"));
         check_keys(&d, vp_json_get(&d.json, 0, "provenance"), "version build host date device device_note gpu gemm_rows_1 argv seed threads clocks");
         check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
-        check_case("run: what opening took is separate from the request");
+        check_case("run: the time to open a model is separate from the request");
         s = vp_json_get(&d.json, 0, "opening");
         check_keys(&d, s, "device_ms memory_ms weights_ms pages_ms page_bytes");
         CHECK(number(&d, s, "weights_ms") > 0 && number(&d, s, "pages_ms") == 0 && number(&d, s, "page_bytes") == 0);
@@ -167,7 +167,7 @@ static void test_medians(void) {
         CHECK(number(&d, 0, "TTFT") <= number(&d, 0, "T_decode_per_token") || number(&d, 0, "decode_tokens_per_s") > number(&d, 0, "output_tokens_per_s"));
         free(d.nodes);
     }
-    check_case("run: the text says what is known of the median");
+    check_case("run: the text says how well the median is known");
     CHECK_INT(cli(WORDS), 0);
     CHECK(last.out && strstr(last.out, "\n1 run after a warm-up; --num_runs 3 or more shows the spread\n") && !strstr(last.out, " ["));
     CHECK_INT(cli(WORDS "--num_runs 2"), 0);
@@ -273,7 +273,7 @@ static void test_end_of_answer(void) {
         free(d.nodes);
     }
 }
-/* Folders whose files do not go together: what is said names the file, the token or the format. */
+/* Folders with files that do not match: the error names the file, the token or the format. */
 static void test_bad_folders(void) {
     const char *golden = check_golden("models/tiny-a");
     char path[600], from[600], *config, *at = NULL;
@@ -296,7 +296,7 @@ static void test_bad_folders(void) {
         REFUSED("run -p a --model %F/few", 3, "has no embedding: config.json has");
     }
     free(config);
-    check_case("a tokenizer without the special tokens");
+    check_case("a tokenizer that lacks the special tokens");
     link_model(golden, in_folder("plain"), "tokenizer.json");
     write_text(in_folder("plain/tokenizer.json"), "{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}");
     REFUSED("run -p a --model %F/plain", 3, "tokenizer.json");
@@ -330,7 +330,7 @@ static void test_bad_input(void) {
     REFUSED("run no.png -p a --synthetic tiny", 3, "no.png");
     REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c: no PNG, JPEG, WebP or GIF file");
     REFUSED("run %F -p a --synthetic tiny", 3, "");
-    check_case("what could not be written is said before anything is measured");
+    check_case("an output that cannot be written is reported before anything is measured");
     REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 5, "p.html: it cannot be written: there is no folder ");
     REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 5, "it cannot be written: this is a folder");
     check_case("damaged images");
@@ -470,7 +470,7 @@ static void check_other_case(const char *model, const char *name, const char *kn
     }
     unload(&d);
 }
-/* InternVL's original form: what its config.json says about tiles and prompt. Another template is said, what is not implemented is rejected. */
+/* InternVL's original form: tiles and prompt from its config.json. Another template is reported, unsupported settings are rejected. */
 static void check_changed_chat(void) {
     static const char *const files[] = { "model.safetensors", "tokenizer.json", "preprocessor_config.json" };
     static const struct { const char *from, *to, *text; int code; } rows[] = {
@@ -500,7 +500,7 @@ static void check_changed_chat(void) {
         CHECK((last.out && strstr(last.out, rows[i].text)) || (last.err && strstr(last.err, rows[i].text)));
     }
 }
-/* what a model lacks is rejected, and what is not known of it said */
+/* features that a model lacks are rejected, and unknown ones reported */
 static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png "
@@ -512,7 +512,7 @@ static void test_other_models(void) {
     check_other_case("gemma3", "pan-a", "--image_knob min_crop_size=40");
     check_other_case("gemma3", "pan-b", "--image_knob max_num_crops=3");
     check_changed_chat();
-    check_case("run: what is printed of other models");
+    check_case("run: the output for other models");
     CHECK_INT(cli("run " OTHER "olmoe/checkpoint -p 'How many red circles are there?' --max_new_tokens 1"), 0);
     CHECK(last.out && strstr(last.out, "top_k 2 of 8, blocks 3 of 3") && strstr(last.out, "33 = 33 text, no image"));
     CHECK_INT(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1"), 0);
@@ -585,7 +585,7 @@ static void test_other_folders(void) {
         if (text) write_file(in_folder(name), text, bytes);
         free(text);
     }
-    check_case("run: settings of the processor in processor_config.json alone");
+    check_case("run: the processor's settings only in processor_config.json");
     remove(in_folder("llava/preprocessor_config.json"));
     CHECK_INT(cli("run tests/golden/othermodels/images/mix-200x150.png --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
     CHECK_INT(last.err_lines, 0);

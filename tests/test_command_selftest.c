@@ -10,7 +10,7 @@ static void test_selftest(void) {
     char command[600], *text;
     size_t bytes = 0;
     int kernels = 0, has_gpu = finds_gpu();
-    check_case("selftest: every GEMM kernel of this processor in bf16, and those with fp32 arithmetic");
+    check_case("selftest: every bf16 GEMM kernel of this processor, and those with fp32 arithmetic");
     if (cli_json("info --json", 0, &machine)) {
         kernels = (int)machine.nodes[member(&machine, member(&machine, 0, "cpu"), "gemm")].count;
         free(machine.nodes);
@@ -21,7 +21,7 @@ static void test_selftest(void) {
         CHECK(is_text(&d, 0, "cuda_skipped", "not asked for"));
         free(d.nodes);
     }
-    check_case("selftest: a checkpoint, as text; all backends there are");
+    check_case("selftest: a checkpoint, as text; all available backends");
     snprintf(command, sizeof command, "selftest --model %s --threads 2", check_golden("models/tiny-a"));
     CHECK_INT(cli(command), 0);
     CHECK(last.out && strstr(last.out, "cpu  fp32 plain") && strstr(last.out, " 0 failed, ") && !strstr(last.out, "FAILED"));
@@ -33,7 +33,7 @@ static void test_selftest(void) {
         CHECK_INT(cli(command), 0);
         CHECK(last.out && strstr(last.out, " 0 failed, ") && !strstr(last.out, "FAILED") && strstr(last.out, "        -        -") != NULL);
     }
-    check_case("selftest: GGUF files, whose weights are rounded to bf16 as well");
+    check_case("selftest: GGUF files; their weights are rounded to bf16 too");
     for (int i = 0; i < 5; i++) {
         static const char *const models[] = { "llama", "olmoe", "qwen2", "qwen3", "smollm" };
         snprintf(command, sizeof command, "selftest --model tests/golden/gguf/%s.gguf --device cpu --json", models[i]);

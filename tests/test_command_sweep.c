@@ -106,7 +106,7 @@ static void test_sweep(void) {
     CHECK_INT(count_results(), 4);
     CHECK_INT(count_rows(), 12);
     for (int i = 0; i < 4; i++) check_result(i);
-    check_case("sweep: run again, everything is there");
+    check_case("sweep: a second run finds everything measured");
     for (int i = 0; i < 4; i++) before[i] = check_read(result_path(i), &bytes[i]);
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
     CHECK(last.err && strstr(last.err, "(0 measured now") && last.out && strstr(last.out, "P50 over samples, ms"));
@@ -126,7 +126,7 @@ static void test_sweep(void) {
         free(after);
         free(before[i]);
     }
-    check_case("sweep: a grid can grow, another plan is rejected");
+    check_case("sweep: a grid can grow; a different plan is rejected");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0);
     CHECK(last.err && strstr(last.err, "(3 measured now"));
     REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --seed 7", 2, "another plan");
@@ -166,7 +166,7 @@ static void test_sweep_strategies(void) {
 
 static void test_sweep_failures(void) {
     document d;
-    check_case("sweep: without a usable sample it ends at once, and says why");
+    check_case("sweep: without a usable sample it stops immediately and says why");
     mkdir(in_folder("data"), 0777);
     write_text(in_folder("data/small_set.jsonl"), "{\"image\": \"none.png\", \"question\": \"?\"}\n");
     CHECK_INT(cli(SWEEP "--tier_list low"), 3);
@@ -265,7 +265,7 @@ static void test_resume(void) {
     remove_folder(in_folder("out"));
 }
 
-/* a plan that no one can read is not a plan: one line says so */
+/* an unreadable plan is reported in one line */
 static void test_full_plan(void) {
     check_case("--plan on a full disk");
     if (access("/dev/full", W_OK)) { check_skip("a full disk", "there is no /dev/full"); return; }
@@ -374,14 +374,14 @@ static void test_noise(void) {
     check_case("the host takes 10 %% of the CPUs' time");
     check_noise(0, 2, "the host of this virtual machine took 10 % of the CPU during ");
     remove_folder(in_folder("out"));
-    check_case("5 %% of the CPUs are used by others: quiet");
+    check_case("other programs use 5 %% of the CPUs: quiet");
     check_noise(1, 0, NULL);
     remove_folder(in_folder("out"));
 }
 
 static void test_without_experts(void) {
     document d;
-    check_case("a model without experts: top_k 0 in files that are read again; what counts experts rejects it");
+    check_case("a model without experts: top_k 0 in files that are read again; options of experts are rejected");
     CHECK_INT(cli("sweep --synthetic tiny-dense --data samples/questions.jsonl --output_dir %F/dense --tier_list low --num_active_blocks_list 2 4"
                   " --num_samples 3 --num_runs_per_sample 1 --max_new_tokens 2 --quiet"), 0);
     if (CHECK(load(&d, in_folder("dense/questions_imgsizetier-low_crops1_topk0_blocks2.json")))) {
@@ -541,7 +541,7 @@ static void test_kernel_pass(void) {
     "--top_k_list 1 2 --num_runs_per_sample 1 --device cpu --gemm plain --kernel_pass --quiet --output_dir %F/passes"
     char *journal, *end;
     int passes = 0;
-    check_case("kernels of a shape are timed once, also when the sweep goes on");
+    check_case("the kernels of a shape are timed once, also when a sweep resumes");
     CHECK_INT(cli(PASSES), 0);
     journal = check_read(in_folder("passes/journal.jsonl"), NULL);
     end = journal ? strstr(journal, "{\"kernels\": {\"config\": \"questions_imgsizemax_pixels65536_topk2") : NULL;

@@ -75,7 +75,7 @@ static void check_verdict(const char *arguments, int code, const char *verdict) 
 /* The verdict of all comparisons is the gravest that one of them has: SLOWER, WORSE, INCONCLUSIVE, FASTER, BETTER, SAME. */
 static void test_verdict(void) {
     truth t = truth_default();
-    check_case("the verdict is the gravest of all; few samples are inconclusive, which fails only when asked for");
+    check_case("the verdict is the worst of all; too few samples are inconclusive, which fails only with --fail_on_unsure");
     t.samples = 5;
     t.size_count = 1;
     t.noise = 0.3;
@@ -105,7 +105,7 @@ static void test_verdict(void) {
 }
 static void test_not_quiet(void) {
     truth t = truth_default();
-    check_case("next to other programs a latency gets no verdict, unless that is asked for; an accuracy keeps its own");
+    check_case("on a busy machine a latency gets no verdict without --force noise; an accuracy still gets one");
     t.samples = 400;
     t.size_count = 1;
     write_sweep("a", &t);
@@ -124,6 +124,9 @@ static void test_not_quiet(void) {
     CHECK(strstr(last.out, "the machine was not quiet") && !strstr(last.out, "get no verdict")); /* they have got one */
     run("compare %%F/a %%F/b");
     CHECK(!strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, " INCONCLUSIVE comparisons are not shown: --all shows them"));
+    /* noise is the reason, so no number of samples and no margin is */
+    CHECK(strstr(last.out, " of the INCONCLUSIVE comparisons need a quiet machine; more samples do not decide them\n"));
+    CHECK(!strstr(last.out, "near the margin"));
     run("compare %%F/a %%F/b --all");
     CHECK(!strstr(last.out, "not shown: --all"));
     CHECK(strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, "the machine was not quiet: other processes used 50 %"));
@@ -136,7 +139,7 @@ static void test_drift(void) {
     enum { PAIRS = 60, TRIALS = 400 };
     int ordered = 0, paired = 0, quiet = 0;
     vp_random random;
-    check_case("pairs in a row that share the machine's state count as fewer");
+    check_case("consecutive correlated pairs count as fewer");
     vp_random_seed(&random, 5);
     for (int trial = 0; trial < TRIALS; trial++) {
         double first[PAIRS], drifting[PAIRS], free_of_it[PAIRS], state = 0, time = 0;
@@ -177,7 +180,7 @@ static void test_drift(void) {
 }
 static void test_not_comparable(void) {
     truth t = truth_default();
-    check_case("sweeps that differ are rejected, unless that difference is forced");
+    check_case("sweeps that differ are rejected unless --force allows the difference");
     t.samples = 20;
     t.size_count = 1;
     write_sweep("a", &t);
@@ -288,7 +291,7 @@ static void test_few(void) {
     if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), "IDENTICAL"));
     CHECK_INT(run("compare %%F/a %%F/b"), 0);
     CHECK(!strstr(last.out, "IDENTICAL"));
-    check_case("answers that are equal in all pairs leave the verdict to the times; proportional times count once in Holm's family");
+    check_case("if all answers are equal the times decide the verdict; proportional times count once in Holm's correction");
     CHECK_INT(run("compare %%F/a %%F/b --margin 20 --json --fail_on_unsure"), 0);
     if (read_json(last.out)) {
         const uint32_t rows = get(0, "comparisons");
@@ -448,7 +451,7 @@ static void test_texts(void) {
         snprintf(file, sizeof file, "compare-%d.txt", i);
         check_kept_run(file, 1);
     }
-    check_case("what is in one folder only");
+    check_case("configurations and samples that only one folder has");
     t.task = "second";
     write_made("b", &t, 0, 0, 0);
     write_made("a", &t, 0, 0, 0);
@@ -456,7 +459,7 @@ static void test_texts(void) {
     remove(in_folder("b/made_imgsizetier-low_crops1_topk8_blocks16.json"));
     run("compare %%F/a %%F/b --force all");
     check_kept_run("compare-parted.txt", 1);
-    check_case("a decode of 0 ms is left out of what is paired");
+    check_case("a decode of 0 ms is not paired");
     make_empty(in_folder("a"));
     make_empty(in_folder("b"));
     write_foreign(in_folder("a/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);

@@ -124,7 +124,7 @@ static void test_equal(void) {
     static const char *const models[] = {"llava", "smolvlm", "internvl", "molmo_7b_d"};
     char command[1000];
     document d;
-    check_case("the same checkpoint, by itself and by its own dump: every stage is seen, and none parts");
+    check_case("the same checkpoint against itself and its own dump: every stage is compared, and none differs");
     for (int i = 0; i < 4; i++) {
         snprintf(command, sizeof command, PICTURE " " QUESTION " --gemm plain --model " MODEL " --against " MODEL, models[i], models[i]);
         if (parts_at(command, NULL, &d)) {
@@ -188,7 +188,7 @@ static void test_planted_settings(void) {
         {"config.json", "vision_feature_layer", "-2", "-1", "tower"},
         {"config.json", "\"vision_config\"", "1e-05", "1e-02", "tower"}};
     char copy[600];
-    check_case("planted in the settings: mean, deviation, rope's base, epsilon, the tower's layer and its epsilon");
+    check_case("planted differences in the settings: mean, deviation, rope's base, epsilon, the tower's layer and its epsilon");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         snprintf(copy, sizeof copy, "%s", in_folder("other"));
         link_model(LLAVA, copy, faults[i].file);
@@ -286,7 +286,7 @@ static void test_hostile_files(void) {
         {"logits.npy", NOT_A_NUMBER, "not a finite number"}, {"logits.npy", CUT_SHORT, "bytes of data"}, {"tower.npy", LONGER, "bytes of data"},
         {"pixels.npy", OTHER_TYPE, "the type is"}, {"image_features.npy", NO_NPY, "expected a .npy file"}, {"tower.npy", HUGE_SHAPE, "shape"},
         {"tower.npy", FORTRAN, "Fortran"}};
-    check_case("damaged files of another stack end with exit code 3 and say what is wrong");
+    check_case("damaged files of another stack: exit 3 and an error that says what is wrong");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         dump_again("llava");
         damage_file("dump", faults[i].file, faults[i].how);
@@ -379,7 +379,7 @@ static void test_server(void) {
     int32_t prompt = 0, image = 0;
     check_array logits;
     document d;
-    check_case("a server: counts, the first token's log probability and the text are judged; what is not seen stays possible");
+    check_case("a server: counts, the first token's log probability and the text are judged; unseen stages stay possible causes");
     if (cli_json("run " CAT " --weights fp32 --cold --ignore_eos --model samples/tiny/model --dump %F/dump --json", 0, &d)) {
         char answer[1000] = "";
         vp_json_text(&d.json, member(&d, 0, "answer"), answer, sizeof answer, NULL);

@@ -14,7 +14,7 @@ static void test_complain(void) {
     CHECK_TEXT(room_said, "vlmprof: a?b?c 5\n");
     hide_control_bytes(text);
     CHECK_TEXT(text, "a?? b??\xc3\xa9~"); /* neither does a byte that no UTF-8 has reach a terminal */
-    check_case("an error's line: place and text, or what the result says");
+    check_case("an error's line: place and text, or the text of its result code");
     error_line(line, sizeof line, VP_ERR_FORMAT, &error);
     CHECK_TEXT(line, "the place: the text");
     error_line(line, sizeof line, VP_ERR_FORMAT, &nowhere);
@@ -42,7 +42,7 @@ static void test_complain(void) {
     CHECK_INT(exit_code_of(VP_ERR_READ), 3);
 }
 static void test_quiet(void) {
-    check_case("--quiet silences warnings, no errors");
+    check_case("--quiet silences warnings, not errors");
     CHECK_INT(HEARD(complain(0, "a warning")), 0);
     CHECK_TEXT(room_said, "vlmprof: a warning\n");
     console_configure(1, "auto");

@@ -55,7 +55,7 @@ static vp_engine_options options_of(const vp_model_config *c, const vp_checkpoin
     o.max_views = 1;
     return o;
 }
-/* the answer of a checkpoint (NULL: synthetic), or of what is in the folder */
+/* the answer of a checkpoint (NULL: synthetic), or of the folder's model */
 static void answer_of(const vp_model_config *c, const vp_checkpoint *cp, answer *a) {
     vp_engine_options o = options_of(c, cp);
     vp_engine *engine = NULL;
@@ -135,7 +135,7 @@ static void check_values(const vp_model_config *c, const vp_checkpoint *original
 static void test_forms(const char *name, const vp_model_config *c, const vp_checkpoint *cp, int64_t fp32_tensors) {
     static answer original, other;
     vp_convert_options o = convert_of(c, cp, VP_CONVERT_HF);
-    check_case("%s: the bf16 folder gives the same bits", name);
+    check_case("%s: the bf16 folder gives bit-identical results", name);
     memset(&original, 0xff, sizeof original);
     answer_of(c, cp, &original);
     convert(&o);
@@ -143,7 +143,7 @@ static void test_forms(const char *name, const vp_model_config *c, const vp_chec
     check_values(c, cp, fp32_tensors);
     answer_of_folder(c, &other);
     CHECK(same(&original, &other, c));
-    check_case("%s: in shards, too", name);
+    check_case("%s: also in shards", name);
     o.shard_bytes = 700000;
     convert(&o);
     CHECK(!there("model.safetensors") && there("model.safetensors.index.json"));
@@ -187,7 +187,7 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     CHECK(there("model-00001-of-00225.safetensors") && there("model-00225-of-00225.safetensors"));
     check_values(c, cp, 0);
 }
-/* the bytes of a packed file are what a version stands for */
+/* a version promises the exact bytes of a packed file */
 static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64_t want) {
     size_t bytes = 0;
     char *file;
@@ -204,7 +204,7 @@ static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp
     check_case("packed: the layout is pinned; after an intended change increase VP_PACKED_VERSION");
     check_pinned(&o, 3265024, UINT64_C(0xbf4162fcaaf9ce9f));
     CHECK_INT(VP_PACKED_VERSION, 2);
-    check_case("packed: that of integers as well; where this fails by intent, VK_QUANT_ORDER goes up with it");
+    check_case("packed integers too; if this fails on purpose, raise VK_QUANT_ORDER with it");
     o.weights = VP_WEIGHTS_INT8;
     check_pinned(&o, 2281984, UINT64_C(0x8fcb1e5f7f37833e));
     o.weights = VP_WEIGHTS_INT4;

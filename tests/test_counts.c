@@ -166,7 +166,7 @@ static void list_head(const dims *m) {
     add(VP_PART_SAMPLE, "k_argmax", 1, m->vocabulary, 0, 0, 1, 2 * m->vocabulary, m->vocabulary * 4 + 4);
     add(VP_PART_SAMPLE, "k_advance", 1, 1, 0, 0, 1, 1, 8);
 }
-/* each record crosses off one call of its entry; `damage` is added to what the list says about FLOPs, and must be noticed */
+/* each record crosses off one call of its entry; `damage` is added to the expected FLOPs, and the check must fail */
 static int compare(const vp_launch *l, int64_t count, int64_t damage, int tell) {
     for (int i = 0; i < entries; i++) list[i].seen = 0;
     for (int64_t i = 0; i < count; i++, l++) {

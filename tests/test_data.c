@@ -185,7 +185,7 @@ static void test_parquet_order(void) {
     row_free(&other);
 }
 
-/* Arrow: what pyarrow and datasets wrote, and what is rejected with the command that helps */
+/* Arrow: files of pyarrow and datasets; others are rejected with the command that converts them */
 static void test_arrow(void) {
     static const struct { const char *file, *reason; } bad[] = {{"lz4", "buffers compressed with LZ4"}, {"zstd_file", "buffers compressed with ZSTD"},
         {"dictionary", "column \"x\" with a dictionary"}, {"decimal", "column \"x\" of the type decimal"}, {"view", "column \"x\" of the type utf8 view"}};
@@ -271,7 +271,7 @@ static void test_hostile(void) {
     check_damaged("tests/golden/datasets/vlmevalkit_tsv/by_hand.tsv", 3);
     check_damaged("tests/golden/datasets/arrow/types.arrow", 2);
     check_damaged("tests/golden/datasets/arrow/saved/data-00001-of-00002.arrow", 1);
-    check_case("snappy_decompress: lying sizes, copies from before the beginning");
+    check_case("snappy_decompress: wrong sizes, copies from before the beginning");
     CHECK(!snappy_decompress(bomb, sizeof bomb, out, sizeof out));
     CHECK(!snappy_decompress((const unsigned char *)"\x05\x05\x01", 3, out, 5));         /* a copy, and nothing is there */
     CHECK(!snappy_decompress((const unsigned char *)"\x05\x10" "ab", 4, out, 5));        /* a literal that is cut */
@@ -312,7 +312,7 @@ static void test_columns(void) {
 }
 static void test_errors(void) {
     char *text;
-    check_case("data: what a file is, in its first bytes");
+    check_case("data: the type of a file by its first bytes");
     write_file(in_folder("a.xlsx"), "PK\3\4....", 8);
     CHECK_INT(cli("data %F/a.xlsx"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
@@ -334,11 +334,26 @@ static void test_errors(void) {
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"img\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 3);
     CHECK(last.out && strstr(last.out, "it has no \"image\", but \"img\""));
-    check_case("data and sweep refuse the same row: a misspelt image key next to good rows");
+    check_case("data and sweep reject the same row: a misspelt image key next to good rows");
     write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 3);
-    CHECK(last.err && strstr(last.err, "row 1: it has no \"image\", but \"Imgae\""));
+    CHECK(last.err && strstr(last.err, "line 2: it has no \"image\", but \"Imgae\""));
     REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 2: it has no \"image\", but \"Imgae\"");
+    check_case("data and sweep count lines alike, blank ones included; rows of other formats count from 1 as well");
+    write_text(in_folder("n.jsonl"), "\n{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n\n\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
+    CHECK_INT(cli("data %F/n.jsonl"), 3);
+    CHECK(last.err && strstr(last.err, "line 5: it has no \"image\""));
+    CHECK(last.out && strstr(last.out, "\n  line 2, id ") && strstr(last.out, "trouble   line 5: "));
+    REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 5: it has no \"image\"");
+    CHECK_INT(cli("data --samples 1 tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "\n  row 1, id "));
+    check_case("data: the most new tokens that a set has in a sweep");
+    write_text(in_folder("v2_OpenEnded_mscoco_val2014_questions.json"), "{\"data_subtype\": \"val2014\", "
+               "\"questions\": [{\"image_id\": 1, \"question\": \"a?\", \"question_id\": 10}]}");
+    cli("data --samples 0 %F/v2_OpenEnded_mscoco_val2014_questions.json");
+    CHECK(last.out && strstr(last.out, "\n  answers   at most 32 new tokens; --max_new_tokens of a sweep sets another limit\n"));
+    CHECK_INT(cli("data --samples 0 %F/k.jsonl"), 3);
+    CHECK(last.out && !strstr(last.out, "new tokens"));
     check_case("data and sweep: samples with too few reference answers for vqa_seed, a warning each");
     write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"]}\n{\"question\": \"a?\", \"answers\": [\"b\", \"b\", \"c\"]}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 0);
@@ -349,6 +364,11 @@ static void test_errors(void) {
     CHECK(last.err && !strstr(last.err, "reference answers"));
     CHECK_INT(cli_with("score --metric vqa_seed", "{\"prediction\": \"red\", \"answers\": \"red\"}\n", in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\"score\": 0.333"));
+    CHECK(last.err && !strstr(last.err, "not a list of references"));
+    CHECK_INT(cli_with("score --metric vqa_seed", "{\"prediction\": \"red\", \"references\": \"red\"}\n{\"prediction\": \"red\", \"references\": [\"red\"]}\n",
+                       in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"score\": 1.0}") && strstr(last.out, "\"score\": 0.333"));
+    CHECK(last.err && strstr(last.err, "vlmprof: 1 row has one text, not a list of references: vqa_seed compares the whole text, so an equal one scores 1; "));
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answr\": \"b\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "no sample has an image: expected the key \"image\", found question, answr\n")
@@ -382,18 +402,18 @@ static void test_errors(void) {
     CHECK(last.out && strstr(last.out, "  prompt    none: the raw question, as a sweep asks it"));
     CHECK_INT(cli("data --prompt_origin lmms_eval %F/v2_OpenEnded_mscoco_val2014_questions.json"), 3);
     CHECK(last.out && strstr(last.out, "  prompt    lmms_eval\n"));
-    check_case("sweep --data: a format that is none");
+    check_case("sweep --data: an unknown format");
     CHECK_INT(cli("sweep --synthetic tiny --data %F/a.xlsx --output_dir %F/o"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
 }
 static void test_output(void) {
     char *text;
-    check_case("data --output --images: our own lines, which read the same");
+    check_case("data --output --images: vlmprof JSONL that reads back the same");
     CHECK_INT(cli("data --output %F/own.jsonl --images %F/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
     CHECK_INT(cli("data --json %F/own.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "01684546fac75d5c59735ff134856528c2c887efe1b48942488cb6ebfb2199dc"));
     CHECK(strstr(last.out, "Please select the correct answer from the options above. \\n"));
-    check_case("data --output into another folder: the pictures' paths are from there, and a row keeps its category");
+    check_case("data --output into another folder: picture paths are relative to it, and a row keeps its category");
     CHECK_INT(cli("data --output %F/moved/own.jsonl --images %F/moved/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
     text = check_read(in_folder("moved/own.jsonl"), NULL);
     CHECK(text && strstr(text, "\"image\": \"pictures/MMStar_mini_0_0.jpg\"") && strstr(text, "\"category\": \"ocr\""));
@@ -476,7 +496,7 @@ static void test_groups(void) {
                                "{\"index\": 3, \"prediction\": \"C\", \"options\": [\"x\", null, \"z\"], \"answer\": \"C\"}\n";
     check_sets("mme_sets");
     check_sets("pope_sets");
-    check_case("score --metric mcq_circular_vlmevalkit: rows of a question count as one; an option that is null is none");
+    check_case("score --metric mcq_circular_vlmevalkit: all rows of a question count once; a null option does not exist");
     CHECK_INT(cli_with("score --json --metric mcq_circular_vlmevalkit", rows, in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\"mean\": 0.5, ") && strstr(last.out, "\"groups\": 3, \"group_mean\": 0.3333333333333333, \"group_interval\": ["));
 }
@@ -654,7 +674,7 @@ static void test_several_images(void) {
     document d;
     uint32_t row;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        check_case("a record's images that are wrong: %s", bad[i].words);
+        check_case("invalid images of a record: %s", bad[i].words);
         put_file("/several.jsonl", bad[i].record);
         CHECK_INT(cli(SEVERAL_COMMAND), 3);
         CHECK(last.err && strstr(last.err, bad[i].words));
@@ -683,7 +703,7 @@ static void test_several_images(void) {
     check_case("data: tokens of each image by a family's rule, and where images are in the text");
     CHECK_INT(cli("data %F/several.jsonl --image_dir tests/golden/othermodels/images --family qwen2-vl --json"), 0);
     CHECK(last.out && strstr(last.out, "\"image_tokens_by_rule\": [35, 6]") && strstr(last.out, "{\"text\": \"then \"}, {\"image\": 1}"));
-    check_case("a model of one image fails the samples of several, with the reason");
+    check_case("a model that takes one image fails samples with several, and gives the reason");
     cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
         "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
     CHECK(last.err && strstr(last.err, "2 images, and one is the most: Molmo's published preprocessing takes one image a prompt"));
@@ -711,7 +731,7 @@ static void test_sweep(void) {
     CHECK_INT(failed, 2);
     unload(&d);
     test_several_images();
-    check_case("sweep: parts of a set in one folder are taken together, and that is said");
+    check_case("sweep: all parts of a set in one folder form one data set, and a message says so");
     CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 1 --num_runs_per_sample 1 --threads 1 --num_active_blocks_list 2 "
                   "--top_k_list 2 --output_dir %F/parts --data tests/golden/datasets/hf_parquet"), 0);
     CHECK(last.err && strstr(last.err, "19 files are taken as one data set, among them tests/golden/datasets/hf_parquet/ai2d_test.parquet and "));
@@ -720,9 +740,9 @@ static void test_sweep(void) {
     CHECK(last.err && !strstr(last.err, "taken as one data set"));
     check_case("report: why a row failed, as text and on the page");
     CHECK_INT(cli("report %F/swept"), 0);
-    CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 1: it is not JSON: "));
+    CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 2: it is not JSON: "));
     CHECK_INT(cli("report --html %F/swept"), 0);
-    CHECK(last.out && strstr(last.out, "row 1: it is not JSON: "));
+    CHECK(last.out && strstr(last.out, "row 2: it is not JSON: "));
 }
 /* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,
  * image_caption.py) */
@@ -810,7 +830,7 @@ static void test_categories(void) {
     }
     CHECK_INT(cli("report --by category --html %F/reported"), 0);
     CHECK(last.out && strstr(last.out, "<section id=\"categories\">") && strstr(last.out, "questions with all rows right"));
-    check_case("report --by: a field that no record has");
+    check_case("report --by: a field that is in no record");
     CHECK_INT(cli("report --by nothing %F/reported"), 2);
     CHECK(last.err && strstr(last.err, "no scored sample has this field in its record; the fields are "));
 }

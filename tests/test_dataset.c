@@ -325,7 +325,7 @@ static void test_changed(void) {
     struct options o;
     struct dataset d;
     struct sample a;
-    check_case("a record is read when its turn comes, and refused when it changed");
+    check_case("a record is read when it is needed, and rejected if it has changed");
     CHECK(sizeof(struct entry) <= 64);
     write_text(in_folder("rows.jsonl"), ROWS);
     CHECK_INT(load_set("--data %F/rows.jsonl", &o, &d), 0);
@@ -390,7 +390,7 @@ static void test_vanished(void) {
     int status = 0;
     pid_t child;
     document d;
-    check_case("an image that vanishes while a sweep runs is a failed row, one that grew too");
+    check_case("an image that vanishes or grows while a sweep runs is a failed row");
     mkdir(in_folder("images"), 0777);
     for (int i = 0; i < 3; i++) copy_file("samples/cat.jpg", in_folder(images[i]));
     write_text(in_folder("rows.jsonl"), "{\"question\": \"A?\", \"image\": \"images/a.jpg\"}\n{\"question\": \"B?\", \"image\": \"images/b.jpg\"}\n"
@@ -422,7 +422,7 @@ static int most_kb(const char *command, long *most) {
 }
 static void test_flat(void) {
     long few = 0, many = 0;
-    check_case("a planned sample takes less than 100 bytes, whatever its record holds");
+    check_case("a planned sample takes less than 100 bytes, however large its record is");
     if (CHECK_SANITIZED) { /* the program is as well */
         check_skip("memory of a planned sample", "a sanitizer keeps freed memory");
         return;

@@ -12,7 +12,7 @@ cp "$work/out" "$work/demo"
 check "make demo says that GPU code is left out" grep -q "^No GPU driver here" "$work/demo"
 check "make demo has results and a report" [ "$(ls "$work/copy/build/demo"/*.json | wc -l)" -ge 12 -a -s "$work/copy/build/demo/report/report.html" ]
 check "make demo reports what resolution costs and buys" grep -q "^High resolution costs .* of low.* points" "$work/demo"
-check "the command that it proposes works when pasted" sh -c "cd '$work/copy' && $(sed -n 's/^The most accurate .* ms: //p' "$work/demo")"
+check "the command that it proposes works when pasted" sh -c "cd '$work/copy' && $(sed -n 's/^The most accurate .* by P50): //p' "$work/demo")"
 cp "$work/out" "$work/best"
 check "and names the best configuration" grep -q "the best within" "$work/best"
 echo "test_demo: $passed passed, $failed failed, 0 skipped"

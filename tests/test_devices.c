@@ -105,7 +105,7 @@ static void test_emulated(void) {
         CHECK(!is_null(&d, 0, "cuda_toolkit") && is_null(&d, 0, "gpus_note"));
         free(d.nodes);
     }
-    check_case("emulated: auto is the first GPU, cuda:1 the second, cuda:2 is none");
+    check_case("emulated: auto is the first GPU, cuda:1 the second, and cuda:2 does not exist");
     if (cli_json("run -p 'Where is it?' --synthetic tiny --max_new_tokens 3 --ignore_eos --json", 0, &d)) {
         uint32_t from = member(&d, 0, "provenance"), s = member(&d, 0, "stages");
         double sum = number(&d, 0, "unaccounted");
@@ -150,7 +150,7 @@ static void test_emulated(void) {
     CHECK(last.out && strstr(last.out, "  ways      experts by wgmma, if it agrees with mma.sync when an engine opens; "
                                        "--gpu (all off by default): events dependent wgmma persistent tuned clusters mma\n"));
     unsetenv("CUDA_ON_CPU_CAPABILITY");
-    check_case("emulated: a switch that this GPU lacks is named, and its bits are those without it");
+    check_case("emulated: a switch that this GPU does not support is reported and changes no bit of the result");
     CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
     CHECK(last.out && strstr(last.out, "OK: no dependent launches: they need compute capability 9.0"));
     check_case("emulated: one kernel a step that passes on stale values has other bits");

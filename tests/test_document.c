@@ -130,7 +130,7 @@ static void test_csv(void) {
         {"=1+1", "'=1+1"}, {"+cmd", "'+cmd"}, {"-2+3", "'-2+3"}, {"@SUM(A1)", "'@SUM(A1)"}, {"=a,b", "\"'=a,b\""}, {"-12.5e-3", "-12.5e-3"}, {"+7", "+7"},
         {"-", "'-"}, {"a=b", "a=b"}, {"a\x1b[31mb", "a?[31mb"}, {"a\xc2\x9b" "b", "a?b"}, {"a\xe2\x80\xaetxt.exe", "a?txt.exe"}, {"\xff", "?"}};
     struct text_buffer out = {NULL, 0, 0};
-    check_case("CSV: quotes where they are needed, an empty field for what is not a number");
+    check_case("CSV: quotes where they are needed, an empty field for NaN and infinity");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         text_add(&out, "", 0);
         out.bytes = 0;

@@ -201,7 +201,7 @@ static void test_kinds(void) {
     struct picture picture;
     char reason[400], *file;
     size_t bytes;
-    check_case("files as they are: the kind by content, the size by the header");
+    check_case("files sent unchanged: the type comes from the content, the size from the header");
     kind(webp_lossy, sizeof webp_lossy - 1, "image/webp", 640, 480, NULL);
     kind(webp_lossless, sizeof webp_lossless - 1, "image/webp", 640, 480, NULL);
     kind(webp_extended, sizeof webp_extended - 1, "image/webp", 640, 480, NULL);
@@ -271,7 +271,7 @@ static void test_refused(void) {
     static const char digits[] = "0,1,2,3,4,5,6,7,8,9";
     struct request_knobs knobs = {NULL, 0};
     char text[64];
-    check_case("what is not a knob");
+    check_case("invalid knobs");
     refused("a", NULL, "expected PATH=VALUE");
     refused("=1", NULL, "expected PATH=VALUE");
     refused("", NULL, "expected PATH=VALUE");

@@ -323,7 +323,7 @@ static void test_eos(vp_engine *engine) {
     CHECK_INT(r.reply.ended_by_eos, 1);
     CHECK_INT(r.step_ns[0], -1);
     CHECK(!r.reply.times.ran[VP_STAGE_DECODE] && r.reply.times.ran[VP_STAGE_SAMPLE]);
-    check_case("several tokens end an answer: the first one that comes");
+    check_case("several tokens can end an answer: the first one does");
     r.request.eos_id = 700;
     r.request.more_eos_ids = (const int32_t[]){ 701, all.tokens[at], all.tokens[NEW - 1] };
     r.request.more_eos_count = 3;
@@ -480,7 +480,7 @@ static void test_spans(vp_engine *engine, int threads) {
     free(launches);
     free(spans);
 }
-/* Blocks add up to what the engine says it takes, and to what the longest request needs of the cache. */
+/* The blocks add up to the engine's own total, and the cache to the need of the longest request. */
 static void test_memory(vp_engine *engine) {
     vp_memory_block b, again;
     uint64_t sum = 0, element = engine->wide ? 4 : 2, a_position = 2 * element * 128 * BLOCKS;
@@ -565,7 +565,7 @@ static void test_cpu_name(void) {
         vk_cpu_name(folder, name, sizeof name);
         CHECK_TEXT(name, cases[i][1]);
     }
-    check_case("the processor's name: what does not fit, no file");
+    check_case("the processor's name: a text that is too long, a missing file");
     put_file("/proc/cpuinfo", cases[2][0]);
     vk_cpu_name(folder, narrow, sizeof narrow);
     CHECK_TEXT(narrow, "Cortex-A55");
@@ -573,11 +573,11 @@ static void test_cpu_name(void) {
     vk_cpu_name(folder, name, sizeof name);
     CHECK_TEXT(name, "name not known");
 }
-/* a made-up /sys and /proc: what is there is read, what is missing or makes no sense is NaN, never 0 */
+/* a made-up /sys and /proc: existing values are read; missing or impossible ones are NaN, never 0 */
 static void test_telemetry(void) {
     vp_telemetry t, untouched;
     vp_error error;
-    check_case("telemetry of a CPU that tells all");
+    check_case("telemetry of a CPU that reports everything");
     put_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n");
     put_file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n");
     put_file("/sys/devices/system/cpu/cpu2/online", "0\n"); /* off: no clock */
@@ -600,12 +600,12 @@ static void test_telemetry(void) {
     CHECK_NEAR(t.throttle_count, 12, 0);
     CHECK(isnan(t.memory_clock_mhz) && isnan(t.memory_clock_max_mhz) && isnan(t.power_w) && isnan(t.power_limit_w) && isnan(t.utilisation_percent));
     CHECK_INT(t.has_throttle_reasons, 0);
-    check_case("telemetry of a CPU that tells its clock in /proc/cpuinfo alone");
+    check_case("telemetry of a CPU that reports its clock only in /proc/cpuinfo");
     remove_folder(in_folder("sys"));
     CHECK_INT(vk_cpu_telemetry(folder, &t, &error), VP_OK);
     CHECK_NEAR(t.sm_clock_mhz, 1100, 1e-9);
     CHECK(isnan(t.sm_clock_max_mhz) && isnan(t.temperature_c) && isnan(t.throttle_count));
-    check_case("telemetry of a CPU that tells nothing");
+    check_case("telemetry of a CPU that reports nothing");
     put_file("/proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50.00\ncpu MHz\t\t: none\ncpu MHz without a colon\n");
     put_file("/sys/class/thermal/thermal_zone0/type", "cpu-thermal\n");
     put_file("/sys/class/thermal/thermal_zone0/temp", "-274000\n");
@@ -613,7 +613,7 @@ static void test_telemetry(void) {
     t = untouched;
     CHECK_INT(vk_cpu_telemetry(folder, &t, &error), VP_ERR_UNSUPPORTED);
     CHECK(!memcmp(&t, &untouched, sizeof t) && error.text[0]);
-    check_case("telemetry of this machine, and of a GPU that is not there");
+    check_case("telemetry of this machine, and of a missing GPU");
     if (vp_device_telemetry(-1, &t, &error) == VP_OK)
         CHECK((isnan(t.sm_clock_mhz) || t.sm_clock_mhz > 0) && (isnan(t.temperature_c) || t.temperature_c > -100));
     t = untouched;

@@ -171,7 +171,7 @@ static void test_recovery(void) {
     CHECK_NEAR(number_at("evaluation.measured_predicted_ms.total.7.1") / number_at("evaluation.measured_predicted_ms.total.7.0"), 1, 4 * SCATTER);
 }
 
-/* Weighted least squares by normal equations in long double: good enough for columns as different as these, and no one else's code. */
+/* Weighted least squares by normal equations in long double: accurate enough for these columns, and independent of the code under test. */
 static int solve(int s, const unsigned char *use, const double *weights, double *coefficient, int columns) {
     long double a[8][9];
     memset(a, 0, sizeof a);
@@ -247,7 +247,7 @@ static void check_held_out(int s, int columns, int by_size) {
 }
 static void test_held_out(void) {
     double mape = 0;
-    check_case("held-out errors are those of a computation of our own");
+    check_case("held-out errors equal those of an independent computation");
     check_held_out(VP_LATENCY_VISION, 3, 0);
     check_held_out(VP_LATENCY_DECODE, 4, 0);
     check_held_out(VP_LATENCY_OTHER, 3, 0);
@@ -307,7 +307,7 @@ static void test_predictions(void) {
     CHECK(strstr(last.out, "budget 1000.000 ms: holds, with probability 1.000") != NULL);
     CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1"), 0);
     CHECK(strstr(last.out, "exceeds, with probability 0.000") != NULL);
-    check_case("outside the data is told");
+    check_case("extrapolation is reported");
     CHECK_INT(run("predict %%F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
     CHECK(strstr(last.out, "extrapolation: top_k 8 is outside of 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
     CHECK(strstr(last.out, "extrapolation: num_active_blocks") == NULL);
@@ -402,7 +402,7 @@ static void test_recalibration(void) {
     CHECK_INT(run("predict %%F/c.json --data %%F/c --json"), 0);
     parse(last.out);
     CHECK(number_at("measured.errors.total.mape_percent") < 3);
-    check_case("a request too small for the line is told");
+    check_case("a request too small for the fitted line is reported");
     write_sweep("short", "machine C", 12, 1, -0.4, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/short -n 100 -o %%F/short.json"), 0);
     CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
@@ -417,7 +417,7 @@ static void test_recalibration(void) {
     }
     CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
     CHECK(strstr(last.out, "other: below 0 ms in 1 of 1 requests: they are too small for the line") != NULL);
-    check_case("the same seed draws the same measurements");
+    check_case("the same seed gives the same measurements");
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/d.json --seed 3"), 0);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/e.json --seed 3"), 0);
     {
@@ -427,7 +427,7 @@ static void test_recalibration(void) {
         free(d);
         free(e);
     }
-    check_case("measurements that are all alike give no line");
+    check_case("identical measurements give no line");
     write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
     run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json");
     check_refused(3, "line");
@@ -481,7 +481,7 @@ static void test_damaged(void) {
     damage(whole, "\"low\": ", "\"low\": 9", "held_out_ratios.vision.high is out of range");
     damage(whole, "\"synthetic\": false", "\"synthetic\": 1", "synthetic");
     damage(whole, "\"warnings\": [", "\"warnings\": [7, ", "");
-    check_case("a model cut anywhere is rejected");
+    check_case("a model cut off at any byte is rejected");
     cut = (char *)malloc(bytes + 1);
     for (size_t n = 0; cut && n + 2 < bytes; n += step) {
         memcpy(cut, whole, n);
@@ -537,7 +537,7 @@ static void test_usage(void) {
     check_refused(2, "--recalibrate needs --output FILE");
     run("predict %%F/model.json --views 0 -n 10");
     check_refused(2, "--recalibrate");
-    check_case("one configuration alone is told");
+    check_case("a single configuration is reported");
     write_sweep("one", "machine A", 11, 1, 0, 1, 0);
     CHECK_INT(run("fit %%F/one"), 0);
     CHECK(strstr(last.out, "a single configuration") && strstr(last.out, "dropped as collinear"));
@@ -548,7 +548,7 @@ static void test_usage(void) {
                "\"per_sample_results\": [{\"sample_id\": 1, \"status\": \"ok\", \"T_total\": 5, \"output_tokens\": 3}]}");
     run("fit %%F/off --num_experts 64");
     check_refused(3, "--timing off");
-    check_case("the experiments' own files: a decode of 0 ms is none");
+    check_case("the experiments' own files: a decode of 0 ms counts as missing");
     write_text(in_folder("off/t_imgsizetier-low_crops2_topk4_blocks12.json"),
                "{\"tier\": \"low\", \"top_k\": 4, \"num_active_blocks\": 12, \"per_sample_results\": ["
                "{\"sample_id\": 1, \"actual_num_crops\": 2, \"actual_vision_tokens\": 384, \"actual_text_tokens\": 20, \"total_sequence_length\": 424,"

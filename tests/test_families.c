@@ -184,7 +184,7 @@ static void test_traps(void) {
     check_case("tiny sides: transformers rounds to 0 and enlarges, qwen-vl-utils clamps first");
     check_size("qwen2-vl", "", 10, 2000, 28, 812);
     check_size("qwen-vl-utils", "", 10, 2000, 28, 1988);
-    check_case("an aspect ratio over 200 is an error, 200 is none");
+    check_case("an aspect ratio over 200 is an error, 200 itself is not");
     CHECK(refused("qwen2-vl", "", 1, 201) && refused("glm-4.5v", "", 14, 5700) && !refused("qwen2-vl", "", 1, 200));
     check_case("class defaults are not checkpoint values");
     CHECK_INT(total("qwen2-vl", "max_pixels=1003520", 4032, 3024), 1230);
@@ -216,7 +216,7 @@ static void test_traps(void) {
     CHECK_INT(total("llava_next_original", "", 300, 200), 976);
     CHECK_INT(total("llava-next", "", 160, 320), 888);
     CHECK_INT(total("llava_next_original", "", 160, 320), 1776);
-    check_case("LLaVA-NeXT: canvases differ as well, where the short side truncates to 0");
+    check_case("LLaVA-NeXT: canvases also differ where the short side truncates to 0");
     CHECK_INT(total("llava-next", "", 1, 5000), 600);
     CHECK_INT(total("llava_next_original", "", 1, 5000), 624);
     check_case("LLaVA-NeXT: the original truncates without rounding to 7 places");

@@ -43,7 +43,7 @@ static vp_result run_request(vp_engine *engine, const vp_request *r, answer *a, 
 static int is_healthy(const answer *a) { return memcmp(a->tokens, healthy.tokens, sizeof healthy.tokens) == 0; }
 
 typedef struct life { answer a; int opened, broken, served_again, noted; } life;
-/* a whole life of an engine: the first thing that goes wrong, whether its error is reported, and what the engine is good for then */
+/* an engine from opening to closing: the first failure, whether it is reported, and whether the engine still works afterwards */
 static vp_result live(vp_timing timing, life *l, vp_error *error) {
     vp_engine *engine = NULL;
     vp_result result;
@@ -116,7 +116,7 @@ static void test_kind(const char *kind, vp_timing timing) {
     }
     CHECK_INT(cuda_on_cpu_live(), 0);
 }
-/* who lists devices, or asks how they are, takes no memory of theirs; a context is reset by no one but the program */
+/* listing or querying devices allocates no memory on them; only the program resets a context */
 static void test_contexts(void) {
     vp_device_info info;
     vp_telemetry telemetry;
@@ -259,7 +259,7 @@ static void test_timing(void) {
     books_check(launches, &other.reply, 1);
     for (int s = 0; s < VP_STAGE_COUNT; s++) other.reply.launch_count -= other.reply.times.launches[s];
     CHECK_INT(other.reply.launch_count, 0);
-    check_case("timing by kernels next to a host whose clock runs 20 % too fast: no launch appears after its kernel");
+    check_case("timing by kernels while the host's clock runs 20 % too fast: no launch appears after its kernel");
     cuda_on_cpu_set("HOST_FAST", "200000");
     r.ignore_eos = 1;
     CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
@@ -402,7 +402,7 @@ static void test_cupti(void) {
     test_cupti_fails("17", "CUDA events: libcupti.so.13 has version 17, whose records are not known here", "");
     test_cupti_fails("130001,cuptiActivityEnable=39",
                      "CUDA events: cuptiActivityEnable: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (status 39)", "");
-    check_case("events, as asked, where CUPTI is there");
+    check_case("events, as requested, although CUPTI is available");
     setenv("CUDA_ON_CPU_CUPTI", "130001", 1);
     cuda_on_cpu_reset(1);
     options.config = &config;
@@ -765,7 +765,7 @@ static void refuse_telemetry(const char *setting, int32_t device, vp_result code
 static void test_telemetry(void) {
     vp_telemetry t;
     vp_error error;
-    check_case("telemetry of two devices that NVML has in another order");
+    check_case("telemetry of two devices that NVML lists in another order");
     setenv("CUDA_ON_CPU_DEVICES", "2", 1);
     setenv("CUDA_ON_CPU_THROTTLE", "0x44", 1);
     for (int i = 0; i < 2; i++) {
@@ -780,12 +780,12 @@ static void test_telemetry(void) {
     unsetenv("CUDA_ON_CPU_THROTTLE");
     refuse_telemetry("", 2, VP_ERR_DEVICE, "there is no device 2");
     unsetenv("CUDA_ON_CPU_DEVICES");
-    check_case("telemetry of a driver that tells less");
+    check_case("telemetry of a driver that reports less");
     nvml("nvmlDeviceGetPowerUsage,nvmlDeviceGetClockInfo=3,nvmlDeviceGetTemperature=15,nvmlDeviceGetCurrentClocksEventReasons=3");
     CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
     CHECK(isnan(t.power_w) && isnan(t.sm_clock_mhz) && isnan(t.memory_clock_mhz) && isnan(t.temperature_c) && !t.has_throttle_reasons);
     CHECK(t.sm_clock_max_mhz == 1980 && t.power_limit_w > 0 && t.utilisation_percent == 73);
-    check_case("telemetry of a driver with the old name of throttle reasons");
+    check_case("telemetry of a driver that uses the old name of throttle reasons");
     nvml("nvmlDeviceGetCurrentClocksEventReasons");
     CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
     CHECK(t.has_throttle_reasons == 1 && t.throttle_reasons == 0);

@@ -259,7 +259,7 @@ static void check_plan(const char *folder_option, int follow, int own) {
 static void test_choices(void) {
     document d, again;
     char *journal;
-    check_case("the baseline by name, by a folder whose answers alone are known, and what is neither");
+    check_case("the baseline by name, by a folder with answers only, and invalid ones");
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/named --weights_list fp32" GRID "--baseline imgsizetier-low_crops1_topk1_blocks4"), 2);
     CHECK(last.err && strstr(last.err, "neither a file nor a configuration"));
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/old --tier_list low --top_k_list 2 --num_samples 4 --num_runs_per_sample 1 "
@@ -414,7 +414,7 @@ static void test_servers(void) {
                  second = 0.51 * log(0.51 / 0.48) + 0.48 * log(0.48 / 0.51) + 0;
     char command[1000];
     document d;
-    check_case("servers: lists of likely tokens become bounds up to the first difference; without lists the texts are compared");
+    check_case("servers: lists of likely tokens give bounds up to the first difference; without lists the texts are compared");
     hostile_start(&server, replies, 1);
     server.call = answer;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model a b c --data %%F/few.jsonl --num_samples 2 --num_runs_per_sample 1 "

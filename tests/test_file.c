@@ -98,7 +98,7 @@ static void test_pipe(void) {
     char text[16] = "";
     int fd, status = -1;
     pid_t child;
-    check_case("a pipe is written as it is, and stays one");
+    check_case("a pipe is written to directly and stays a pipe");
     CHECK_INT(mkfifo(in_folder("pipe"), 0600), 0);
     child = fork();
     if (child == 0) _exit(put(in_folder("pipe"), "through", NULL) == VP_OK ? 0 : 1);
@@ -142,7 +142,7 @@ static void test_device(void) {
         check_skip("devices as outputs", "no device can be made here");
         return;
     }
-    check_case("a device is written as it is, and stays one");
+    check_case("a device is written to directly and stays a device");
     CHECK_INT(put(null, "gone", &error), VP_OK);
     CHECK(is_kind(null, S_IFCHR));
     CHECK_INT(symlink(null, in_folder("to_null")), 0);
@@ -190,7 +190,7 @@ static void test_failure(void) {
     CHECK(holds(in_folder("kept"), "old"));
     CHECK_INT(unfinished_files(), 0);
     free(large);
-    check_case("what is discarded was never there; discarding twice does nothing");
+    check_case("a discarded output leaves no file; discarding twice does nothing");
     CHECK_INT(vp_output_open(in_folder("kept"), &output, &error), VP_OK);
     CHECK_INT(vp_output_write(&output, "half", 4, &error), VP_OK);
     CHECK_INT(unfinished_files(), 1);
@@ -198,7 +198,7 @@ static void test_failure(void) {
     vp_output_discard(&output);
     CHECK(holds(in_folder("kept"), "old"));
     CHECK_INT(unfinished_files(), 0);
-    check_case("a folder that took the name meanwhile is not replaced");
+    check_case("a folder that appeared under the name is not replaced");
     CHECK_INT(vp_output_open(in_folder("raced"), &output, &error), VP_OK);
     CHECK_INT(mkdir(in_folder("raced"), 0777), 0);
     CHECK_INT(vp_output_commit(&output, &error), VP_ERR_WRITE);

@@ -10,7 +10,7 @@
 static void test_folders(void) {
     struct text_list names = {NULL, 0};
     char long_name[400] = "";
-    check_case("a folder and its parents are made; one that is there is as good");
+    check_case("a folder and its parents are created; an existing one is accepted");
     CHECK_INT(HEARD(make_folder(in_folder("a/b/c"))), 0);
     CHECK_INT(HEARD(make_folder(in_folder("a/b/c"))), 0);
     CHECK_INT(HEARD(make_folder(in_folder("a/d/"))), 0);
@@ -34,7 +34,7 @@ static void test_folders(void) {
     FAILS(names_of_folder(in_folder("none"), &names), EXIT_INPUT, "none: the folder cannot be read: No such file");
     CHECK_INT(names.count, 4);
     text_list_free(&names);
-    check_case("a folder's entries go to the disk; what is not there has an error number");
+    check_case("a folder's entries are flushed to disk; a missing folder gives an errno");
     CHECK_INT(vp_folder_sync(in_folder("a")), 0);
     CHECK(vp_folder_sync(in_folder("none")) != 0);
 }
@@ -58,7 +58,7 @@ static void test_read(void) {
     uint64_t identity = HASH_START;
     char *text = NULL;
     size_t bytes = 0;
-    check_case("a file is read whole, and its bytes go into a hash");
+    check_case("a file is read completely, and its bytes are hashed");
     write_text(in_folder("one"), "foo");
     write_text(in_folder("two"), "bar");
     CHECK_INT(file_read_in(folder, "one", &text, &bytes, &identity), 0);
@@ -106,7 +106,7 @@ static void test_write(void) {
     CHECK_INT(file_write_text("plain", &out), 0);
     CHECK(access("plain", F_OK) == 0 && chdir(here) == 0);
     CHECK_INT(count_in(in_folder("w")), 3);
-    check_case("what cannot be written is said, and leaves nothing");
+    check_case("a failed write is reported and leaves no file");
     FAILS(file_write_whole(in_folder("none"), "f", "x", 1), EXIT_OUTPUT, "none/f: it cannot be written: No such file");
     mkdir(in_folder("w/taken"), 0777);
     FAILS(file_write_whole(in_folder("w"), "taken", "x", 1), EXIT_OUTPUT, "w/taken: it cannot be written: this is a folder");

@@ -256,7 +256,7 @@ static char *made_page(int views, int steps, int rows, int64_t *launches) {
 }
 static void test_size(void) {
     static const struct { int views, steps, rows, is_whole; } cases[] = {{13, 63, 50, 1}, {13, 500, 4000, 0}, {1000, 0, 2000, 0}, {300, 4000, 4999, 0}};
-    check_case("a large model's page stays below 2 MB: what is left out is counted, boxes of passes and steps stay");
+    check_case("a large model's page stays below 2 MB: omitted boxes are counted, those of passes and steps remain");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t launches, left = 0, of = 0;
         char *page = made_page(cases[i].views, cases[i].steps, cases[i].rows, &launches);

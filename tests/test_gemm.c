@@ -57,7 +57,7 @@ static void test_exp2(const char *name, vk_soften soften, double promise) {
     CHECK_NEAR(most, 0, promise);
     CHECK(damaged > promise);
 }
-/* What a block does to what was met before: a larger score scales it down, a smaller one leaves it alone; weights are rounded to the nearest. */
+/* How a block changes earlier sums: a larger score scales them down, a smaller one does not; weights are rounded to nearest. */
 static void test_soften(const char *name, vk_soften soften, int wide) {
     float scores[2 * VK_PAD], weights[2 * VK_PAD];
     vk_met met = { 1.0f, 5.0f };
@@ -380,7 +380,7 @@ static double level_weights(double *meant, const double *whole, const double *st
         }
     return far;
 }
-/* one that is not a number must not become one, and what is 0 stays it */
+/* NaN must stay NaN, and 0 must stay 0 */
 static void test_integer_ends(void) {
     uint16_t x[VK_QUANT_BLOCK] = { 0 };
     vk_fine fine;
@@ -744,7 +744,7 @@ static void test_attentions(void) {
 }
 
 #ifndef AMX_ON_CPU
-/* Scratch: what was counted is what is handed out, each piece on a line of its own, none after the end. */
+/* Scratch: the counted bytes are handed out, each piece on its own cache line, none past the end. */
 static void test_scratch(int wide) {
     vk_cpu cpu;
     vk_extent extent;

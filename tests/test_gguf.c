@@ -503,7 +503,7 @@ static void test_stand_in(void) {
     char *text = NULL, *data;
     size_t bytes = 0, file_bytes = 0;
     memset(&model, 0, sizeof model);
-    check_case("no <image> in the vocabulary: the unknown token stands for it");
+    check_case("no <image> in the vocabulary: the unknown token is used instead");
     data = check_read(check_golden("gguf/llama.gguf"), &file_bytes);
     if (!CHECK(data)) return;
     for (size_t i = 0; i + 7 <= file_bytes; i++)
@@ -524,7 +524,7 @@ static void test_stand_in(void) {
     vp_gguf_close(model.gguf);
     free(data);
 }
-/* Qwen's towers: what a file does not say is llama.cpp's: 2 x 2 patches a token, 8 to 4096 tokens a picture */
+/* Qwen's towers: missing keys get llama.cpp's defaults: 2 x 2 patches a token, 8 to 4096 tokens a picture */
 static void test_limits(void) {
     static const struct { const char *key; int64_t tokens; } limits[] = {{"min_pixels", 8}, {"max_pixels", 4096}};
     vp_gguf *model = NULL, *tower = NULL;
@@ -564,7 +564,7 @@ static void test_swapped(void) {
     struct opened models[2];
     vp_gguf *towers[2] = {NULL, NULL};
     vp_error error = {VP_OK, -1, "", ""};
-    check_case("a tower whose ffn_up and ffn_down are each other's, as old files have it");
+    check_case("a tower with ffn_up and ffn_down swapped, as in old files");
     memset(models, 0, sizeof models);
     for (int i = 0; i < 2; i++) {
         CHECK_INT(vp_gguf_open(check_golden("gguf/idefics3/model.gguf"), &models[i].gguf, &error), VP_OK);

@@ -9,7 +9,7 @@
 static hostile_server server;
 static const char KEY[] = "sk-never-in-a-file-4711";
 
-/* a command in which %P stands for the server's port */
+/* runs a command; %P is replaced by the server's port */
 static const char *with_port(const char *command) {
     static char line[4000];
     const char *mark;
@@ -123,7 +123,7 @@ static void test_warm_up(void) {
     remove_folder(in_folder("out"));
 }
 
-/* ---- what a server sends */
+/* ---- replies of a server */
 /* An answer in one piece with these usage and timings. */
 static const char *usage_sent = "{}", *timings_sent = "{}", *props_sent = "{}";
 static hostile_reply answer(hostile_server *from) {
@@ -185,7 +185,7 @@ static void test_sent(void) {
     sweep_twice(0, "(3 measured now, 0 failed)");
     RUNS(0, "report %F/out");
     remove_folder(in_folder("out"));
-    check_case("twins whose counts are the largest there are: written, and read back");
+    check_case("twins with the largest possible counts: written and read back");
     server.choose = largest;
     RUNS(0, SWEEP "--twins 2");
     RUNS(0, SWEEP "--twins 2");
@@ -259,7 +259,7 @@ static void test_convert(void) {
         free(own);
         remove_folder(in_folder("model"));
     }
-    check_case("convert: a file without a tensor that a folder has, neither a folder nor a file");
+    check_case("convert: a file that lacks a tensor of the folder, and a path that is neither a folder nor a file");
     REFUSED("convert tests/golden/gguf/llama.gguf --mmproj tests/golden/gguf/llava-mmproj.gguf %F/model", 3, "use --layout packed");
     REFUSED("convert %F/nothing.gguf %F/model", 3, "no such folder");
     REFUSED("convert --synthetic tiny --mmproj x %F/model", 2, "--mmproj");
@@ -279,7 +279,7 @@ static void test_journal(void) {
     static const char *const values[] = {"\"total_ns\": ", "\"answer\": \"", "\"unix_s\": ", "\"input_text_tokens\": ", "\"finished\": true, \"sum\": \""};
     size_t bytes = 0, sums = 0;
     char *text, *at;
-    check_case("a value that is altered inside a journal's line is found: the line is damaged, its point is measured again");
+    check_case("a value altered inside a journal's line is found: the line counts as damaged, its point is measured again");
     CHECK_INT(cli(ENGINE_SWEEP), 0);
     text = read_journal("out", &bytes);
     if (!CHECK(text != NULL)) return;
@@ -297,7 +297,7 @@ static void test_journal(void) {
         check_note(last.err && strstr(last.err, "is damaged and left out"), __FILE__, __LINE__, "%s: %s", values[i], last.err ? last.err : "");
         free(changed);
     }
-    check_case("a sum that is missing after lines that have one; a journal without any is read");
+    check_case("a checksum missing after lines that have one is an error; a journal without checksums is read");
     for (int all = 0; all < 2; all++) {
         char *changed = malloc(bytes + 1), *to = changed;
         for (const char *line = text, *end; *line; line = end + 1) {

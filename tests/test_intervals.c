@@ -13,7 +13,7 @@ static double power(double base, int exponent) { return exponent ? pow(base, exp
 static double choose(int n, int a, int b) { /* log of n! / (a! b! (n - a - b)!) */
     return lgamma(n + 1.0) - lgamma(a + 1.0) - lgamma(b + 1.0) - lgamma(n - a - b + 1.0);
 }
-/* n values of which `more` are 1, `less` are -1, the rest 0 */
+/* n values: `more` of them are 1, `less` are -1, the rest 0 */
 static const double *made(int n, int more, int less) {
     static double values[MOST];
     for (int i = 0; i < n; i++) values[i] = i < more ? 1 : i < more + less ? -1 : 0;
@@ -309,7 +309,7 @@ static void test_compare(void) {
         CHECK(c.verdict != VP_VERDICT_SLOWER || c.low > 0);
         CHECK((c.verdict == VP_VERDICT_SLOWER) == (more >= 6)); /* McNemar: 2 / 2^6 = 0.031 */
     }
-    check_case("comparisons of accuracies refuse what is not theirs");
+    check_case("comparisons of accuracies reject other values");
     {
         const vp_comparison kept = c;
         first[0] = 0.5;

@@ -86,7 +86,7 @@ static void test_head(void) {
     CHECK(book.sets[0].data.max_new_tokens == 8 && book.sets[1].data.max_new_tokens == 9);
     CHECK(book.sets[0].data.num_samples == 5 && book.sets[1].data.num_samples == 0);
     CHECK(book.sets[0].configuration_count == 2 && book.sets[1].configuration_count == 1);
-    check_case("... and its configurations, each with a place in its set");
+    check_case("... and its configurations, each at its position in the set");
     CHECK_INT(book.configuration_count, 3);
     for (int i = 0; i < 3; i++) {
         const struct knob_value *blocks = &book.configurations[i].knobs.of[KNOB_BLOCKS];
@@ -110,7 +110,7 @@ static void test_head(void) {
 }
 #define OLD_HEAD(rank) HEAD_SHAPED("d", "false", rank, "2", "", "")
 static void test_shape(void) {
-    check_case("the model's shape is kept, from the first head that says it; older heads say nothing of it");
+    check_case("the model's shape comes from the first head that has it; older heads do not");
     fresh();
     CHECK_INT(read_lines(), 0);
     CHECK(book.model_shape && strstr(book.model_shape, "\"num_experts\": 8,"));
@@ -134,7 +134,7 @@ static const char *edited(const char *from, const char *to) {
 }
 static void test_refused(void) {
     const char *no_journal = "refused is not a journal of this vlmprof";
-    check_case("what is not a head is not a journal");
+    check_case("a file without a head is not a journal");
     refuse("no JSON\n", no_journal);
     refuse("[1]\n", no_journal);
     refuse("{\"sample\": 1}\n", no_journal);
@@ -161,7 +161,7 @@ static void test_refused(void) {
     refuse(edited("\"low\"", "\"lower\""), no_journal);
     refuse(edited("\"vqa_seed\"", "\"vqa_sees\""), no_journal);
     refuse(edited("\"rank\": 0", "\"rank\": 1"), no_journal);
-    check_case("a shape that is none");
+    check_case("an invalid shape");
     refuse(edited("\"num_experts\": 8", "\"num_experts\": -1"), no_journal);
     refuse(edited("\"num_experts\": 8, ", ""), no_journal);
     refuse(edited("\"num_experts\": 8", "\"num_experts\": 8, \"more\": 1"), no_journal);
@@ -195,7 +195,7 @@ static void test_samples(void) {
     CHECK_INT(index_find(&book.sets[1], 0, 7)->line_at, last_at);
     CHECK(!index_find(&book.sets[0], 0, 1) && !index_find(&book.sets[0], 0, 10) && !index_find(&book.sets[0], 0, -1) && !index_find(&book.sets[1], 0, 3));
     CHECK(!index_find(&book.sets[0], 2, 3) && index_find(&book.sets[0], 2, 7) && index_find(&book.sets[0], 4, 9) && !index_find(&book.sets[0], 5, 9));
-    check_case("many samples, in falling order");
+    check_case("many samples, in descending order");
     fresh();
     for (int i = 0; i < 300; i++) add(SAMPLE_OF("%d", "0", "p"), 600 - 2 * i);
     CHECK_INT(read_lines(), 0);
@@ -204,7 +204,7 @@ static void test_samples(void) {
 }
 static void test_points(void) {
     long long at;
-    check_case("a point is where its last line says");
+    check_case("the last line of a point decides its state");
     fresh();
     add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
     at = add_point("x", 1, RUN(0), -1);
@@ -343,7 +343,7 @@ static void test_other_lines(void) {
         CHECK(book.files[0].grid == grid);
     }
 }
-/* ---- what the machine did */
+/* ---- noise of the machine */
 #define NOISE(from, steal) "{\"noise\": {\"from\": " from ", \"load\": 0.5, \"steal_percent\": " steal ", \"other_cpu_percent\": null, \"frequency_mhz\": [1, 2]}}\n"
 static void test_noise(void) {
     static const char *const bad[] = {NOISE("-1", "1"), NOISE("1.5", "1"), NOISE("null", "1"), NOISE("1", "\"1\""), "{\"noise\": {\"from\": 1}}\n", "{\"noise\": 1}\n",
@@ -565,7 +565,7 @@ static void test_written(void) {
     CHECK_INT(journal_append(&journal, SAMPLE(3), strlen(SAMPLE(3))), 0);
     journal_close(&journal);
     check_text_of("torn", HEAD SAMPLE(1) SAMPLE(3));
-    check_case("what is not a journal stays as it is");
+    check_case("a file that is not a journal stays unchanged");
     write_text(in_folder("foreign"), "a text\nand more");
     begin_journal(&journal, "foreign");
     CHECK_INT(HEARD(journal_open(&journal, &book)), EXIT_USAGE);
@@ -600,7 +600,7 @@ static void test_full(void) {
     check_text_of("full", "first\n");
     CHECK_INT(journal_append(&journal, "second line\n", 12), 0);
     check_text_of("full", "first\nsecond line\n");
-    check_case("what is no JSON is not written");
+    check_case("invalid JSON is not written");
     vp_json_key(journal_line_begin(&journal), "a");
     FAILS(journal_line_append(&journal), EXIT_WORK, "full: a line cannot be written as JSON: ");
     check_text_of("full", "first\nsecond line\n");

@@ -40,7 +40,7 @@ static void move_place(char *text, const char *key, const long long *before) {
         if (before[i] == place) sprintf(at + strlen(key), "%lld%s", lines[i].at, rest);
     free(rest);
 }
-/* Takes the sums out of a journal's lines, as if an older version had written them: what a line must contain is tested here. */
+/* Removes the checksums from a journal's lines, as if an older version had written them, so that tests reach the lines' content. */
 static void remove_sums(char *text) {
     char *to = text;
     for (const char *from = text; *from;) {
@@ -93,7 +93,7 @@ static void write_changed(int changed, const char *text, size_t bytes) {
         text_add(&journal, "\n", 1);
     }
 }
-/* Reads the journal in this process and writes the result files that it gives. Returns the code of the reading; what was said is in room_said. */
+/* Reads the journal in this process and writes its result files. Returns the code of reading; the messages are in room_said. */
 static int read_journal(void) {
     struct journal_index index;
     struct summaries results = {NULL, 0};
@@ -120,7 +120,7 @@ static int is_named(int line) {
 /* ---- each key and each value of a line */
 static const char *const values[] = {"null", "true", "false", "7", "-1", "0", "0.5", "1e300", "9223372036854775807", "99999999999999999999999", "\"x\"", "\"\"",
                                      "\"\\u0000\"", "\"../../x_imgsize\"", "[]", "[1]", "[[], {}]", "{}", "{\"a\": 1}"};
-/* Parts of a line that contain what the user or the machine gave: any keys can be there. */
+/* Parts of a line with content from the user or the machine: any key is allowed there. */
 static int is_open_part(const char *key) {
     static const char *const keys[] = {"options", "metadata", "cold", "gpu", "clocks", "telemetry", "parts", "session", "request_knobs", "family_keys", "timings"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

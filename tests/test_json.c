@@ -358,7 +358,7 @@ static void test_utf8(void) {
                     }
             }
     CHECK_INT(wrong, 0);
-    check_case("UTF-8: the first bad byte is found wherever it is");
+    check_case("UTF-8: the first invalid byte is found at any position");
     for (i = 0; i < sizeof wide; i++) {
         memset(wide, 'a', sizeof wide);
         wide[i] = 0x80;

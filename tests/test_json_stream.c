@@ -7,7 +7,7 @@
 #include "support/folder.h"
 #include <sys/wait.h>
 
-/* what a walk saw, as text: [place+bytes] for an element, with :value for a number; key=type for another member */
+/* a walk as text: [place+bytes] for an element, with :value for a number; key=type for another member */
 static struct text_buffer seen;
 static int fail_after = -1;
 static vp_result see_element(void *user, const vp_json *value, int64_t place, size_t bytes, vp_error *error) {
@@ -180,7 +180,7 @@ static void test_source(void) {
     CHECK(source_read(&source, 10, piece, 4) == 0 && source_read(&source, 11, piece, 4) == 0);
     CHECK(waitpid(child, &status, 0) == child && !status);
     source_close(&source);
-    check_case("what is not there is said with its path");
+    check_case("a missing value is reported with its path");
     CHECK_INT(source_open(&source, in_folder("none"), &error), VP_ERR_NOT_FOUND);
     CHECK_TEXT(error.where, in_folder("none"));
     source_close(&source);

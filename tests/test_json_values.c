@@ -19,7 +19,7 @@ static void test_write(void) {
     static const int32_t values[] = {3, -1, 7};
     struct text_list list = {NULL, 0};
     const double nan = (double)NAN, infinity = (double)INFINITY;
-    check_case("members of each kind; what is not a number is null, what is no UTF-8 a question mark");
+    check_case("members of each kind; NaN and infinity become null, invalid UTF-8 a question mark");
     begin();
     put_text(&writer, "a", "x\"y");
     put_text(&writer, "b", NULL);
@@ -78,7 +78,7 @@ static void test_read(void) {
     vp_json_key(&writer, "r");
     json_node(&writer, json, vp_json_get(json, 0, "r"));
     CHECK_TEXT(end(), "{\"l\": [1, \"two\", {}], \"a\": \"x\\ny\", \"r\": -2.5}");
-    check_case("the array of nodes grows with the text, and is used again");
+    check_case("the array of nodes grows with the text and is reused");
     for (int i = 0; i < 1000; i++) strcat(many, i ? ",1" : "1");
     strcat(many, "]");
     CHECK_INT(parse_json(&parsed, many, strlen(many), NULL), VP_OK);

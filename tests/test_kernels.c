@@ -72,14 +72,13 @@ static void settle(void) {
 }
 
 /* Kernels of wgmma.h whose blocks went through several tiles and used each stage of their ring again; of dry runs, which have records. */
-static const char *const WIDE[7] = { "linear_wgmma64", "linear_wgmma128", "gate_up_wgmma128", "down_wgmma128", "linear_wgmma_pair", "gate_up_wgmma_pair",
-    "down_wgmma_pair" };
+static const char *const WIDE[6] = { "linear_wgmma128", "gate_up_wgmma128", "down_wgmma128", "linear_wgmma_pair", "gate_up_wgmma_pair", "down_wgmma_pair" };
 static vp_launch records[64];
-static int is_recording, went_round[7];
+static int is_recording, went_round[6];
 static void note_records(void) {
     for (const vp_launch *l = records; is_recording && l < records + 64 && l < records + queue->log_count; l++) {
-        int64_t rows = strstr(l->name, "wgmma64") ? 64 : 128, tiles = (l->shape[0] + rows - 1) / rows * ((l->shape[1] + 255) / 256), each = tiles / (l->grid + !l->grid);
-        for (int w = 0; w < 7; w++) went_round[w] |= strstr(l->name, WIDE[w]) && each >= 2 && each * ((l->shape[2] + 63) / 64) > 2 * 5;
+        int64_t tiles = (l->shape[0] + 127) / 128 * ((l->shape[1] + 255) / 256), each = tiles / (l->grid + !l->grid);
+        for (int w = 0; w < 6; w++) went_round[w] |= strstr(l->name, WIDE[w]) && each >= 2 && each * ((l->shape[2] + 63) / 64) > 2 * 5;
     }
     queue->log = NULL;
 }
@@ -127,7 +126,7 @@ extern int cuda_on_cpu_set(const char *name, const char *value);
 #else
 static int cuda_on_cpu_set(const char *name, const char *value) { (void)name; (void)value; return 1; }
 #endif
-/* what was sent once is sent again, under other schedules where there are such: not a bit of y may change */
+/* the same launch again, under other schedules where they exist: not a bit of y may change */
 #define CHECK_SAME_BITS(y, bytes, ...) \
     do { \
         size_t same_bytes = (bytes); \
@@ -279,7 +278,7 @@ static double pad_of(float mask, const float *pad_embed, size_t features, size_t
     if ((mask > 0.0f && mask < 1.0f) || (mask == -1.0f && !damaged)) v += (double)pad_embed[features + at]; /* damaged: -1 is not padding */
     return v;
 }
-/* views of which each third one, from the second on, is dead; hidden has room for one view more in each layer */
+/* every third view, from the second on, is dead; hidden has room for one more view in each layer */
 static void test_pool_windows(int views, int side, int pool, int layers, int w, int wide) {
     static const float masks[5] = { 1.0f, 0.0f, 0.4f, -1.0f, 0.001f };
     size_t patches = (size_t)(side * side), features = (size_t)(layers * w), ld = padded(features), n = (size_t)(pool * pool), windows = patches / n;
@@ -453,7 +452,7 @@ static void test_embed(int rows, int d, int wide, int panels, float scale) {
     release_all();
 }
 
-/* image features added to what is there, or in its place; damaged: the other of the two */
+/* image features are added to existing values or replace them; damaged: the other of the two */
 static void test_scatter(int rows, int d, int is_added) {
     expected e;
     float *x, *features;
@@ -585,7 +584,7 @@ static void test_grid_embed(int rows, int cols, int pool, int side, int d) {
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
-/* heads turned by row and column, half of the pairs each, what is after them untouched; damaged: by column and row */
+/* heads rotated by row and column, half of the pairs each, the rest untouched; damaged: by column and row */
 static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide) {
     int width = 3 * heads * head_dim, ld = (int)padded((size_t)width) + 2, half = head_dim / 2, quarter = head_dim / 4, turned = 2 * heads * head_dim;
     expected e;
@@ -776,7 +775,7 @@ static void test_attention_decode(int keys, int heads, int group, int head_dim, 
     SEND(1, (int64_t)heads * keys * (2 * head_dim + 2 * head_dim + 5), size_of(wide) * (2 * (int64_t)keys * kv + 2 * d) + 4,
          kernels->attention_decode(queue, y, q, k, v, scores, position, keys, lds, &shape, wide));
     verdict(y, (size_t)d, wide, &e);
-    /* what is seen is what the memory says, not what the host knew: a recorded step runs with other numbers than it was sent with */
+    /* kernels read positions from memory, not from the host: a recorded step is replayed with other numbers */
     poison(y, (size_t)d * (wide ? 4 : 2));
     kernels->attention_decode(queue, y, q, k, v, scores, position, keys + 3, lds, &shape, wide);
     settle();
@@ -1124,7 +1123,7 @@ static int64_t counted_bytes(int n, int k, int wide) {
     int64_t count = (int64_t)n * k;
     return bits && !wide ? count * bits / 8 + count / VK_QUANT_BLOCK * 2 : count * size_of(wide);
 }
-/* integers as a GPU has them; the largest power of two of which all values are multiples is the scale */
+/* integers in a GPU's layout; the scale is the largest power of two that divides all values */
 static void put_integers(const vk_linear *linear, const void *values) {
     size_t k = (size_t)linear->k, blocks = (size_t)linear->k_padded / VK_QUANT_BLOCK;
     uint8_t *integers = (uint8_t *)linear->weights;
@@ -1422,8 +1421,8 @@ static void test_linears(void) {
     for (bits = 4; on_gpu() && bits <= 8; bits += 4) test_linears_of_integers();
     bits = 0;
 }
-/* the same on Hopper: tiles of 64 and of 128 rows, one and several a block, a last slice of half the depth. way 2: by pairs of blocks, of which one may
- * have no rows, where that takes less time */
+/* the same on Hopper: one tile and several a block, a last slice of half the depth. way 2: by pairs of blocks, of which one may have no rows, where that
+ * takes less time */
 static void test_wgmma(int way) {
     static const int even_three[3] = { 4, 4, 4 }, many_rows[3] = { 120, 0, 260 }, full[3] = { 256, 129, 1 }, skewed[4] = { 130, 0, 401, 3 };
     int real = by_wgmma;
@@ -1446,7 +1445,7 @@ static void test_wgmma(int way) {
     test_linear(1100, 330, 60, 0, 0);
     test_experts(330, 330, 2, 4, skewed);
     check_case("blocks of each kernel had several tiles, and their rings wrapped; way %d", way);
-    for (int i = 0; emulated && i < 7; i++) CHECK(went_round[i] || (way == 2) == !strstr(WIDE[i], "pair"));
+    for (int i = 0; emulated && i < 6; i++) CHECK(went_round[i] || (way == 2) == !strstr(WIDE[i], "pair"));
     if (way == 2) { /* several pairs of tiles for one pair of blocks, and one that ends after five columns */
         test_linear(261, 320, 1100, 0, 0);
         test_experts(96, 140, 1, 3, many_rows);
@@ -1672,7 +1671,7 @@ static void test_decode_qkv(int n, int d, int plain, int wide) {
     verdict(job.qkv, (size_t)n + 9, 1, &e);
     keep_results();
 }
-/* what the splits found, merged in double precision; tops of -inf: nothing */
+/* the results of the splits, merged in double precision; tops of -inf: nothing */
 static void merge_splits(double *out, const float *partial, int heads, int head_dim) {
     int d = heads * head_dim;
     const float *tops = partial + VK_SPLITS * d;
@@ -1755,7 +1754,7 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     } else verdict(job.attended, (size_t)d, wide, &e);
     keep_results();
 }
-/* a dense MLP of one token, in two steps; after: x as it is goes in, and what comes out is left in y. Damaged: gate and up exchanged; the last product
+/* a dense MLP of one token, in two steps; after: x goes in unchanged, the result is left in y. Damaged: gate and up exchanged; the last product
  * missing. */
 static void test_decode_dense(int h, int d, int n, int after, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0), second = decode_job(NULL, n, 0);
@@ -1997,7 +1996,7 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     job.index = (int32_t *)take((size_t)top_k * sizeof(int32_t));
     job.weight = (float *)take((size_t)top_k * sizeof(float));
     job.hidden = take((size_t)top_k * ldh * element);
-    /* the choice as router; products; silu and times up. Logits and the input in, weights of the chosen; what was chosen and hidden rows out */
+    /* routing, products, silu and times up. In: logits, the input, weights of the chosen experts. Out: the chosen experts and hidden rows */
     SEND(1, (int64_t)experts * (4 + experts) + (int64_t)top_k * (2 * h) * (2 * d) + (int64_t)top_k * h * 4 + (norm_topk ? 2 * top_k : 0),
          4 * experts + top_k * counted_bytes(2 * h, d, wide) + size_of(wide) * (d + top_k * h) + top_k * (4 + 4), decode->gate_up(queue, &job));
     for (int i = 0; i < top_k && memcmp(want, bad, (size_t)top_k * sizeof *want) == 0; i++) bad[i] = -1; /* no tie among these logits */
@@ -2227,7 +2226,7 @@ static void test_transfers(size_t piece, int pieces) {
     }
     release_all();
 }
-/* what is sent runs in the order of sending: the kernel between two uploads to one place sees the first one */
+/* launches run in the order of sending: a kernel between two uploads to one address sees the first upload */
 static void test_order(void) {
     enum { N = 1000 };
     float *got, *at;

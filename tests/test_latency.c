@@ -199,7 +199,7 @@ static void test_signs(void) {
     const uint32_t seed = 77;
     vp_random random;
     int round;
-    check_case("signed least squares is the best of all supports (seed %u)", (unsigned)seed);
+    check_case("signed least squares is optimal over all supports (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
     for (round = 0; round < 150; round++) {
         const size_t columns = 2 + (size_t)vp_random_below(&random, MOST - 2), rows = columns + 1 + (size_t)vp_random_below(&random, 30);
@@ -568,7 +568,7 @@ static void test_limits(void) {
     double measured[40], predicted[40], scratch[40], low, high;
     vp_latency_limits limits = {7, 0, 0, 0};
     vp_linear_range range = {10, 8, 12, 0, 10 + 2 * sqrt(10)};
-    check_case("limits of held-out ratios: the outermost of 39 at 95 %, none of fewer; they stretch, and end at 0");
+    check_case("limits of held-out ratios: the outermost of 39 at 95 %, none below 39; they widen, and never go below 0");
     for (int i = 0; i < 40; i++) {
         measured[i] = 0.5 * (1 + (i * 7) % 40);
         predicted[i] = 10;
@@ -665,7 +665,7 @@ static void test_latency(void) {
     int64_t begin;
     double checksum = 0, low, high;
     int i, s, row = 0;
-    check_case("latency model: the truth without noise, held-out errors of the noise's size with it");
+    check_case("latency model: exact without noise, held-out errors as large as the noise with it");
     vp_random_seed(&random, 17);
     requests_make(&random, 0, requests, request_ms, request_config, request_size);
     CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, REQUESTS, &model, &error), VP_OK);

@@ -39,7 +39,7 @@ static void test_rank(void) {
         {SLURM " SLURM_STEP_ID=4294967291", "none", NULL, 0, 1, 0, 1}, /* SLURM_BATCH_SCRIPT of slurm.h */
         {SLURM " SLURM_STEP_ID=4294967290", "none", NULL, 0, 1, 0, 1}, /* SLURM_INTERACTIVE_STEP */
         {"SLURM_NTASKS=x SLURM_PROCID=-1", "none", NULL, 0, 1, 0, 1},  /* no one reads them */
-        /* two at once: the first in order; what the other has wrong does not matter */
+        /* two launchers at once: the first in order wins; errors of the other do not matter */
         {SLURM " SLURM_STEP_ID=0 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", "torchrun", "Slurm", 1, 2, 1, 2},
         {OMPI " " SLURM " SLURM_STEP_ID=3", "Open MPI", "Slurm", 3, 4, 1, 2},
         {OMPI " PMI_RANK=x", "Open MPI", "PMI", 3, 4, 1, 2},
@@ -123,7 +123,7 @@ static void test_rank_errors(void) {
 
 static void test_rank_device(void) {
     struct launched r = {"torchrun", NULL, 13, 16, 5, 8};
-    check_case("the device of a rank is its local rank, in turns over those it sees");
+    check_case("a rank's device is its local rank, modulo the visible devices");
     CHECK_INT(launched_device(&r, 8), 5);
     CHECK_INT(launched_device(&r, 4), 1);
     CHECK_INT(launched_device(&r, 1), 0);

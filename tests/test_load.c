@@ -35,12 +35,12 @@ static void test_arrivals(void) {
         CHECK_NEAR(sum / count * 8, 1, 4 / sqrt(count * rows[row].shape) + 1e-9);
         CHECK_NEAR((squares / count - (sum / count) * (sum / count)) * 64, 1 / rows[row].shape, 0.05 / rows[row].shape + 1e-9);
     }
-    check_case("the same seed draws the same, another one does not");
+    check_case("the same seed gives the same draw, another seed does not");
     CHECK(vp_arrivals_parse("poisson", 3, 5, &arrivals) == VP_OK && vp_arrivals_parse("poisson", 3, 5, &again) == VP_OK);
     CHECK(vp_arrivals_next(&arrivals) == vp_arrivals_next(&again)); /* NOLINT: to the bit */
     CHECK(vp_arrivals_parse("poisson", 3, 6, &again) == VP_OK);
     CHECK(vp_arrivals_next(&arrivals) != vp_arrivals_next(&again));
-    check_case("what is not a process of arrivals is rejected");
+    check_case("invalid arrival processes are rejected");
     CHECK_INT(vp_arrivals_parse("burst", 3, 5, &arrivals), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_arrivals_parse("", 3, 5, &arrivals), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_arrivals_parse("const", 3, 5, &arrivals), VP_ERR_NOT_FOUND);
@@ -129,7 +129,7 @@ static void test_percentiles(void) {
             CHECK(known >= REPEATS / 2 && covered >= known * 85 / 100);
             if (loads[l] > 0.7) CHECK(naive < REPEATS * 60 / 100);
         }
-    check_case("a series that is too short has a percentile and no interval; what is not series is rejected");
+    check_case("a series that is too short has a percentile and no interval; invalid series are rejected");
     {
         const double few[] = {3, 1, 2}, hole[] = {1, (double)NAN};
         vp_series_value value;

@@ -52,7 +52,7 @@ static void test_queue(void) {
     vp_arrivals arrivals;
     vp_slo slo;
     double worst = 0, lindley = 0;
-    check_case("a queue at 60 %% load: each wait is that of the recursion over the times at which requests were due");
+    check_case("a queue at 60 %% load: each wait equals the recursion over the due times");
     open_server(&endpoint, 1, (int64_t)(service_s * 1e6), 1, 0);
     vp_arrivals_begin(VP_ARRIVALS_POISSON, load / service_s, 1, 7, &arrivals);
     for (int i = 0; i < REQUESTS; i++) due_s[i] = vp_arrivals_next(&arrivals);
@@ -116,7 +116,7 @@ static void test_places(void) {
     struct load_records records;
     struct load_summary summary;
     double free_s[3] = {0, 0, 0}, worst = 0;
-    check_case("400 a second and at most 3 at once, 10 ms each: 3 in flight, and what waits in the client is said, not called late");
+    check_case("400 a second, at most 3 at once, 10 ms each: 3 in flight; requests that wait in the client are counted, and not as late");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.0025 * i;
     open_server(&endpoint, 64, 10000, 1, 0);
     plan = plan_of(due_s, REQUESTS, 3, 1);
@@ -170,7 +170,7 @@ static void test_stall(void) {
     struct load_plan plan;
     struct load_records records;
     struct load_summary summary;
-    check_case("a client that stands still for 400 ms: seen in the times from when requests were due, hidden in those from the send");
+    check_case("a client that stalls for 400 ms: visible in times from the due time, hidden in times from the send");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.01 * i;
     open_server(&endpoint, 64, 1000, 1, 0);
     virtual_server.stall_at_ns = 300000000;
@@ -225,7 +225,7 @@ static void test_client(void) {
     CHECK_NEAR(level.client_cpu, 0.1, 1e-12);
     CHECK_NEAR(level.client_delay, 0.09, 1e-12);
     CHECK(client_was_busy(&level));
-    check_case("... quiet, and on a system that does not say");
+    check_case("... quiet, and on a system that reports nothing");
     ended.delay_ns = began.delay_ns + 1000000;
     client_take(&began, &ended, &level);
     CHECK(!client_was_busy(&level));

@@ -86,7 +86,7 @@ static void draw(const struct sizing *sizing, const struct stage_times *times, s
     }
 }
 static void test_counts(void) {
-    check_case("the fewest workers that are busy for at most a share of the time");
+    check_case("the fewest workers that are busy at most a given share of the time");
     CHECK_INT(sizing_workers(10, 0.08, 0.8), 1);
     CHECK_INT(sizing_workers(10, 0.0801, 0.8), 2);
     CHECK_INT(sizing_workers(1, 0, 0.8), 0);
@@ -99,7 +99,7 @@ static void test_queues(void) {
         {{4, 1, 3, 2}, "4 a second, 3 encoders that are hardly busy, 2 language models"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sizing_waits waits;
-        check_case("two stages, three kinds of requests: %s: waits and TTFT as from event to event", rows[i].words);
+        check_case("two stages, three kinds of requests: %s: waits and TTFT equal those of an event simulation", rows[i].words);
         sizing_simulate(&rows[i].sizing, mixed, 3, 42, &waits);
         draw(&rows[i].sizing, mixed, 3);
         run_events(&rows[i].sizing);
@@ -115,7 +115,7 @@ static void test_enough(void) {
     const double rate = 20;
     struct sizing sizing = {rate, 1, sizing_workers(rate, 0.07, 0.8), sizing_workers(rate, 0.45, 0.8)};
     struct sizing_waits waits;
-    check_case("as many workers as are asked for: the last requests wait no longer than the first; fewer than the work: the queue grows");
+    check_case("with as many workers as sizing asks for, the last requests wait no longer than the first; with fewer, the queue grows");
     CHECK(sizing.encoders == 2 && sizing.models == 12);
     draw(&sizing, times, 1);
     run_events(&sizing);

@@ -43,7 +43,7 @@ static void test_words(void) {
     vp_noise_reading reading;
     vp_slo slo = {0, 0, 0, 0};
     static vp_family family;
-    check_case("numbers of load, of families and of the system have points");
+    check_case("numbers of load, families and the system use decimal points");
     CHECK_INT(vp_arrivals_parse("gamma:0.25", 3, 5, &arrivals), VP_OK);
     CHECK_NEAR(arrivals.shape, 0.25, 0);
     CHECK_INT(vp_slo_parse("tpot:50.5,ttft:.5", &slo, NULL), VP_OK);

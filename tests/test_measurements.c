@@ -105,7 +105,7 @@ static void test_read(void) {
     CHECK_INT(measure("first", &experts), 0);
     CHECK(got.count == 12 && got.size_count == 2 && got.config_count == 3);
     for (int i = 0; i < 12; i++) CHECK(got.configs[i] == (uint32_t)i / 4 && got.sizes[i] == (i < 8 ? 0 : 2));
-    check_case("a tier without a number, and none");
+    check_case("a tier without a number, and no tier");
     make();
     knob_set_text(&files[0].knobs, KNOB_TIER, "other");
     knob_set_text(&files[1].knobs, KNOB_TIER, NULL);
@@ -128,7 +128,7 @@ static void test_left_out(void) {
         CHECK(is_warned("1 sample left out") == rows[i].is_out);
         CHECK_INT(got.requests[got.count - 1].views, 113);
     }
-    check_case("what pruning leaves out, and how many blocks see it all the same");
+    check_case("the tokens that pruning drops, and how many blocks still see them");
     make();
     values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, 5 of them kept: 85 rows after the cut */
     values[0][COLUMN_KEPT_TOKENS][0] = 5;
@@ -182,7 +182,7 @@ static void test_warnings(void) {
     CHECK(is_warned("3 points failed, 4 are missing") && is_warned("5 runs were throttled") && is_warned("synthetic weights") && is_warned("a note"));
     CHECK_INT(warnings.count, 5);
     text_list_free(&results.notes);
-    check_case("nothing that could be measured");
+    check_case("nothing can be measured");
     make();
     for (int f = 0; f < 2; f++) for (int r = 0; r < ROWS; r++) values[f][METRIC_PREFILL][r] = (double)NAN;
     CHECK_INT(measure("first", &experts), EXIT_INPUT);

@@ -48,7 +48,7 @@ static void test_both(void) {
     CHECK(last.code == 1 && !last.out[0] && !last.err[0]);
 }
 static void test_one(void) {
-    check_case("a journal alone is not a sweep; with --partial its files say what is missing");
+    check_case("one journal is not a whole sweep; with --partial the files say what is missing");
     make_empty(in_folder("one"));
     copy_journal("one", 0);
     run("merge %%F/one");

@@ -29,7 +29,7 @@ static double power(int first, int last) {
 static void test_metric(void) {
     struct pass_result *run = made(1);
     double sum = power(0, VP_STAGE_COUNT - 1);
-    check_case("each metric holds its own stages");
+    check_case("each metric contains its own stages");
     CHECK(is_host_stage(VP_STAGE_PREPROCESS) && is_host_stage(VP_STAGE_DETOK) && !is_host_stage(VP_STAGE_H2D) && !is_host_stage(VP_STAGE_DECODE));
     CHECK_NEAR(metric_of(run, METRIC_VISION), power(VP_STAGE_VIT, VP_STAGE_CONNECTOR), 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_VISION), 4 + 8, 1e-9);
@@ -99,7 +99,7 @@ static void test_many(void) {
     CHECK(isnan(metric_mean(runs, 3, METRIC_DECODE)));
     CHECK_NEAR(metric_mean(runs, 1, METRIC_DECODE), 60, 1e-9);
     runs_free(runs, 3);
-    check_case("a median and its interval, each where the values are enough");
+    check_case("a median and its interval, each where there are enough values");
     middle = median_of(few, 1);
     CHECK(middle.value == 5 && isnan(middle.low) && isnan(middle.high));
     middle = median_of(eight, 8); /* from the smallest to the largest: 99.2 %; one less at each end: 93 % */

@@ -114,7 +114,7 @@ static void load_image(golden *g, const vp_model_config *config) {
         size_t at = ((size_t)check_at(&index, 3 * i) * 576 + (size_t)check_at(&index, 3 * i + 1)) * 588 + (size_t)check_at(&index, 3 * i + 2);
         CHECK_NEAR(g->pixels[at], check_at(&value, i), 2e-6);
     }
-    /* the recorded masks may be cut by the reference's batching step (b3): the engine gets what the reference got */
+    /* the reference's batching step (b3) may cut the recorded masks: the engine gets the same cut masks */
     g->views = (int32_t)masks.shape[0];
     CHECK(g->views <= g->layout.views);
     for (int64_t i = 0; i < masks.count; i++) g->masks[i] = (float)check_at(&masks, i);
@@ -313,7 +313,7 @@ static void compare_backends(vp_engine *cpu, const vp_model_config *c, const gol
     compare_within(cpu, c, g, o, weights, bf16_bound(g));
 }
 
-/* The emulated GPU takes the largest cases in fp32 alone: their shapes are the same in bf16, whose own kernels the ten other cases run. */
+/* The emulated GPU runs the largest cases only in fp32: their shapes are the same in bf16, and the ten other cases run the bf16 kernels. */
 #ifdef TEST_EMULATED
 #define IN_FP32_ALONE "a5-high-k8 b3-medium-k12-skip b4-high-k4"
 enum { IN_BF16 = CASE_COUNT - 3 };

@@ -20,7 +20,7 @@ static vp_noise_reading reading(void) {
 
 static void test_read(void) {
     vp_noise_reading now;
-    check_case("nothing is there: nothing is known");
+    check_case("without any file nothing is known");
     now = reading();
     CHECK(now.cpu_count == -1 && now.total_ticks == -1 && now.busy_ticks == -1 && now.steal_ticks == -1 && now.own_ticks == -1);
     CHECK(isnan(now.load) && isnan(now.mhz_low) && isnan(now.mhz_high));
@@ -52,7 +52,7 @@ static void test_torn(void) {
         "77 (a) R 1 -1 1 0 -1 4194304 101 0 0 0 1000 200 3 4",
         "77 (a) R 1 -1 1 0 -1 4194304 101 0 0 0 1000 200 x 4 20\n", "77 (a) R 1 -1 1 0 -1 4194304 101 0 0 0 99999999999999999999 200 3 4 20\n", "77 a R 1 2\n"};
     static const char *const loads[] = {"", "x 1 2\n", "1.5", "-1 0 0\n", "99999999999999999999 1 1\n", ".5 1\n"};
-    check_case("a line of /proc/stat that is torn, lacks numbers or holds others leaves all of it unknown");
+    check_case("a line of /proc/stat that is torn, lacks numbers or has invalid ones leaves everything unknown");
     for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
         vp_noise_reading now;
         put_file("/proc/stat", stats[i]);
@@ -67,7 +67,7 @@ static void test_torn(void) {
         put_file("/proc/loadavg", loads[i]);
         check_note(isnan(reading().load), __FILE__, __LINE__, "\"%s\" was read", loads[i]);
     }
-    check_case("a frequency that is none, or of no processor");
+    check_case("an invalid frequency, or one of a processor that does not exist");
     put_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000000000\n");
     put_file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "20000");
     put_file("/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: fast\n");
@@ -160,7 +160,7 @@ static void test_rule(void) {
     vp_noise_add(&summary, &unknown);
     CHECK(summary.samples == 11 && summary.other_samples == 10 && summary.steal_samples == 10);
     CHECK_NEAR(summary.load, 1.5, 1e-9);
-    check_case("each threshold from both sides");
+    check_case("each threshold, from below and from above");
     CHECK_INT(reasons(blocks(5, 10, 9.9, 0)), 0);
     CHECK_INT(reasons(blocks(5, 10, 10, 0)), VP_NOISE_IS_BUSY);
     CHECK_INT(reasons(blocks(5, 10, 0, 4.9)), 0);
@@ -172,7 +172,7 @@ static void test_rule(void) {
     CHECK_INT(reasons(spread_of(0.0501, 0)), VP_NOISE_IS_SPREAD);
     CHECK_INT(reasons(spread_of((double)NAN, 0.0501)), VP_NOISE_IS_SPREAD);
     CHECK_INT(reasons(blocks(10, 10, 90, 90)), VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN);
-    check_case("what is not known is no reason");
+    check_case("unknown values are not a reason");
     CHECK_INT(reasons(vp_noise_summary_none()), 0);
     CHECK_INT(reasons(spread_of((double)NAN, (double)NAN)), 0);
 }
@@ -227,7 +227,7 @@ static void check_warning(const vp_noise_summary *items, size_t count, const cha
 }
 static void test_words(void) {
     vp_noise_summary items[3] = {blocks(1, 10, 90, 0), blocks(14, 30, 62, 0), blocks(0, 10, 0, 0)};
-    check_case("the warning says what was seen, where it was worst, and what to do");
+    check_case("the warning says what was observed, where it was worst and what to do");
     check_warning(items + 2, 1, NULL);
     check_warning(items, 3, "the machine was not quiet: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: b.json; 2 of 3 configurations are "
                             "affected). Times may be too high: do this");

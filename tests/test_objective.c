@@ -58,7 +58,7 @@ static void test_sweep(void) {
 static void test_engine(void) {
     truth t = truth_default();
     double cost = true_mean(&t, 1, 1, 1);
-    check_case("the engine: the most accurate configuration that holds");
+    check_case("the engine: the most accurate configuration that meets the objective");
     write_sweep("engine", &t);
     CHECK_INT(run("best %%F/engine --slo e2e:%.3f", cost * 1.2), 0);
     CHECK(strstr(last.out, "medium k8 b16: the best of made that meets e2e:") && strstr(last.out, "runner-up: "));
@@ -71,7 +71,7 @@ static void test_engine(void) {
 static void test_load(void) {
     static const trial TRIALS[] = {{1, 5, 0, 1200, 0, NULL, 0}, {2, 30, 0, 1200, 0, NULL, 0}, {4, 400, 0, 1200, 0, NULL, 0}, {0, 5, 2, 1200, 0, NULL, 0}};
     trial failing = {1, 5, 0, 400, 4, NULL, 0};
-    check_case("the highest load that holds");
+    check_case("the highest load that meets the objective");
     for (int i = 0; i < 4; i++) write_trial("load", &SERVER, &TRIALS[i], 20 + (uint32_t)i);
     CHECK_INT(run("best %%F/load --slo ttft:300 --json"), 0);
     if (read_json(last.out)) {
@@ -82,13 +82,13 @@ static void test_load(void) {
     }
     CHECK_INT(run("best %%F/load --slo ttft:300"), 0);
     CHECK(strstr(last.out, "rate 2: the highest that reliably meets ttft:300 (ms) for 95 % of the requests") && strstr(last.out, "concurrency 2: the highest"));
-    check_case("none holds; failed requests are not good");
+    check_case("no load meets the objective; failed requests are not good");
     CHECK_INT(run("best %%F/load --slo ttft:20"), 1);
     CHECK(strstr(last.out, "no rate that was tried reliably meets ttft:20") != NULL);
     write_trial("failing", &SERVER, &failing, 3);
     CHECK_INT(run("best %%F/failing --slo e2e:100000 --json"), 1);
     if (read_json(last.out)) CHECK_NEAR(number(at_path("levels.0.good_share")), 0.75, 1e-9);
-    check_case("a trial whose requests are damaged");
+    check_case("a trial with damaged requests");
     {
         char *text = text_of_file(in_folder("failing/t_load_rate1.json")), *at = strstr(text, "\"due_ms\": 1");
         if (at) memcpy(at, "\"due_ms\":-1", 11);

@@ -42,7 +42,7 @@ static void test_help(void) {
         CHECK_INT(cli(words), 0);
         CHECK(last.out && !strncmp(last.out, ".TH \"VLMPROF-", 13) && strstr(last.out, ".SH EXAMPLES"));
     }
-    check_case("help: the program, topics, unknown words, what excludes what");
+    check_case("help: the program, topics, unknown words, options that exclude each other");
     CHECK_INT(cli("help"), 0);
     CHECK(last.out && strstr(last.out, "  tokens ") && strstr(last.out, "  sweep ") && strstr(last.out, "130"));
     CHECK_INT(cli("help definitions"), 0);
@@ -56,14 +56,14 @@ static void test_help(void) {
     CHECK(last.err && !strstr(last.err, "hf download"));
     CHECK_INT(cli("help load"), 0);
     CHECK(last.out && strstr(last.out, "(default: a tenth of the duration)\n") && !strstr(last.out, "(default 0)\n  --cool"));
-    check_case("colours: never by themselves in a pipe, always where they are asked for");
+    check_case("colours: never in a pipe by default, always on request");
     CHECK_INT(cli("help run"), 0);
     CHECK(last.out && !strchr(last.out, 27));
     CHECK_INT(cli("run --color always --help"), 0);
     CHECK(last.out && strstr(last.out, "\033[1minput:\033[0m"));
     CHECK_INT(cli("run -p a --model ./none --color always"), 3);
     CHECK(last.err && strstr(last.err, "\033[31mvlmprof:\033[0m "));
-    check_case("help: what is rejected");
+    check_case("help: invalid topics and options");
     REFUSED("help tokn", 2, "did you mean tokenize, tokens?");
     REFUSED("help nothing-like-it", 2, "unknown command or topic");
     REFUSED("help run --list", 2, "take no command or topic");
@@ -164,7 +164,7 @@ static void test_values(void) {
         {"-1", -1}, {"1.2.3", -1}, {"+1", -1}, {"nan", -1}, {"5x", -1}, {"5.x", -1}};
     int64_t whole = -1;
     char words[100];
-    check_case("numbers as they are typed");
+    check_case("numbers as typed by a user");
     CHECK(can_parse_number("0", &whole) && whole == 0);
     CHECK(can_parse_number("12", &whole) && whole == 12);
     CHECK(can_parse_number("-7", &whole) && whole == -7);

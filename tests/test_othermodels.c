@@ -381,7 +381,7 @@ static int read_config(const family *f, const char *file, vp_model_config *confi
     free(preprocessor);
     return good;
 }
-/* what a model is read from; the GGUF files outlive the checkpoint */
+/* the sources of a model; the GGUF files outlive the checkpoint */
 typedef struct opened { vp_checkpoint *checkpoint; vp_gguf *gguf, *tower; } opened;
 static void close_files(opened *files) {
     vp_checkpoint_close(files->checkpoint);
@@ -427,7 +427,7 @@ static vp_engine *open_engine(const family *f, vp_weights weights, const char *d
     } else if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     return engine;
 }
-/* a request of which nothing is copied out gives the same tokens: there a GPU replays recorded steps */
+/* a request without copies to the host gives the same tokens: a GPU then replays recorded steps */
 static void compare_bare(vp_engine *engine, const vp_model_config *config, const test_case *c, const output *o) {
     output again;
     if (run_case(engine, config, c, -1, 1, &again) == VP_OK)
@@ -619,7 +619,7 @@ static void count_idle(const vp_model_config *config, const vp_request *r, const
     *bytes = idle / 2 * (weights == VP_WEIGHTS_FP32 ? 4 * values : weights == VP_WEIGHTS_BF16 ? 2 * values
                          : values * (weights == VP_WEIGHTS_INT8 ? 17 : 9) / 16);
 }
-/* what vp_engine_count says about a request, on an engine without memory, is what is recorded when it runs: each stage's launches, FLOPs, bytes */
+/* vp_engine_count, on an engine without memory, gives the launches, FLOPs and bytes of each stage that a run records */
 static void compare_counted(vp_engine *engine, vp_engine *paper, const vp_model_config *config, const test_case *c, int32_t skipped, vp_weights weights) {
     enum { ROOM = 1 << 16 };
     static vp_launch launches[ROOM];
@@ -669,14 +669,14 @@ static void test_counted(const family *f) {
         vp_engine *engine = NULL, *paper = NULL;
         options.weights = kinds[kind].blocks; options.head_weights = kinds[kind].head; options.vision_weights = kinds[kind].vision;
         options.counts_only = 0;
-        check_case("%s, weights %zu: what is counted is what runs", f->name, kind);
+        check_case("%s, weights %zu: the counted work is the work that runs", f->name, kind);
         if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) continue;
         options.counts_only = 1;
         if (CHECK_INT(vp_engine_open(&options, &paper, &error), VP_OK)) CHECK_INT(vp_engine_bytes(paper), vp_engine_bytes(engine));
         for (int i = 0; i < 2 && paper; i++) { /* a text, an image */
             test_case c;
             if (!load_case(f, f->cases[i], &config, &c)) continue;
-            check_case("%s, weights %zu, %s: what is counted is what runs", f->name, kind, f->cases[i]);
+            check_case("%s, weights %zu, %s: the counted work is the work that runs", f->name, kind, f->cases[i]);
             compare_counted(engine, paper, &config, &c, i - 1, options.weights);
             free_case(&c);
         }

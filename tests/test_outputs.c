@@ -107,7 +107,7 @@ static void test_ends(void) {
         program = kept;
         check_note(last.err && strstr(last.err, "stdout cannot be written: No space left"), __FILE__, __LINE__, "%s: %s", commands[i], last.err ? last.err : "");
     }
-    check_case("a file that may not grow (RLIMIT_FSIZE): exit 5, no signal, and the sweep goes on later");
+    check_case("a file size limit (RLIMIT_FSIZE): exit 5, no signal, and the sweep resumes later");
     snprintf(line, sizeof line, "bash -c 'ulimit -f 2; \"$@\"' sh %s", kept);
     program = line;
     CHECK_INT(run("sweep --synthetic tiny --device cpu --data samples/questions.jsonl --output_dir %%F/limited --num_samples 4 --max_new_tokens 2 --tier_list low "

@@ -66,13 +66,13 @@ static void test_grid(void) {
         CHECK(plan.configurations[i].weights_at == i % 2 && knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == (i / 2 % 2 ? 2 : 1));
     }
     if (plan.configuration_count == 8) CHECK_TEXT(plan.configurations[3].file_name, "set_imgsizetier-low_crops1_topk2_blocks4_weightsint4.json");
-    check_case("without lists: all tiers, experts and blocks as the model has them");
+    check_case("without lists: all tiers, the model's own experts and blocks");
     CHECK_INT(make_set("--ignore_eos"), 0);
     CHECK(plan.configuration_count == 3 && plan.ignore_eos);
     for (size_t i = 0; i < plan.configuration_count && i < 3; i++)
         CHECK(knob_tier(&plan.configurations[i].knobs) == vp_tier_at((int32_t)i) && knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == tiny.config.top_k
               && knob_number(&plan.configurations[i].knobs, KNOB_BLOCKS) == 4);
-    check_case("target tokens instead of tiers; two data sets, each with the whole grid");
+    check_case("target tokens instead of tiers; two data sets, each with the full grid");
     write_set("more.jsonl", "And?");
     CHECK_INT(make("--vision_tokens_list 288 432 --data %F/set.jsonl %F/more.jsonl"), 0);
     CHECK(plan.configuration_count == 4 && plan.point_count == 12 && plan.set_count == 2);
@@ -166,7 +166,7 @@ static void test_requests(void) {
         if (views > most_views) most_views = views;
     }
     CHECK(plan.max_sequence == most && plan.max_views == most_views && most_views > 3);
-    check_case("a sample without BOS, one whose image cannot be used");
+    check_case("a sample without BOS, and one with an unusable image");
     {
         struct entry entry = set->samples[1];
         struct dataset other = *set;
@@ -183,7 +183,7 @@ static void test_requests(void) {
         entry.sizes = &none;
         CHECK(!configuration_cuts(&tiny, &one, &entry, &cuts, reason, sizeof reason) && reason[0]);
     }
-    check_case("tiles of a configuration, and what a pass gets");
+    check_case("tiles of a configuration, and the inputs of a pass");
     {
         vp_tile_options tiles = configuration_tiles(&plan.configurations[1]);
         CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == knob_tier(&plan.configurations[1].knobs));
@@ -271,7 +271,7 @@ static void test_served(void) {
     uint64_t prints[12];
     size_t count = 0;
     char line[200];
-    check_case("of servers: models, knobs and sizes are the grid; names differ; messages are not tokenized");
+    check_case("servers: the grid has models, knobs and sizes; names differ; messages are not tokenized");
     CHECK_INT(make_served("--endpoint_model a/b c --request_knob x.max_pixels=1,2 y=[1,2] --tier_list low high"), 0);
     CHECK_INT(plan.configuration_count, 8);
     for (size_t i = 0; i < plan.configuration_count; i++) {

@@ -62,7 +62,7 @@ static void test_measured(void) {
 static void test_estimated(void) {
     uint32_t all;
     double sum = 0, before = 0;
-    check_case("estimates: of each configuration its own, and their sum");
+    check_case("estimates: one for each configuration, and their sum");
     CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium high --top_k_list 1 --num_samples 3 --num_runs_per_sample 2 "
                   "--max_new_tokens 2 --bare_every 0 --plan --json --output_dir %%F/none"), 0);
     if (!read_json(last.out)) return;
@@ -154,7 +154,7 @@ static void test_counts(void) {
         struct image_size size = {NULL, 0, NULL, 0, NULL};
         memset(&m, 0, sizeof m);
         m.name = presets[i];
-        check_case("%s: a pass's launches, FLOPs and bytes are counted as they are sent", presets[i]);
+        check_case("%s: the counted launches, FLOPs and bytes of a pass are those that are sent", presets[i]);
         if (!CHECK_INT(model_load_preset(&m), 0)) continue;
         if (m.rules->is_tiled) size.tier = vp_tier_at(1);
         else if (i == 2) { size.knob = "max_num_crops"; size.knob_value = 4; } /* views whose tokens see their own view alone */
@@ -226,7 +226,7 @@ static void test_plan(void) {
     CHECK_NEAR(plan_number("num_runs_left"), 156, 0);
     CHECK(plan_number("expected_seconds") > 0.05 && plan_number("engine_bytes") > 1e6);
     CHECK(strstr(last.out, "\"too_few_samples\": true") && strstr(last.out, "\"expected_from\": \"estimate\""));
-    check_case("--plan goes by what a journal holds, of this plan only");
+    check_case("--plan uses a journal's measurements, only those of the same plan");
     memset(&p, 0, sizeof p);
     CHECK_INT(parse_words("--data samples/questions.jsonl --tier_list low medium --top_k_list 1 2 --max_new_tokens 4 --plan", &o), 0);
     CHECK_INT(plan_make(&o, &tiny, &p), 0);

@@ -32,12 +32,12 @@ static void test_write(void) {
     static const char text[] = "one\ntwo\r\n\032three\0four"; /* what a text mode would change */
     vp_output output;
     vp_error error;
-    check_case("bytes are written and read as they are; a file is replaced");
+    check_case("bytes are written and read unchanged; a file is replaced");
     CHECK_INT(vp_file_write(in_folder("new"), text, sizeof text, &error), VP_OK);
     CHECK(holds(in_folder("new"), text, sizeof text));
     CHECK_INT(vp_file_write(in_folder("new"), "other", 5, &error), VP_OK);
     CHECK(holds(in_folder("new"), "other", 5));
-    check_case("until the commit the old file stands, and a living writer's file is kept");
+    check_case("the old file stays until the commit, and the file of a running writer is kept");
     CHECK_INT(vp_output_open(in_folder("new"), &output, &error), VP_OK);
     CHECK_INT(vp_output_write(&output, "half", 4, &error), VP_OK);
     vp_output_clean(folder);

@@ -252,7 +252,7 @@ static void test_refusals(void) {
         CHECK_TEXT(error.where, where);
         free(text);
     }
-    check_case("no file, no image, too many pixels");
+    check_case("a missing file, a file that is not an image, too many pixels");
     CHECK_INT(vp_processor_read(VP_PROCESSOR_LLAVA, &geometry, NULL, &processor, &error), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_processor_read(VP_PROCESSOR_OLMOE, &geometry, NULL, &processor, &error), VP_OK);
     CHECK_INT(vp_processor_layout(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);
@@ -491,7 +491,7 @@ static void test_resize_plain(void) {
     CHECK_INT(vp_processor_resize_plain(from, 1 << 20, 1 << 20, to, 5, 5), VP_ERR_RANGE);
 }
 
-/* Idefics3: views of 40 pixels, of which the tower reads 6 patches of 6. The last rows and columns are made, and not read */
+/* Idefics3: of views of 40 pixels the tower reads 6 x 6 patches of 6 pixels. The last rows and columns are made but not read */
 static void test_part_of_a_patch(void) {
     static const char text[] = "{\"size\": {\"longest_edge\": 80}, \"max_image_size\": {\"longest_edge\": %d}}";
     static const int32_t sides[] = { 36, 40, 41, 42, 35 };

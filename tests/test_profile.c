@@ -134,7 +134,7 @@ static void test_shapes(void) {
     CHECK_NEAR(row_number(&ours, csv_find_shaped(&ours, "aten::gelu", "[[2, 32], []]"), "calls"), 2, 0);
     free(ours.text);
     free(text);
-    check_case("shapes are shown on one line, whatever blanks the trace has; what is not a list of lists is none");
+    check_case("shapes are shown on one line, whatever white space the trace has; anything but a list of lists is ignored");
     write_text(in_folder("blanks.json"),
                "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":9,\"args\":{\"Input Dims\":[[2,\n3],[ ]]}},\n"
                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":9,\"args\":{\"Input Dims\":[[2, 3], []]}},\n"
@@ -307,7 +307,7 @@ static void test_damaged(void) {
     write_text(in_folder("bad.json"), deep);
     CHECK_INT(run("trace %%F/bad.json"), 3);
     CHECK(strstr(last.err, "nested deeper than 64 levels"));
-    check_case("a file cut off anywhere: exit 3 with the place; --partial shows what is whole");
+    check_case("a file that is cut off: exit 3 with the position; --partial shows the complete events");
     for (size_t bytes = 1; bytes < sizeof KNOWN - 1; bytes += bytes < 20 ? 1 : 97) {
         char says[80];
         write_file(in_folder("cut.json"), KNOWN, bytes);
@@ -524,7 +524,7 @@ static void test_saved(void) {
     CHECK_INT(run("trace %%F/again.json --json"), 0);
     CHECK_TEXT(last.out, first);
     free(first);
-    check_case("--cost with 5 rounds: no interval, which is said in words, and null in JSON; with 6 there is one");
+    check_case("--cost with 5 rounds: no interval, stated in words and null in JSON; with 6 rounds there is one");
     CHECK_INT(run(WORDS_ALONE " --profile --num_runs 1 --cost --cost_rounds 5 --row_limit 1"), 0);
     CHECK(strstr(last.out, "stage: 5 rounds are too few for a verdict: an interval needs 6\n") && !strstr(last.out, "nan"));
     CHECK_INT(run(WORDS_ALONE " --profile --num_runs 1 --cost --cost_rounds 5 --json"), 0);
@@ -571,11 +571,11 @@ static void test_emulated(void) {
     CHECK(strstr(last.out, " 0 more without their launch"));
     program = kept;
 }
-/* A signal while requests run: the request is finished, what was recorded is saved. */
+/* A signal while requests run: the current request finishes, and the recorded ones are saved. */
 static void test_interrupt(void) {
     static char line[1400];
     const char *kept = program;
-    check_case("Ctrl-C: exit 130, the table and a whole trace are there, no temporary file");
+    check_case("Ctrl-C: exit 130 with the table and a complete trace, no temporary file");
     snprintf(line, sizeof line, "sh -c '\"$0\" \"$@\" & p=$!; n=0; "
                                 "until ls \"$TEST_FOLDER\"/.vlmprof-writing-* >/dev/null 2>&1 || [ $n -gt 300 ]; do sleep 0.1; n=$((n+1)); done; "
                                 "sleep 0.3; kill -INT $p; wait $p' %s", kept);

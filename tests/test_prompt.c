@@ -6,7 +6,7 @@
 
 enum { TEXTS = 32, IDS = 4096 };
 
-/* a golden row: what the record says, and what must come out */
+/* a golden row: the record, and the expected prompt */
 typedef struct row { vp_json json; vp_json_node nodes[20000]; char room[1 << 16]; size_t used; } row;
 static row r;
 

@@ -481,7 +481,7 @@ static vp_result run(const model *m, const vp_request *request, output *o, vp_er
     o->reply.tokens = o->tokens; o->reply.step_ns = step_ns;
     return vp_engine_run(m->engine, &r, &o->reply, error);
 }
-/* The stages add up: what the device did is in exactly one of them. */
+/* The stages add up: all work of the device is in exactly one of them. */
 static void check_closure(const vp_reply *reply, int64_t wall_ns) {
     int64_t sum = 0;
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) sum += reply->times.device_ns[stage];
@@ -553,7 +553,7 @@ static void check_tokens(const model *m, const vp_request *r, const int32_t *wan
         for (int i = 0; i < STEPS; i++) CHECK_INT(tokens[i], want[i]);
     }
 }
-/* what is counted without pixels, ids and places is what runs */
+/* counts without pixels, ids and positions equal the work of a run */
 static void compare_counted(const model *m, const vp_request *request) {
     static int32_t tokens[STEPS];
     static int64_t step_ns[STEPS];
@@ -815,7 +815,7 @@ static void check_same_scores(const model *m, vp_request r) {
         memset(o, 0, sizeof o);
     }
 }
-/* A window counts positions: for each row of a region what is listed as gone is what is a window or more before it. */
+/* A window counts positions: for each row of a region, the dropped positions are those a window or more before it. */
 static void check_window(const model *m, vp_request r) {
     const int window = m->config.sliding_window;
     const vk_pruning *pruning = &m->engine->pruning;
@@ -839,7 +839,7 @@ static void check_window(const model *m, vp_request r) {
     }
     free_output(&o);
 }
-/* every method runs on every model or says why it does not; what is counted is what runs; nothing that all tokens go on through differs from no pruning */
+/* every method runs on every model or says why not; counts equal the work of a run; if all tokens are kept, results equal those without pruning */
 static void test_every_method(const char *name, vp_weights weights) {
     int32_t blocks[64];
     vp_error error = { VP_OK, -1, "", "" };
@@ -941,7 +941,7 @@ static void test_rejected(void) {
     r.active_block_count = 2;
     CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_ERR_RANGE);
     CHECK(strstr(error.text, "block 1, which does not run"));
-    check_case("a request without an image is as usual");
+    check_case("a request without an image works as before");
     r = request_of(&m.config, &in, &prune, blocks);
     r.views = 0;
     if (CHECK_INT(run(&m, &r, &o, &error), VP_OK)) CHECK_INT(o.reply.times.ran[VP_STAGE_PRUNE], 0);

@@ -98,7 +98,7 @@ static void test_misuse(void) {
     }
 }
 
-/* a buffer of 3: the fourth and what is in it have no record, and the nesting stays right */
+/* a buffer of 3: the fourth range and those inside it have no record, and the nesting stays right */
 static void test_full(void) {
     vp_range records[3];
     vp_op rows[4];
@@ -614,7 +614,7 @@ static void test_print_options(void) {
     CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
 }
 
-/* what the golden tables lack: other groups, no stack next to stacks, a row without a primitive call, sums that pass int64 */
+/* cases that the golden tables lack: other groups, rows with and without a stack, a row without a primitive call, sums over int64 */
 static void test_print_rest(void) {
     vp_op rows[4], op = sample("<lambda>", 10, 0);
     vp_ops_print_options print = vp_ops_print_options_default();

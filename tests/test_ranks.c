@@ -65,7 +65,7 @@ static void test_read(void) {
     index_free(&book);
     CHECK_INT(fcntl(own.fd, F_GETFD) >= 0, 1);
     close(own.fd);
-    check_case("a folder that is not there, a journal that is none");
+    check_case("a missing folder, a file that is not a journal");
     CHECK_INT(read_ranks("none"), EXIT_INPUT);
     CHECK(strstr(room_said, "/none: the folder cannot be read: No such file") != NULL);
     write_text(in_folder("read/journal_rank2of3.jsonl"), "text\n");
@@ -147,7 +147,7 @@ static void test_parts(void) {
     write_rank(first, 0, 2, "x", SAMPLE(5));
     write_rank(second, 1, 2, "x", SAMPLE(5));
     check_parts_refused("both contain sample 5 of t");
-    check_case("what is not finished is not merged");
+    check_case("unfinished journals are not merged");
     write_rank(first, 0, 2, "x", FINISHED SESSION("cuda:0: a") SAMPLE(5));
     write_rank(second, 1, 2, "x", SESSION("cuda:1: b") SAMPLE(6));
     CHECK_INT(merge_code("parts", 0), EXIT_WORK);
@@ -160,7 +160,7 @@ static void test_parts(void) {
 }
 static void test_state(void) {
     char states[4][80];
-    check_case("what was merged is known by its plan and the journals' ends, in the order of ranks");
+    check_case("a merge is identified by its plan and the journals' ends, in the order of ranks");
     make_empty(in_folder("state"));
     write_rank("state/journal_rank0of2.jsonl", 0, 2, "x", "");
     write_rank("state/journal_rank1of2.jsonl", 1, 2, "x", "");

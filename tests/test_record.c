@@ -116,7 +116,7 @@ static void test_served(void) {
     const char *text;
     struct served *served = zeroed(1, sizeof *served);
     const struct served_sizes sizes = {0};
-    check_case("a server's pass: a time of 0 is a time, -1 is none");
+    check_case("a server's pass: 0 is a valid time, -1 means none");
     make();
     served->headers_ns = served->first_ns = -1;
     runs[0].served = served;
@@ -198,7 +198,7 @@ static void metadata_is(const char *record, const char *path, const char *want) 
     free(scratch.nodes);
 }
 static void test_metadata(void) {
-    check_case("the record's members: four always, the image's name as its id, the others in their order");
+    check_case("the record's members: four always, the image's name as its id, the others in file order");
     metadata_is("{\"id\": 5, \"more\": [1, {\"a\": 2}], \"question\": \"q\", \"answers\": [\"x\"], \"last\": null}", "dir.d/im.age.png",
                 "{\"metadata\": {\"question\": \"q\", \"answers\": [\"x\"], \"image_id\": \"im.age\", \"id\": 5, \"more\": [1, {\"a\": 2}], \"last\": null}}");
     metadata_is("{\"image_id\": \"own\"}", "a/b.png", "{\"metadata\": {\"question\": null, \"answers\": null, \"image_id\": \"own\", \"id\": null}}");

@@ -44,7 +44,7 @@ static void test_damaged(void) {
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");
-    check_case("a file cut anywhere is rejected");
+    check_case("a file cut off at any byte is rejected");
     make_empty(in_folder("bad"));
     for (size_t bytes = 0; bytes < strlen(whole); bytes += 7) {
         snprintf(cut, sizeof cut, "%.*s", (int)bytes, whole);
@@ -83,7 +83,7 @@ static void test_damaged(void) {
     check_refused(3, "no per_sample_results");
     run("report");
     check_refused(2, "give a folder");
-    check_case("a file that is not a result is told once");
+    check_case("a file that is not a result is reported once");
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     CHECK_INT(run("report %%F/bad"), 0);
@@ -149,7 +149,7 @@ static void test_truth(void) {
     CHECK_INT(count_of(configs), 12);
     CHECK_INT(whole(get(set, "num_samples")), 400);
 
-    check_case("means, effects and interactions are those of the truth");
+    check_case("means, effects and interactions equal the truth");
     for (int s = 0; s < 3; s++) for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) {
         double m = cell[s][k][b] = true_mean(&t, s, k, b);
         uint32_t c = configuration(get(e1, "configurations"), s, t.top_k[k], t.blocks[b]);
@@ -235,7 +235,7 @@ static void test_findings(void) {
     if (CHECK(accuracy_finding("High resolution", p))) { CHECK_NEAR(p[0], 30, 3); CHECK(p[1] < 30 && 30 < p[2]); }
     if (CHECK(accuracy_finding("top_k 8", p))) { CHECK_NEAR(p[0], 10, 3); CHECK(p[1] > 5 && p[1] < 10 && 10 < p[2] && p[2] < 15); }
     if (CHECK(accuracy_finding("running 16 blocks", p))) { CHECK_NEAR(p[0], 2, 1.5); CHECK(p[1] > 0 && p[1] < 2 && 2 < p[2]); }
-    check_case("no effect is claimed where the interval holds 0");
+    check_case("no effect is claimed where the interval contains 0");
     t.block_skill = 0;
     write_sweep("flat", &t);
     CHECK_INT(run("report %%F/flat"), 0);
@@ -362,7 +362,7 @@ static void test_warnings(void) {
     CHECK(strstr(last.out, "only 20 samples") && strstr(last.out, "less than 99 % of T_total in 8 of 8")
           && strstr(last.out, "P99 is close to the largest value in 8 of 8"));
     CHECK(strstr(last.out, "Warnings") < strstr(last.out, "E1: latency"));
-    check_case("samples that some configurations lack are left out of what is paired, and told");
+    check_case("samples that some configurations lack are not paired, and are reported");
     t.samples = 15;
     t.lost_share = 0;
     write_made("warned", &t, 1, 1, 1);
@@ -507,9 +507,48 @@ static void test_large(void) {
     }
 }
 
+/* The result file in guide library is what a foreign engine writes: it and the smallest one that the guide names are read by every command. */
+static void test_small_form(void) {
+    char *guide = check_read("cli/guides/library.txt", NULL), text[2000] = "", other[2000], *at, *end;
+    check_case("the result file in guide library is read by report, best and compare");
+    at = guide ? strstr(guide, "    {\"dataset_name\": \"photos\"") : NULL;
+    end = at ? strstr(at, "}]}\n") : NULL;
+    if (CHECK(at && end && end - at < 1500)) {
+        snprintf(text, sizeof text, "%.*s}]}\n", (int)(end - at), at);
+        snprintf(other, sizeof other, "%s", text);
+        at = strstr(other, "\"top_k\": 8");
+        if (CHECK(at)) at[9] = '4';
+        make_empty(in_folder("own"));
+        write_text(in_folder("own/k8.json"), text);
+        write_text(in_folder("own/k4.json"), other);
+        CHECK_INT(run("report %%F/own"), 0);
+        CHECK(strstr(last.out, "data set photos: 2 configurations, accuracy by em") && strstr(last.out, "model mine"));
+        CHECK_INT(run("best %%F/own --budget_ms 130"), 0);
+        CHECK(strstr(last.out, "k8 b16") && strstr(last.out, "k4 b16"));
+        CHECK_INT(run("compare %%F/own %%F/own"), 0);
+        CHECK(strstr(last.out, "verdict: IDENTICAL"));
+    }
+    check_case("the smallest result file has two keys and a row of two; each of the four is needed");
+    make_empty(in_folder("least"));
+    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 0);
+    CHECK(strstr(last.out, "data set a: 1 configuration"));
+    write_text(in_folder("least/a.json"), "{\"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 3);
+    CHECK(strstr(last.err, "top_k is missing or 0"));
+    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 3);
+    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0}]}");
+    CHECK_INT(run("report %%F/least"), 3);
+    CHECK(strstr(last.err, "T_total is missing or 0"));
+    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 3);
+    free(guide);
+}
 int main(void) {
     if (!program_begin("report")) return 1;
     test_foreign();
+    test_small_form();
     test_damaged();
     test_truth();
     test_parts();

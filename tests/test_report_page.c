@@ -78,7 +78,7 @@ static void test_reader(void) {
         const char *wrong = page_fault(cases[i].text);
         CHECK_TEXT(wrong ? wrong : "good", cases[i].wrong ? cases[i].wrong : "good");
     }
-    check_case("and those whose scripts are not as their head says");
+    check_case("and pages whose scripts do not match their head");
     CHECK(page_scripts_are_right(POLICY "0123456789abcdef'\"><script type=\"application/json\">{}</script><script nonce=\"0123456789abcdef\">" END));
     CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\"><script nonce=\"1123456789abcdef\">" END));
     CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\"><script>1</script><script nonce=\"0123456789abcdef\">" END));
@@ -140,7 +140,7 @@ static void test_large(void) {
     CHECK_INT(page_count(last.out, "<tr><th scope=\"row\""), 336);
     CHECK(strstr(last.out, "All configurations, from fastest to slowest") != NULL);
     CHECK(strstr(last.out, "<svg class=\"w320\"") && !strstr(last.out, "<body class=\"large\">"));
-    check_case("two data sets of 336 configurations: under 2 MB, with one drawing for all widths");
+    check_case("two data sets of 336 configurations: below 2 MB, with one drawing for all widths");
     make_empty(in_folder("larger"));
     write_sweep(&larger);
     CHECK_INT(run("report %%F/large %%F/larger --html --resamples 20"), 0);

@@ -158,7 +158,7 @@ static void test_changed(void) {
         char *at;
         int fd;
         memset(&gathered, 0, sizeof gathered);
-        check_case("a line of a point that cannot be read back any more is an error: %s", words[i]);
+        check_case("a point's line that can no longer be read is an error: %s", words[i]);
         fresh();
         for (int k = 0; k < 3; k++) add_point(k, -1, 10000000, 11000000, 0, 0);
         if (!read_book()) return;

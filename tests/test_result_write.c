@@ -79,7 +79,7 @@ static int64_t crops_counted(const char *crops) { return whole(get(get(0, "selec
 static void check_altered(void) {
     char *rows = strstr(result_text, "\"per_sample_results\""), *spaced = NULL;
     int places = 0;
-    check_case("a digit that was changed in a row is found, and its row is named; a file of an older version has no checksums");
+    check_case("a changed digit is found and its row is named; files of older versions have no checksums");
     CHECK(strstr(rows, "\"sum\": \"") != NULL);
     CHECK_INT(run("report %s --quiet", result_path), 0);
     for (char *at = rows; (at = strpbrk(at, "123456789")) != NULL; at += 211) {

@@ -13,7 +13,7 @@
 #define KEY "sekret-4711-key"
 #define WRONG "wrong-" KEY
 
-/* ---- what the server answers: by the path, then by the model's name */
+/* ---- the server's answers: by the path, then by the model's name */
 static hostile_server server;
 static int asked_before;   /* posts since the program began */
 static char latest[8192];  /* the beginning of the last post's body */
@@ -129,7 +129,7 @@ static void test_text(void) {
     shows("run 1; other runs gave other answers");
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d/v1/ --endpoint_model good", server.port), 0);
     CHECK(!strstr(last.out, "image    "));
-    check_case("what a server does not say is named");
+    check_case("values that a server does not report are listed");
     CHECK_INT(ask("nousage", NULL), 0);
     shows("prompt   ? tokens, text and image");
     shows("output   ? tokens in 3 pieces");
@@ -208,7 +208,7 @@ static void test_json(void) {
 static char *sent(void) { return strdup(latest); }
 static void test_sent(void) {
     char *one, *two;
-    check_case("what is sent: knobs, length, cache switches, the picture");
+    check_case("the request: knobs, length, cache switches, the picture");
     CHECK_INT(ask("good", "--resize 8x8 --request_knob mm_processor_kwargs.max_pixels=50176 image_url.detail=low --no_cache --ignore_eos"), 0);
     one = sent();
     CHECK(strstr(one, "\"max_pixels\": 50176") && strstr(one, "\"detail\": \"low\"") && strstr(one, "data:image/png;base64,"));
@@ -362,14 +362,14 @@ static void test_address(void) {
     said(" tokens/s is not credible, because no server decodes so fast: the answer was buffered");
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "not credible"));
-    check_case("a URL without a scheme: proposed");
+    check_case("a URL without a scheme: the error proposes one");
     CHECK_INT(run("ask -p Hi --endpoint 127.0.0.1:%d --endpoint_model good", port), 2);
     said("a URL begins with http:// or https://; did you mean http://127.0.0.1:");
     CHECK_INT(run("ask -p Hi --endpoint api.example.org/v1 --endpoint_model good"), 2);
     said("did you mean https://api.example.org/v1?");
     CHECK_INT(run("ask -p Hi --endpoint me:secret@api.example.org --endpoint_model good"), 2);
     CHECK(last.err && !strstr(last.err, "secret"));
-    check_case("the only model of a server need not be named");
+    check_case("a server's only model need not be named");
     has_one_model = 1;
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0);
     said("--endpoint_model good: the server has no other model");

@@ -285,7 +285,7 @@ static void test_errors(void) {
     const int32_t order[4] = {0, 2, 1, 3};
     double scores[4] = {(double)NAN, 1, (double)NAN, (double)NAN};
     size_t kept = 5;
-    check_case("sampler rejects what cannot be");
+    check_case("sampler rejects impossible arguments");
     CHECK_INT(vp_sampler_choice(1, 3, 4, scratch), VP_ERR_RANGE);
     CHECK_INT(scratch[0], 9);
     CHECK_INT(vp_sampler_choice(1, 0, 0, scratch), VP_OK);

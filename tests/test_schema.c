@@ -62,7 +62,7 @@ static uint32_t resolve(const vp_json *s, uint32_t schema) { /* "#/$defs/name" o
     return vp_json_get(s, vp_json_get(s, 0, "$defs"), name + 8);
 }
 
-/* Is the schema one that the validator understands whole? Everything in it is looked at, used or not. */
+/* Does the validator support the whole schema? Every part of it is checked, used or not. */
 static int schema_check(checker *c, uint32_t node, int in_properties, const char *path, int depth) {
     static const char *const words[] = {"$schema", "title", "description", "$defs", "$ref", "type", "properties", "required", "items", "enum",
                                         "additionalProperties", "minimum", "minItems", "maxItems", NULL};

@@ -390,7 +390,7 @@ static void check_metrics(void) {
     CHECK_INT(metric, VP_SCORE_ANLS);
     CHECK_INT(vp_score_metric_find("vqa_score", &metric), VP_OK);
     CHECK_INT(metric, VP_SCORE_VQA_SEED);
-    check_case("what is not a name is not found");
+    check_case("an invalid name is not found");
     CHECK_INT(vp_score_metric_find("", &metric), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_score_metric_find("ansl ansl_em", &metric), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_score_metric_find("score", &metric), VP_ERR_NOT_FOUND);

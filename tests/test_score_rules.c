@@ -62,7 +62,7 @@ static void check_scored(const char *metric, const char *file) {
     check_case("score --metric %s gives the columns of %s", metric, file);
     snprintf(command, sizeof command, "score --metric %s %s", metric, path);
     CHECK_INT(cli(command), 0);
-    CHECK_INT(last.err_lines, 1);
+    CHECK_INT(last.err_lines, 1 + !strcmp(file, "vqa_seed")); /* that file has rows with one text instead of a list */
     CHECK(last.err && strstr(last.err, metric) && strstr(last.err, " rows"));
     for (got = last.out, want = text; got && *got && *want && good; rows++) {
         size_t got_bytes = strcspn(got, "\n"), want_bytes = strcspn(want, "\n");
@@ -281,7 +281,7 @@ static void test_sweep_metrics(void) {
     snprintf(line, sizeof line, "%s--dataset_name science_qa_img", command);
     REFUSED(line, 2, "another plan");
     remove_folder(in_folder("out"));
-    check_case("rescore: a file of the experiments, whose answers are cleaned already");
+    check_case("rescore: a file of the experiments; its answers are cleaned already");
     write_text(in_folder("seed.json"), "{\"accuracy\": 0.5, \"per_sample_results\": [{\"sample_id\": 0, \"pred\": \"c\\nb\", \"accuracy\": 0.0, "
                "\"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}, "
                "{\"sample_id\": 1, \"pred\": \"b\", \"accuracy\": 1.0, \"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}]}");

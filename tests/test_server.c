@@ -359,7 +359,7 @@ static void test_request(void) {
     vp_exchange exchange;
     size_t bytes = (size_t)3 << 20;
     char url[64], want[64], *large = (char *)malloc(bytes + 1);
-    check_case("what is sent");
+    check_case("the request that is sent");
     hostile_start(&hostile, keep, 1);
     options = options_of(&hostile, url, sizeof url);
     options.api_key = "sk-0123456789";
@@ -419,7 +419,7 @@ static void test_long_words(void) {
     vp_server *server;
     char url[64];
     int i;
-    check_case("a server's words are cut between characters");
+    check_case("a server's message is cut between characters");
     hostile_start(&hostile, replies, 2);
     options = options_of(&hostile, url, sizeof url);
     server = open_server(&options);
@@ -503,7 +503,7 @@ static size_t spell(const char *key, int spelling, vp_random *random, char *out)
     *to = 0;
     return (size_t)(to - out);
 }
-/* What a reader of a text could still find: escapes undone twice, line ends and what stands for them left out. */
+/* The forms in which a reader could still find a key: escapes undone twice, line ends and their escapes removed. */
 #define HEX "0123456789abcdefABCDEF"
 static void read_through(char *text) {
     for (int pass = 0; pass < 2; pass++) {
@@ -570,7 +570,7 @@ static void test_scrub(void) {
     CHECK_INT(vp_impl_server_scrub(&server, text, 5), 5);
     CHECK_TEXT(text, "EMPTY");
 }
-/* The ways out of which keys have come: escaped in timings, cut, broken off, with a line end inside. */
+/* The ways in which keys have leaked: escaped in timings, cut, broken off, with a line end inside. */
 static void test_key_spelled(void) {
     static const char key[] = "sk-very-secret-key/0123456789";
     static const hostile_step escaped[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"yes\"},\"finish_reason\":\"stop\"}],"
@@ -762,7 +762,7 @@ static void test_signals(void) {
     finished = &exchange;
     CHECK_INT(vp_server_step(server, vp_clock_ns() + 20000000, &finished, NULL), VP_OK);
     CHECK(finished == NULL && exchange.state <= VP_EXCHANGE_SENT);
-    check_case("a server that is closed breaks off what is in flight");
+    check_case("closing a server aborts the requests in flight");
     vp_server_close(server);
     CHECK(exchange.state == VP_EXCHANGE_FAILED && exchange.result == VP_ERR_INTERRUPTED);
     vp_exchange_free(&exchange);
@@ -890,7 +890,7 @@ static void test_get(void) {
     CHECK_TEXT(text, "");
     CHECK_INT(bytes, 0);
     free(text);
-    check_case("GET of what is not there");
+    check_case("GET of a missing page");
     text = NULL;
     CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, NULL), VP_OK);
     CHECK(status == 404 && text == NULL);
@@ -913,7 +913,7 @@ static void test_get(void) {
         CHECK(!strncmp(hostile.request, "GET /metrics HTTP/1.1\r\n", 23) && (strstr(hostile.request, "sk-0123456789") == NULL) == foreign);
         vp_exchange_free(&exchange);
     }
-    check_case("GET of a path that is none");
+    check_case("GET of an invalid path");
     CHECK_INT(vp_server_get(server, "props", &status, &text, &bytes, &error), VP_ERR_RANGE);
     CHECK_INT(vp_server_get(server, "/a b", &status, &text, &bytes, &error), VP_ERR_RANGE);
     CHECK_INT(vp_server_get(server, "/a\r\nX: y", &status, &text, &bytes, &error), VP_ERR_RANGE);
@@ -1002,7 +1002,7 @@ static void test_library(void) {
     hidden_function = NULL;
 }
 
-/* A server with a certificate that no one signed for "localhost", by the tool of OpenSSL. */
+/* A server with a self-signed certificate for "localhost", made by the openssl program. */
 static void test_tls(void) {
     static const struct { const char *name, *host; int is_trusted; vp_result result; } cases[] = {{"a certificate that is trusted", "localhost", 1, VP_OK},
         {"a certificate that is not", "localhost", 0, VP_ERR_DEVICE}, {"another host's certificate", "127.0.0.1", 1, VP_ERR_DEVICE}};

@@ -34,7 +34,7 @@ static void test_recovery(void) {
     CHECK(is_text(at_path("laws.0.image_tokens_of"), "usage"));
     CHECK_INT(json.nodes[at_path("laws.0.warnings")].count, 0);
     CHECK(check_line("TTFT", ttft, 4) + check_line("T_decode_per_token", step, 2) >= 5); /* of 6 at 95 % */
-    check_case("errors of what was not seen are the noise that was planted");
+    check_case("errors on unseen samples equal the planted noise");
     CHECK_NEAR(number_at("laws.0.evaluation.law.leave_one_configuration_out.TTFT.mape_percent"), noise, 0.5);
     CHECK_NEAR(number_at("laws.0.evaluation.law.leave_prompt_lengths_out.TTFT.mape_percent"), noise, 0.5);
     CHECK_NEAR(number_at("laws.0.evaluation.law.leave_one_configuration_out.T_decode_per_token.mape_percent"), noise, 0.5);
@@ -141,7 +141,7 @@ static void test_little_said(void) {
 static void test_load(void) {
     static const double RATES[] = {1, 2, 3, 4};
     trial t = {0, 0, 0, 1500, 0, NULL, 0};
-    check_case("waits beyond the law, held out over rates");
+    check_case("waits beyond the model, held out over rates");
     for (int i = 0; i < 4; i++) {
         t.rate = RATES[i];
         t.wait_ms = 50 * t.rate;

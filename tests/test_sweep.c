@@ -275,7 +275,7 @@ static int build_faults(void) {
 }
 #define LOUD "sweep --synthetic tiny --data %F/data/words.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 2 --bare_every 0 "
 #define SMALL LOUD "--quiet "
-/* One fault in a fresh sweep, or in a second one that only reads what a first one left; afterwards it must end as if there had been none. */
+/* One fault in a fresh sweep, or in a second one that only reads the first one's files; the next run must end as if nothing had failed. */
 static int one_fault(const char *fault, int error, int again) {
     const char *preload = text("LD_PRELOAD=%s FAULT=%s FAULT_ERRNO=%d FAULT_FIRED=%%F/fired %s", faults_library, fault, error, SMALL "--output_dir %F/faulty");
     int fired;
@@ -315,7 +315,7 @@ static void test_faults(void) {
 static void test_damage(void) {
     size_t bytes = 0;
     char *journal, *at;
-    check_case("a damaged line in the middle is named, and what it held is measured again");
+    check_case("a damaged line in the middle is reported, and its samples are measured again");
     RUNS(0, GRID "--output_dir %F/out");
     journal = check_read(in_folder("out/journal.jsonl"), &bytes);
     at = journal ? strstr(journal, "\"run\": 0") : NULL;
@@ -472,7 +472,7 @@ static void test_ranks(void) {
     same_results(in_folder("whole"), in_folder("ranks"));
     check_journal("ranks/journal_rank0of2.jsonl", RUNS / 2, POINTS / 2);
     check_journal("ranks/journal_rank1of2.jsonl", RUNS / 2, POINTS / 2);
-    check_case("merge by hand gives the same bytes, again and again");
+    check_case("merging by hand gives the same bytes every time");
     before = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &bytes);
     RUNS(0, "merge %F/ranks --quiet");
     after = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &again_bytes);
@@ -676,7 +676,7 @@ static void test_energy(void) {
     CHECK(last.code == 0 && last.out && strstr(last.out, "products go without clusters: they need compute capability 9.0"));
     cli("CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_CLUSTERS=0 run --synthetic tiny --prompt a --device cuda --gpu clusters --max_new_tokens 2");
     CHECK(last.code == 0 && last.out && strstr(last.out, "products go without clusters: the device cannot run two blocks that share memory"));
-    check_case("emulated: products by pairs of blocks give the bits of single ones");
+    check_case("emulated: products by pairs of blocks equal those of single blocks bit for bit");
     cli("CUDA_ON_CPU_CAPABILITY=9.0 run samples/cat.jpg -p a --synthetic tiny --tier low --top_k 8 --device cuda --gpu wgmma --max_new_tokens 2 --dump %F/alone");
     cli("CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_SEED=3 run samples/cat.jpg -p a --synthetic tiny --tier low --top_k 8 --device cuda --gpu wgmma clusters "
         "--max_new_tokens 2 --dump %F/pairs");

@@ -13,7 +13,7 @@
 static hostile_server server;
 static const char KEY[] = "sk-never-in-a-file-4711";
 
-/* a command in which %P stands for the server's port */
+/* runs a command; %P is replaced by the server's port */
 static const char *with_port(const char *command) {
     static char room[4][3000];
     static int turn;
@@ -90,7 +90,7 @@ static int holds(const char *path, const char *text) {
     return found;
 }
 
-/* ---- what is measured */
+/* ---- measurements */
 static void check_row(const document *d, uint32_t row, int has_image) {
     const uint32_t usage = member(d, row, "usage"), runs = member(d, row, "served_runs"), itl = member(d, row, "itl"), sent = member(d, row, "sent_image");
     CHECK(is_text(d, row, "status", "ok"));
@@ -111,7 +111,7 @@ static void check_row(const document *d, uint32_t row, int has_image) {
 static void test_files(void) {
     document d;
     char *request;
-    check_case("two models and a knob over images as they are and text: files, rows, the journal's kinds of lines");
+    check_case("two models and a knob over unchanged images and text: files, rows, the journal's kinds of lines");
     RUNS(0, TWO "--request_knob image_url.detail=low,high --num_runs_per_sample 2 --output_dir %F/out --json");
     CHECK_INT(count_files("out"), 4);
     if (CHECK(load(&d, result_of("out", "asis_model-b", "detail=high")))) {
@@ -134,7 +134,7 @@ static void test_files(void) {
     RUNS(0, ONE "--answer_hint 'Answer briefly.' --num_runs_per_sample 1 --output_dir %F/hint");
     CHECK(holds(in_folder("hint"), "\"Which?\\nA: red\\nB: blue\\nAnswer briefly.\""));
     CHECK(holds(in_folder("hint"), "\"What is it?\\nAnswer briefly.\""));
-    check_case("run again, nothing is measured; the same folder takes one more model");
+    check_case("a second run measures nothing; the same folder accepts one more model");
     chat.answers = 0;
     RUNS(0, TWO "--request_knob image_url.detail=low,high --num_runs_per_sample 2 --output_dir %F/out");
     SAYS("(0 measured now, 0 failed)");
@@ -151,7 +151,7 @@ static void test_key(void) {
     check_case("the key is sent and is in no file, message or output");
     CHECK(strstr(server.request, KEY) != NULL);
     CHECK(!holds(folder, KEY));
-    check_case("a key from a file, too");
+    check_case("a key from a file");
     snprintf(path, sizeof path, "%s/key", folder);
     f = fopen(path, "w");
     if (CHECK(f != NULL)) {
@@ -182,7 +182,7 @@ static void test_readers(void) {
     CHECK(!strncmp(last.out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples,variant,endpoint,", 80));
     RUNS(0, "report %F/out --html");
     CHECK(strstr(last.out, "Nothing is predicted") && !strstr(last.out, "vision, ms"));
-    check_case("best names the request, compare pairs variants, merge and rescore read the journal, fit makes a law of the server");
+    check_case("best prints the request, compare pairs variants, merge and rescore read the journal, fit fits a model of the server");
     RUNS(0, "best %F/out --budget_ms 100000");
     CHECK(strstr(last.out, "--endpoint_model model-") && strstr(last.out, "--request_knob image_url.detail="));
     RUNS(0, "merge %F/out");
@@ -265,13 +265,13 @@ static void test_texts(void) {
     remove_folder(in_folder("made"));
 }
 
-/* ---- what is sent */
+/* ---- requests */
 static void test_sizes(void) {
     static const int32_t images[2][2] = {{200, 150}, {333, 517}};
     vp_family family;
     vp_vision_count count;
     document d;
-    check_case("tiers are sizes of MolmoE's canvas, sent as PNG");
+    check_case("tiers set the size of MolmoE's canvas; images are sent as PNG");
     RUNS(0, ONE "--tier_list low --num_runs_per_sample 1 --output_dir %F/out");
     if (CHECK(load(&d, result_of("out", "tier-low", "model-a")))) {
         const uint32_t rows = member(&d, 0, "per_sample_results"), sent = member(&d, rows + 1, "sent_image");
@@ -384,14 +384,14 @@ static void test_failures(void) {
     RUNS(0, LONG "%F/out --max_retries 0");
     SAYS("0 failed)");
     remove_folder(in_folder("out"));
-    check_case("nonsense fails the point with its reason");
+    check_case("invalid output fails the point and gives the reason");
     chat.answers = 0;
     chat.nonsense_from = 2;
     RUNS(1, ONE "--num_runs_per_sample 1 --output_dir %F/out");
     CHECK(holds(in_folder("out"), "\"status\": \"failed\""));
     chat.nonsense_from = 0;
     remove_folder(in_folder("out"));
-    check_case("a knob that the server rejects fails its configurations, with the server's words; the others are measured");
+    check_case("a knob that the server rejects fails its configurations with the server's message; the others are measured");
     RUNS(1, ONE "--request_knob image_url.detail=low,refused --num_runs_per_sample 1 --output_dir %F/out");
     SAYS("(6 measured now, 3 failed)");
     CHECK(holds(in_folder("out"), "detail refused is none"));
@@ -452,13 +452,13 @@ static void test_refusals(void) {
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out");
     REFUSED(with_port(ONE "--num_runs_per_sample 1 --same_image --output_dir %F/out"), 2, "belongs to another plan");
     REFUSED("sweep --synthetic tiny --data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out", 2, "belongs to another plan");
-    check_case("--plan: the grid, and that the time must be measured; a journal tells it");
+    check_case("--plan: the grid, and that the time must be measured; a journal provides it");
     RUNS(0, ONE "--plan");
     CHECK(strstr(last.out, "time        not known: how fast a server is must be measured") != NULL);
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out --plan");
     CHECK(strstr(last.out, "3 runs measured, 0 left") != NULL);
     remove_folder(in_folder("out"));
-    check_case("a server that is away: exit 4, nothing in the journal but what was planned");
+    check_case("an unreachable server: exit 4, and the journal contains only the plan");
     hostile_stop(&server);
     CHECK_INT(cli(with_port(ONE "--max_retries 0 --output_dir %F/out")), 4);
     SAYS("warm-up of model-a: ");

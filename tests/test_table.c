@@ -57,7 +57,7 @@ static void test_forms(void) {
                "  one           =1  10.0           -  -5000000000       4   25.0     25.0  12.50 [12.25, 12.75]  12500 [12250, 12750]  one of all\n"
                "  two, three     -  20.0           6            6       5      -        -                  3.00                  3000           -\n"
                "  last         a|b  30.0           0            0       0   50.0     50.0                     -                     -           -\n");
-    check_case("as CSV: by keys, a range as two fields, what is not known is empty");
+    check_case("as CSV: by keys, a range as two fields, unknown values empty");
     out.bytes = 0;
     table_csv(&out, &table);
     CHECK_TEXT(out.data, "name,note,count,bits,share,share_again,ms,ms_low,ms_high,next\n"

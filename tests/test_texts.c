@@ -177,7 +177,7 @@ static void check_figures(const char *name, const char *path) {
     free(all.data);
     free(text);
 }
-/* a model with one piece changed is rejected, with the place and what is wrong */
+/* a model with one changed piece is rejected; the error says where and what is wrong */
 static void test_damaged_models(void) {
     static const char *const edits[][3] = {
         {"\"residual_correlation\"", "[1.0, 0.", "[1.0, 0.1"}, {"\"residual_correlation\"", "[1.0, ", "[0.9, "}, {"\"residual_correlation\"", "[[", "[1, ["},
@@ -308,7 +308,7 @@ static void test_draws(void) {
         "pixtral_hf"};
     static const char *const images[] = {"1500x700", "200x130", "samples/chart.png"};
     kept_text all = {NULL, 0, 0};
-    check_case("pictures of tiles in many families");
+    check_case("drawings of tiles for many families");
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         for (int k = 0; k < 3; k++) {
             size_t bytes = 0;

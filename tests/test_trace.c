@@ -326,6 +326,12 @@ static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t
     run->step_count = steps;
     return count;
 }
+/* when the decode stage begins on the host: the wall times of the stages before it */
+static int64_t decode_begin_ns(void) {
+    int64_t ns = 0;
+    for (int32_t stage = 0; stage < VP_STAGE_DECODE; stage++) ns += times.ran[stage] ? times.wall_ns[stage] : 0;
+    return ns;
+}
 static int64_t annotated(const file *f, const char *name) {
     const event *e = find(f, "gpu_user_annotation", name, 0);
     return e ? e->ns : -1;
@@ -483,6 +489,7 @@ static void test_cpu(void) {
     vp_span spans_of[5] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}, {0, 1, 900000, 1}};
     vp_trace *trace = NULL;
     vp_trace_run run;
+    vp_error error = {VP_OK, -1, "", ""};
     file f;
     int64_t launches = make_run(&run, BASE + 5, 2, 1000, 1000, 4);
     check_case("a request of the CPU, and what its threads did");
@@ -495,7 +502,8 @@ static void test_cpu(void) {
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     spans_of[3].launch = -1;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "run.spans[3].launch");
     spans_of[3].launch = 2;
     spans_of[3].thread = VP_TRACE_THREADS_LIMIT;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
@@ -517,6 +525,87 @@ static void test_cpu(void) {
             CHECK(strcmp(first->thread, gemm->thread) && strstr(f.text, "(worker 1)"));
         }
     }
+    forget(&f);
+}
+
+/* Step times of the CPU's request decide where its decode steps are, with launches, without them and without anything else. */
+static void test_cpu_steps(void) {
+    for (int form = 0; form < 3; form++) {
+        char *path = in_folder("steps-cpu.json");
+        vp_trace_options o = options_for(path);
+        vp_trace *trace = NULL;
+        vp_trace_run run;
+        const event *first, *second;
+        int64_t begin;
+        file f;
+        make_run(&run, BASE, 2, 1000, 1000, 4);
+        check_case("step_ns on the host's track, %s", form == 0 ? "with launches" : form == 1 ? "without launches" : "without launches and stage times");
+        o.devices = NULL;
+        o.device_count = 0;
+        run.device = -1;
+        step_times[0] = 4321;
+        step_times[1] = 7654;
+        if (form) run.launch_count = 0;
+        if (form == 2) run.times = NULL;
+        begin = form == 2 ? 0 : decode_begin_ns();
+        for (int64_t i = 0; i < run.launch_count; i++) /* launches end within their steps */
+            if (made[i].step) {
+                made[i].host_begin_ns = begin + (made[i].step > 1 ? 4321 : 0) + 500 * (i % 4) + 100;
+                made[i].host_ns = 400;
+            }
+        CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+        CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
+        CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+        vp_trace_free(trace);
+        check_file(path, &f);
+        first = find(&f, "user_annotation", "decode[1]", 0);
+        second = find(&f, "user_annotation", "decode[2]", 0);
+        if (CHECK(first && second)) { /* edges move by a few ns where slices touch */
+            check_note(llabs(first->begin - begin) < 10 && llabs(first->ns - 4321) < 10, __FILE__, __LINE__, "%d: %lld %lld", form, (long long)first->begin,
+                       (long long)first->ns);
+            check_note(llabs(second->begin - begin - 4321) < 10 && llabs(second->ns - 7654) < 10, __FILE__, __LINE__, "%d: %lld %lld", form, (long long)second->begin,
+                       (long long)second->ns);
+        }
+        forget(&f);
+    }
+}
+/* A program that marks its stages with vp_stage_begin and vp_stage_end sees them in its trace. */
+static void test_stage_clock(void) {
+    char *path = in_folder("clock.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_stage_mark marks[3] = {{"request", BASE + 100, BASE + 1000, SIZE_MAX}, {"vision", BASE + 100, BASE + 400, 0}, {"prefill", BASE + 450, BASE + 1000, 0}};
+    vp_stage_clock clock = vp_stage_clock_over(marks, 3);
+    const event *vision;
+    file f;
+    check_case("the marks of a stage clock");
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_stages(trace, &clock, NULL), VP_OK); /* none is fine */
+    clock.count = 3;
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_OK);
+    CHECK_INT(vp_trace_stages(trace, NULL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_stages(NULL, &clock, NULL), VP_ERR_RANGE);
+    marks[2].end_ns = -1;
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_STATE);
+    marks[2].end_ns = BASE + 1001; /* past the request's end */
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "ranges[2]");
+    CHECK(strstr(error.text, "does not nest") != NULL);
+    marks[2].inside = 7; /* no such mark */
+    marks[2].end_ns = BASE + 1000;
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
+    marks[2].inside = 0;
+    marks[1].name = NULL;
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "ranges[1]");
+    CHECK(strstr(error.text, "no name") != NULL);
+    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+    vp_trace_free(trace);
+    check_file(path, &f);
+    CHECK_INT(count_of(&f, "cpu_op"), 3);
+    vision = find(&f, "cpu_op", "vision", 0);
+    if (CHECK(vision)) CHECK(vision->begin == 100 && vision->ns == 300);
     forget(&f);
 }
 
@@ -868,6 +957,8 @@ static void test_refusals(void) {
     vp_trace_device twins[2];
     vp_trace *trace = NULL;
     vp_trace_run run;
+    vp_error error = {VP_OK, -1, "", ""};
+    char where[80];
     vp_trace_metadata bad_text[1] = {{"key", "\xff"}};
     check_case("options and requests that are rejected");
     CHECK_INT(vp_trace_open(NULL, &trace, NULL), VP_ERR_RANGE);
@@ -905,12 +996,15 @@ static void test_refusals(void) {
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     run.device = 0;
     made[3].ns = -1;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "run.launches[3].ns");
+    CHECK_INT(error.offset, 3);
     made[3].ns = INT64_MAX;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     made[3].ns = 1;
     made[3].name = NULL;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "run.launches[3].name");
     made[3].name = "x";
     made[3].part = VP_PART_COUNT;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
@@ -925,7 +1019,17 @@ static void test_refusals(void) {
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_MISMATCH);
     times.wall_ns[VP_STAGE_VIT] = -1;
     made[3].stage = made[2].stage;
-    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
+    snprintf(where, sizeof where, "run.times->wall_ns[%d]", VP_STAGE_VIT);
+    CHECK_TEXT(error.where, where);
+    times.wall_ns[VP_STAGE_VIT] = 1;
+    run.begin_ns = BASE - 1;
+    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "run.begin_ns");
+    run.begin_ns = BASE;
+    step_times[0] = -1;
+    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "run.step_ns[0]");
     CHECK_INT(vp_trace_tell(trace).launches, 0);
     vp_trace_free(trace);
 }
@@ -1149,6 +1253,8 @@ int main(int argc, char **argv) {
     test_cut();
     test_shapes_and_stacks();
     test_cpu();
+    test_cpu_steps();
+    test_stage_clock();
     test_random(7, 300);
     test_memory_and_counters();
     test_limit();

@@ -64,7 +64,7 @@ static void test_search(void) {
     for (int64_t step = 2; step <= 3; step++)
         for (int64_t wanted = 100; wanted < 112; wanted++) {
             const struct twin_search search = search_for(wanted, IN_STEPS, step, 0, NULL);
-            check_case("tokens in steps of %lld: %lld is found where it is a step; the nearest is told otherwise", (long long)step, (long long)wanted);
+            check_case("tokens in steps of %lld: %lld is found where it is a step; otherwise the nearest is reported", (long long)step, (long long)wanted);
             CHECK_INT(search.is_found, wanted % step == 0);
             CHECK(llabs(search.nearest.tokens - wanted) < step && search.tries <= TWIN_TRIES && is_true(&search, IN_STEPS, step, 0));
         }
@@ -76,7 +76,7 @@ static void test_search_ends(void) {
     check_case("one that never grows");
     for (twin_search_begin(50, NULL, &search); search.next >= 0;) twin_search_take(&search, 20);
     CHECK(!search.is_found && search.tries <= TWIN_TRIES && search.nearest.tokens == 20);
-    check_case("counts that make no sense end it, too");
+    check_case("impossible counts also end it");
     for (twin_search_begin(50, NULL, &search); search.next >= 0;) twin_search_take(&search, search.tries % 2 ? 10 : 90);
     CHECK(!search.is_found && search.tries <= TWIN_TRIES);
     for (twin_search_begin(INT64_MAX, NULL, &search); search.next >= 0;) twin_search_take(&search, -1);
@@ -147,7 +147,7 @@ static void test_pairs(void) {
     struct text_list warnings = {NULL, 0};
     char words[1000];
     make_pairs(pairs, 20);
-    check_case("the difference is the median of the pairs' own, with a range; the other medians is next to it");
+    check_case("the difference is the median over pairs, with a range; the difference of medians is next to it");
     result = twins_result(pairs, 20, TWINS_EXACT);
     CHECK(result.pairs == 20 && result.difference.median == 59.5 && result.difference.low < 59.5 && result.difference.high > 59.5);
     CHECK(result.difference.level >= 0.95 && result.floor_ms == 5 && result.upload_ms == 2 && result.adjusted == 0 && isnan(result.ms_per_token));
@@ -183,7 +183,7 @@ static void test_pairs(void) {
     twins_warn(&warnings, &result);
     CHECK(!twins_are_wrong(&result, words, sizeof words) && warnings.count == 1 && strstr(warnings.items[0], "its range is not"));
     text_list_free(&warnings);
-    check_case("fewer than 5 pairs give no number, and a warning says how many there are");
+    check_case("fewer than 5 pairs give no estimate, and a warning says how many there are");
     make_pairs(pairs, 20);
     result = twins_result(pairs, 5, TWINS_EXACT);
     CHECK(result.difference.median == 52 && result.difference.low == 50 && result.difference.high == 54);
@@ -194,7 +194,7 @@ static void test_pairs(void) {
     text_list_free(&warnings);
     result = twins_result(pairs, 0, TWINS_EXACT);
     CHECK(result.pairs == 0 && isnan(result.difference.median) && isnan(result.floor_ms));
-    check_case("where no text comes the first part of the stream is compared, else the server's own time; either is named");
+    check_case("without text the first part of the stream is compared, else the server's own time; the output says which");
     make_pairs(pairs, 20);
     for (int i = 0; i < 20; i++) {
         pairs[i].text_ms = (double)NAN;
@@ -432,7 +432,7 @@ static void test_sweep(void) {
     CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --twins_method adjusted --json",
                   server.port), 0);
     CHECK(strstr(last.out, "\"method\": \"adjusted\"") != NULL && number_of_key("\"pairs_adjusted\": ") == 5);
-    check_case("texts that a cache answers: no pair counts, and a warning says so");
+    check_case("texts answered from a cache: no pair counts, and a warning says so");
     steps_of_texts = 1;
     is_cached_always = 1;
     CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --json", server.port), 0);

@@ -47,11 +47,11 @@ static void test_trials(void) {
     free(page);
 }
 static void test_rates(void) {
-    check_case("--find_rate: a server that takes 8 ms a request holds 125 a second");
+    check_case("--find_rate: a server that takes 8 ms a request sustains 125 a second");
     server("");
     run(LOAD "f --duration_s 1 --find_rate --request_rate 60 --slo e2e:30 --slo_share 80 --rate_precision 20");
     kept("find-rate", 0);
-    check_case("a client that stands still for 400 ms: seen from when requests were due, hidden from the send");
+    check_case("a client that stalls for 400 ms: visible from the due time, hidden from the send");
     server("stall_at_ms=300 stall_ms=400 service_us=1000");
     run(LOAD "s --duration_s 1 --request_rate 100 --ramp_s 0.01 --cool_down_s 0.01");
     kept("stall", 0);
@@ -85,7 +85,7 @@ static void test_metrics(void) {
     CHECK(page && strstr(page, "id=\"time\"") && strstr(page, "rate 80: latency over the trial") && strstr(page, "rate 80: requests in the server")
           && strstr(page, "rate 80: caches and speculation") && strstr(page, "prefix cache hits 0.25") && !strstr(page, "accepted tokens 0"));
     free(page);
-    check_case("no metrics there, or none that are known: one line, and the trial goes on");
+    check_case("missing or unknown metrics: one line, and the trial continues");
     server("metrics=4");
     CHECK_INT(run(LOAD "m3 --duration_s 1 --request_rate 40 --metrics_url http://127.0.0.1:9/x"), 0);
     CHECK(strstr(last.err, "no metrics at http://127.0.0.1:9/x that are known") != NULL && !strstr(last.out, "server's metrics"));
@@ -191,7 +191,7 @@ static void test_exports(void) {
     text = text_of_file(in_folder("r.csv"));
     CHECK(text && strstr(text, "\n\"rate 80, at most 1\",") && strstr(text, "\n\"rate 40, at most 1\","));
     free(text);
-    check_case("... what is not a format, or has no file, is refused before anything is measured");
+    check_case("... an unknown format, or one without a file, is rejected before anything is measured");
     CHECK_INT(run(LOAD "x3 --duration_s 0.4 --request_rate 40 --export csv %%F/a.json"), 2);
     CHECK(strstr(last.err, "unknown format \"csv\"") != NULL);
     CHECK_INT(run(LOAD "x3 --duration_s 0.4 --request_rate 40 --export vllm"), 2);
@@ -274,7 +274,7 @@ static void test_image_keys(void) {
     char line[300];
     server("");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        check_case("a record whose image is under \"%s\" is an error with the right key, not a question without an image", keys[i]);
+        check_case("a record with its image under \"%s\" is an error that names the right key, not a question without an image", keys[i]);
         snprintf(line, sizeof line, "{\"%s\": \"samples/cat.jpg\", \"question\": \"What?\", \"answers\": [\"cat\"]}\n", keys[i]);
         write_text(in_folder("keys.jsonl"), line);
         CHECK_INT(run("load " SERVER "--data %%F/keys.jsonl --output_dir %%F/k --duration_s 1 --concurrency 1"), 3);
@@ -339,7 +339,7 @@ static void test_ends(void) {
     text = text_of_file(in_folder("i/questions_load_rate50.json"));
     CHECK(text && strstr(text, "\"status\": \"complete\""));
     free(text);
-    check_case("compare: trials whose answers may have other lengths are compared with a warning");
+    check_case("compare: trials whose answers may differ in length are compared with a warning");
     CHECK_INT(run(LOAD "j --duration_s 1 --request_rate 50 --max_new_tokens 3 --quiet"), 0);
     run("compare %%F/i %%F/j");
     CHECK(strstr(last.out, "they differ in max_new_tokens (") != NULL);
@@ -468,10 +468,10 @@ static void test_law(void) {
     write_pictures("seen.jsonl", seen, 4);
     write_pictures("others.jsonl", others, 3);
     server("service_us=20000 token_us=175 text_us=50 byte_ns=60 gap_us=4000 pieces=6 jitter=4 jitter_seed=5 sizes=1");
-    check_case("sweep --plan proposes the grid that tells the cost of an image's bytes from that of its tokens");
+    check_case("sweep --plan proposes the grid that separates the cost of an image's bytes from that of its tokens");
     CHECK_INT(run(LAW_SWEEP "--data %%F/seen.jsonl --plan"), 0);
     CHECK(strstr(last.out, "--vision_tokens_list ") && strstr(last.out, "vlmprof fit"));
-    check_case("fit: JPEG files as they are and PNG files of other sizes give the cost of a byte and of a token, each with its own");
+    check_case("fit: unchanged JPEG files and PNG files of other sizes give the cost of a byte and of a token, each with an interval of its own");
     CHECK_INT(run(LAW_SWEEP "--data %%F/seen.jsonl --output_dir %%F/la"), 0);
     CHECK_INT(run(LAW_SWEEP "--data %%F/seen.jsonl --vision_tokens_list 64 256 480 --output_dir %%F/lb"), 0);
     CHECK_INT(run("fit %%F/la %%F/lb -o %%F/law.json --json"), 0);

@@ -88,7 +88,7 @@ static void test_regular(void) {
             unlink(in_folder(REGULAR[i].file));
         }
     }
-    check_case("an image of a data set is a pipe: its point fails, the rest is measured");
+    check_case("an image that is a pipe: its sample fails, the rest is measured");
     make_empty(in_folder("new"));
     make_special(in_folder("x.png"), 0);
     check_ends("sweep", start("sweep --synthetic tiny --data %F/image.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 "

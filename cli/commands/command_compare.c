@@ -676,9 +676,13 @@ static void write_plan(struct document *document, const struct comparison_job *j
     document_text(document, BLOCK_LINE,
                   "at least: pairs that agreed so far may differ later, so an accuracy needs what its interval needs "
                   "where none differs, and more by its spread");
-    list = document_table(document, "configuration|of|spread|needed|there are");
+    list = document_table(document, "configuration|of|spread|needed|there are|verdict");
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
+        const int says = verdict_of(job, i);
+        const char *why = says != SAYS_INCONCLUSIVE ? NULL
+                          : why_open(job, row)      ? why_open(job, row)
+                          : row->needed && row->needed <= job->verdicts[i].count ? "near the margin" : NULL;
         char name[80];
         CELLS(list, row->pair ? setting_text(row->pair->before, name) : "all", compared_name(row->which));
         if (isfinite(row->deviation))
@@ -686,6 +690,7 @@ static void write_plan(struct document *document, const struct comparison_job *j
         else text_list_add(list, "-");
         CELLS(list, !row->needed ? "-" : row->needed > WORTH_SAMPLES ? "> 10000" : number_whole(row->needed).text,
               number_whole(job->verdicts[i].count).text);
+        text_list_add(list, "%s%s%s", SAYS[says], why ? ": " : "", why ? why : "");
     }
 }
 static void put_comparison(vp_json_writer *writer, const struct comparison_job *job, size_t index) {
@@ -734,20 +739,29 @@ static void write_answer(struct document *document, const struct comparison_job 
 /* The open comparisons, and what would decide them. */
 static void write_open(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
     const size_t open = verdict->count[SAYS_INCONCLUSIVE];
+    size_t noisy = 0;
+    for (size_t i = 0; i < job->count; i++)
+        noisy += job->rows[i].is_noisy && verdict_of(job, i) == SAYS_INCONCLUSIVE;
     if (!open) return;
     if (!is_given(job->options, "all"))
         document_text(document, BLOCK_LINE, "%zu INCONCLUSIVE comparison%s not shown: --all shows them", open,
                       open == 1 ? " is" : "s are");
-    if (verdict->more > WORTH_SAMPLES)
-        document_text(document, BLOCK_LINE, "deciding them all would take more than 10,000 more samples: not worth it");
-    else if (verdict->more)
+    if (noisy)
         document_text(document, BLOCK_LINE,
-                      "about %zu more sample%s should decide the inconclusive cases, at the same spread",
-                      verdict->more, plural_s((int64_t)verdict->more));
+                      "%zu of the INCONCLUSIVE comparisons need a quiet machine; more samples do not decide them",
+                      noisy);
+    if (noisy == open) return;
+    if (verdict->more > WORTH_SAMPLES)
+        document_text(document, BLOCK_LINE, "deciding %s would take more than 10,000 more samples: not worth it",
+                      noisy ? "the others" : "them all");
+    else if (verdict->more)
+        document_text(document, BLOCK_LINE, "about %zu more sample%s should decide %s, at the same spread",
+                      verdict->more, plural_s((int64_t)verdict->more),
+                      noisy ? "the others" : "the inconclusive cases");
     else
         document_text(document, BLOCK_LINE,
-                      "how many more samples would decide them is not known: a difference is near the margin, or has "
-                      "no spread to plan by");
+                      "how many more samples would decide %s is not known: a difference is near the margin, or has no "
+                      "spread to plan by", noisy ? "the others" : "them");
 }
 /* The verdict, the rows that decided it, what is open; then warnings and method. */
 static void write_comparison(struct document *document, const struct comparison_job *job,

@@ -12,6 +12,7 @@
 #include "tile/family.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
+#include "vlmprof_prompt.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -50,8 +51,8 @@ struct file_tally {
     size_t usable, bad, dropped, pictures, answered, few_answers, several, by_format[6];
     int32_t least_px, most_px; /* the shortest and the longest side */
     const char *metric;        /* of the first sample; "several" when others differ */
-    char first_bad[REASON_BYTES + 40];
-    char refused[REASON_BYTES + 40]; /* the first row of our own lines at which a sweep stops; empty: none */
+    char first_bad[REASON_BYTES + 80];
+    char refused[REASON_BYTES + 80]; /* the first row of our own lines at which a sweep stops; empty: none */
     struct text_list keys;     /* of the first row */
     char set_name[64];         /* its "dataset" */
     int64_t tokens, most_tokens; /* by --family's rule: of all images, and of one sample at most */
@@ -184,11 +185,25 @@ static int save_sample(struct data_job *job, const struct table *table, const st
 }
 
 /* ---- the summary */
-static void count_sample(const struct data_job *job, struct file_tally *tally, const struct example *example,
-                         size_t index) {
+/* 1: lines of our own, which other commands read one by one: what cannot be used ends a sweep. */
+static int is_own_lines(const struct table *table) {
+    return table->format == DATA_VLMPROF && table->json.shape == SHAPE_LINES && table->origin == ORIGIN_NONE;
+}
+struct row_place { char text[40]; };
+/* Where a row is, from 1: its line in lines of our own, as a sweep counts them, else its row. */
+static struct row_place place_of(struct table *table, size_t index) {
+    struct row_place place;
+    if (is_own_lines(table)) snprintf(place.text, sizeof place.text, "line %zu", json_rows_line(&table->json, index));
+    else snprintf(place.text, sizeof place.text, "row %zu", index + 1);
+    return place;
+}
+static void count_sample(const struct data_job *job, struct table *table, struct file_tally *tally,
+                         const struct example *example, size_t index) {
     int64_t tokens = 0;
     if (example->reason[0]) {
-        if (!tally->bad++) snprintf(tally->first_bad, sizeof tally->first_bad, "row %zu: %s", index, example->reason);
+        if (!tally->bad++)
+            snprintf(tally->first_bad, sizeof tally->first_bad, "%s: %s", place_of(table, index).text,
+                     example->reason);
         return;
     }
     if (!tally->usable++) tally->metric = example->metric;
@@ -224,8 +239,8 @@ static void print_short(const char *label, const char *text) {
     }
     print_plain("    %-9s %.*s%s\n", label, (int)vp_utf8_valid_bytes(line, used), line, *text ? " .." : "");
 }
-static void show_sample(const struct data_job *job, const struct example *example, size_t index) {
-    print_plain("  row %zu, id %.*s\n", index, (int)(example->id.bytes ? example->id.bytes : 1),
+static void show_sample(const struct data_job *job, struct table *table, const struct example *example, size_t index) {
+    print_plain("  %s, id %.*s\n", place_of(table, index).text, (int)(example->id.bytes ? example->id.bytes : 1),
                 example->id.bytes ? example->id.data : "-");
     if (example->reason[0]) {
         print_plain("    cannot be used: %s\n", example->reason);
@@ -307,6 +322,13 @@ static int asks_pair_itself(const struct data_job *job, const struct table *tabl
     return table->format == DATA_VQA && !text_of(job->options, "prompt_origin") && !is_given(job->options, "json")
            && !job->has_output;
 }
+/* The most new tokens of an answer that the set has in a sweep; 0: the file does not say which set it is. */
+static int32_t new_tokens_of(const struct data_job *job, const struct table *table) {
+    const char *name = text_of(job->options, "dataset_name");
+    const vp_prompt_dataset *known = name ? vp_prompt_dataset_find(name) : NULL;
+    if (!asks_pair_itself(job, table)) return table_new_tokens(table);
+    return (known ? known : vp_prompt_dataset_find("coco_2014_vqa"))->max_new_tokens;
+}
 /* One line about samples that the rule can never score as right. */
 static void print_few_answers(const struct table *table, const struct file_tally *tally) {
     char line[200];
@@ -327,6 +349,9 @@ static void print_tally(const struct data_job *job, const struct table *table, c
                                                "--json and --output take lmms_eval" : "");
     print_plain("  metric    %s%s\n", rule_of(table, tally),
                 tally->metric || !tally->answered ? "" : ", the default; --metric of a sweep sets another");
+    if (new_tokens_of(job, table))
+        print_plain("  answers   at most %d new tokens; --max_new_tokens of a sweep sets another limit\n",
+                    (int)new_tokens_of(job, table));
     print_plain("  images    %zu", tally->pictures);
     for (size_t i = 0; i < 6; i++)
         if (tally->by_format[i]) print_plain(", %zu %s", tally->by_format[i], PICTURE_FORMATS[i]);
@@ -361,7 +386,7 @@ static int read_file(struct data_job *job, const char *path) {
     wish.annotations = text_of(options, "annotations");
     if ((result = table_open(&table, path, &wish, &error)) != VP_OK)
         return complain_result(EXIT_INPUT, path, result, &error);
-    is_plain = table.format == DATA_VLMPROF && table.json.shape == SHAPE_LINES && table.origin == ORIGIN_NONE;
+    is_plain = is_own_lines(&table);
     is_pair = asks_pair_itself(job, &table);
     if (is_pair) table.origin = ORIGIN_NONE;
     memset(&tally, 0, sizeof tally);
@@ -376,16 +401,17 @@ static int read_file(struct data_job *job, const char *path) {
             }
             seen++;
             if (is_plain && example.reason[0] && !tally.refused[0])
-                snprintf(tally.refused, sizeof tally.refused, "row %zu: %s", i, example.reason);
+                snprintf(tally.refused, sizeof tally.refused, "%s: %s", place_of(&table, i).text,
+                         example.reason);
             example_see_pictures(&example, &row, table.folder, table.image_dir, is_given(options, "json") && !shows);
             if (shows) {
-                show_sample(job, &example, i);
+                show_sample(job, &table, &example, i);
                 continue;
             }
             if (is_pair) example.metric = NULL;
             if (table.format == DATA_VLMPROF) read_own_metric(&row.parsed.json, &example);
             keep_keys(&tally, &row.parsed.json);
-            count_sample(job, &tally, &example, i);
+            count_sample(job, &table, &tally, &example, i);
             if (is_given(options, "json")) code = print_sample(job, &table, &row, i, &example, &line);
             if (!code && job->has_output && !example.reason[0])
                 code = save_sample(job, &table, &row, i, &example, &line);

@@ -842,7 +842,8 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
     entry->image_count = (int32_t)sample->images.count;
     entry->sizes = entry->image_count ? zeroed(sample->images.count, sizeof *entry->sizes) : NULL;
     if (entry->image_count && dataset->kind == KIND_TABLE && table_rows_reason(dataset->table)[0]) {
-        snprintf(reason, sizeof reason, "row %lld: %.440s", (long long)sample->id, table_rows_reason(dataset->table));
+        snprintf(reason, sizeof reason, "row %lld: %.440s", (long long)sample->id + 1,
+                 table_rows_reason(dataset->table));
         entry->reason = (unsigned char)add_reason(dataset, reason);
         return 0;
     }

@@ -185,6 +185,13 @@ void json_rows_close(struct json_rows *rows) {
     memset(rows, 0, sizeof *rows);
     rows->window.source.fd = -1;
 }
+size_t json_rows_line(struct json_rows *rows, size_t index) {
+    size_t line = 1;
+    int byte;
+    for (int64_t place = 0; place < rows->places[index] && (byte = window_byte(&rows->window, place)) >= 0; place++)
+        line += byte == '\n';
+    return line;
+}
 vp_result json_rows_read(struct json_rows *rows, size_t index, struct row *row, vp_error *error) {
     return source_text(&rows->window.source, rows->places[index], rows->lengths[index], &row->json, error);
 }

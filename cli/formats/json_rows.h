@@ -21,6 +21,9 @@ struct json_rows {
 vp_result json_rows_open(struct json_rows *rows, const char *path, vp_error *error);
 void json_rows_close(struct json_rows *rows);
 
+/* The line on which a record begins, from 1, blank lines counted. It reads the file up to there. */
+size_t json_rows_line(struct json_rows *rows, size_t index);
+
 /* Reads the text of a record into row->json. */
 vp_result json_rows_read(struct json_rows *rows, size_t index, struct row *row, vp_error *error);
 

@@ -635,11 +635,12 @@ void page_scaling(struct text_buffer *out, const struct report *report) {
 void page_rooflines(struct text_buffer *out, const struct report *report) {
     if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
     page_folded_open(out, "roofs", "Rooflines", "Each stage's work against the compute and memory roofs.", 0);
-    page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.", number_short(report->peak_tflops).text,
+    page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s%s.", number_short(report->peak_tflops).text,
              number_short(report->peak_gbs).text,
              report->peaks_are_given
                  ? "as given"
-                 : "the best that stages of 1 % of a request or more reach here, not the device's own");
+                 : "the best that stages of 1 % of a request or more reach here, not the device's own",
+             !report->peaks_are_given && is_measured_busy(report) ? ", measured on a busy machine" : "");
     if (has_work_above(report)) page_add(out, " Marks %s.", above_roof_text(report));
     text_add_string(out, "</p>\n<div class=\"grid\">");
     page_work(out, report, 0);

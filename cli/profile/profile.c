@@ -193,6 +193,12 @@ static void write_memory(struct text_buffer *out, const struct profiler *profile
 static void write_notes(struct text_buffer *out, const struct profiler *profiler) {
     text_add_format(out, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n",
                     profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);
+    if (profiler_ceilings_rose(profiler))
+        text_add_format(out, "  the larger of two measurements; before the requests: reading %.4g GB/s, products %.4g "
+                             "TFLOP/s\n",
+                        profiler->first_ceilings.bytes_per_s / 1e9, profiler->first_ceilings.flops_per_s / 1e12);
+    if (vp_noise_reasons(&profiler->timed.noise) & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN))
+        text_add_string(out, "  measured on a busy machine: both may be too low, and shares of them too high\n");
     if (profiler->on_gpu)
         text_add_format(out, "launches timed by %s\n", vp_engine_launch_timer(profiler->session->engine));
     if (profiler->ops.dropped_calls + profiler->lost_launches)
@@ -334,6 +340,7 @@ int profile_run(const struct options *options, struct request *request) {
     if (!code && !interrupted && is_given(options, "cost"))
         code = cost_measure(options, &request->session, &request->input, profiler->timed.runs, &cost);
     noise_end(&profiler->timed.noise, &reading);
+    if (!code && !interrupted && profiler->steps) code = profiler_ceilings(profiler, 1);
     close_progress();
     runs_warn(&profiler->timed, &profiler->timed.noise);
     for (size_t i = 0; i < profiler->notes.count; i++) complain(0, "%s", profiler->notes.items[i]);

@@ -74,19 +74,30 @@ static int64_t launch_bound(const struct model *model, int32_t new_tokens) {
 }
 /* What the device can do, measured. Tests of something else may give it, in their own build:
  * "BYTES_PER_S FLOPS_PER_S". */
-static vp_result find_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error) {
+static vp_result find_ceilings(vp_engine *engine, int is_again, vp_ceilings *out, vp_error *error) {
 #ifdef VLMPROF_TEST_HOOKS
     const char *given = getenv("VLMPROF_TEST_CEILINGS");
     if (given && sscanf(given, "%lf %lf", &out->bytes_per_s, &out->flops_per_s) == 2) return VP_OK;
 #endif
-    return vp_engine_ceilings(engine, out, error);
+    return is_again ? vp_engine_ceilings_again(engine, out, error) : vp_engine_ceilings(engine, out, error);
+}
+int profiler_ceilings(struct profiler *profiler, int is_again) {
+    vp_ceilings ceilings;
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_result result = find_ceilings(profiler->session->engine, is_again, &ceilings, &error);
+    if (result != VP_OK) return complain_result(exit_code_of(result), "ceilings", result, &error);
+    if (!is_again) profiler->first_ceilings = ceilings;
+    profiler->ops.ceilings.bytes_per_s = ceilings.bytes_per_s;
+    profiler->ops.ceilings.flops_per_s = ceilings.flops_per_s;
+    return 0;
+}
+int profiler_ceilings_rose(const struct profiler *profiler) {
+    return profiler->ops.ceilings.bytes_per_s > 1.05 * profiler->first_ceilings.bytes_per_s
+           || profiler->ops.ceilings.flops_per_s > 1.05 * profiler->first_ceilings.flops_per_s;
 }
 int profiler_open(struct profiler *profiler, const struct options *options, struct session *session,
                   int32_t new_tokens) {
     int64_t row_count;
-    vp_ceilings ceilings;
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     profiler->options = options;
     profiler->session = session;
     profiler->on_gpu = gpu_of(session->engine) >= 0;
@@ -99,11 +110,7 @@ int profiler_open(struct profiler *profiler, const struct options *options, stru
     profiler->ops.clock = profiler->on_gpu ? VP_OPS_DEVICE : VP_OPS_HOST;
     profiler->ops.device_name = profiler->on_gpu ? "CUDA" : NULL;
     vp_ranges_init(&profiler->ranges, profiler->records, PROFILE_RANGES, 0, "main", vp_engine_range_hooks());
-    if ((result = find_ceilings(session->engine, &ceilings, &error)) != VP_OK)
-        return complain_result(exit_code_of(result), "ceilings", result, &error);
-    profiler->ops.ceilings.bytes_per_s = ceilings.bytes_per_s;
-    profiler->ops.ceilings.flops_per_s = ceilings.flops_per_s;
-    return 0;
+    return profiler_ceilings(profiler, 0);
 }
 /* Frees the trace; one that is still open leaves no file. */
 static void drop_trace(void *user) {

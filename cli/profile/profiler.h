@@ -38,6 +38,7 @@ struct profiler {
 
     /* of all recorded steps */
     vp_op *rows; vp_ops ops;
+    vp_ceilings first_ceilings; /* as measured before the requests */
     int64_t steps;
     int64_t lost_launches; /* those that did not fit */
     double stage_ns[VP_STAGE_COUNT], op_ns[VP_STAGE_COUNT]; /* stages and their launches on the device */
@@ -52,6 +53,11 @@ struct profiler {
     int64_t traces;   /* how many were closed */
     struct text_list notes; /* for stderr at the end */
 };
+
+/* Measures the ceilings, before the requests or again after them; the larger count. Returns 0 or an exit code. */
+int profiler_ceilings(struct profiler *profiler, int is_again);
+/* Returns 1 if the second measurement raised a ceiling by more than 5 %: the machine was busier at the first. */
+int profiler_ceilings_rose(const struct profiler *profiler);
 
 /* Checks --group_by and --sort_by. */
 int profiler_check(const struct options *options);

@@ -309,6 +309,11 @@ static const char *limits_text(const struct report *report, int stage, char out[
     }
     return out;
 }
+int is_measured_busy(const struct report *report) {
+    int reasons = 0;
+    for (size_t i = 0; i < report->results->count; i++) reasons |= vp_noise_reasons(&report->results->files[i].noise);
+    return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) != 0;
+}
 const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
                ? "above a roof: not all counted bytes came from memory, some came from caches; or the roof that "
@@ -316,17 +321,30 @@ const char *above_roof_text(const struct report *report) {
                : "above a roof: not all counted bytes came from memory, some came from caches; and these roofs "
                  "are what larger stages reach, not the device's own";
 }
+/* A rate as a share of a roof. Where the roof is the best stage itself, that stage is marked instead of given 100 %. */
+static struct number_text roof_share(const struct report *report, double rate, double roof) {
+    if (report->peaks_are_given || rate < 0.9995 * roof) return number_share(rate / roof);
+    return number_formatted(rate <= 1.0005 * roof ? "best" : "above", 0);
+}
 static void write_roofline(struct document *document, const struct report *report) {
     struct text_list *list;
     int is_above = 0;
     if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
     document_text(document, BLOCK_HEADING, "E1: work against time, means over all configurations");
-    document_text(document, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third",
-                  number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
-                  report->peaks_are_given ? "as given"
-                                          : "the best of stages that take 1 % of a request or more (--peak_tflops, "
-                                            "--peak_gbs)");
-    list = document_table(document, "stage|GFLOP|MB|launches|ms|TFLOP/s|of roof|GB/s|of roof|idle %|bound");
+    if (report->peaks_are_given)
+        document_text(document, BLOCK_LINE,
+                      "roofs %s TFLOP/s and %s GB/s, as given; launch: neither roof is reached to a third",
+                      number_short(report->peak_tflops).text, number_short(report->peak_gbs).text);
+    else
+        document_text(document, BLOCK_LINE,
+                      "roofs not known: compared with the best stage that takes 1 %% of a request or more, %s TFLOP/s "
+                      "and %s GB/s%s; run --profile measures this machine's roofs, --peak_tflops and --peak_gbs set "
+                      "them; launch: neither is reached to a third",
+                      number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
+                      is_measured_busy(report) ? ", measured on a busy machine" : "");
+    list = document_table(document, report->peaks_are_given
+                                        ? "stage|GFLOP|MB|launches|ms|TFLOP/s|of roof|GB/s|of roof|idle %|bound"
+                                        : "stage|GFLOP|MB|launches|ms|TFLOP/s|of best|GB/s|of best|idle %|bound");
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         double flops = 0, bytes = 0, launches = 0, ms = 0, idle = 0, count = 0, idle_count = 0;
         char limits[96];
@@ -343,8 +361,8 @@ static void write_roofline(struct document *document, const struct report *repor
         if (!(count > 0) || !(ms > 0)) continue;
         CELLS(list, vp_stage_name((vp_stage)stage), number_short(flops / count / 1e9).text,
             number_short(bytes / count / 1e6).text, number_short(launches / count).text, number_short(ms / count).text,
-            number_short(flops / ms / 1e9).text, number_share(flops / ms / 1e9 / report->peak_tflops).text,
-            number_short(bytes / ms / 1e6).text, number_share(bytes / ms / 1e6 / report->peak_gbs).text,
+            number_short(flops / ms / 1e9).text, roof_share(report, flops / ms / 1e9, report->peak_tflops).text,
+            number_short(bytes / ms / 1e6).text, roof_share(report, bytes / ms / 1e6, report->peak_gbs).text,
             number_percent(idle / idle_count).text, limits_text(report, stage, limits));
         is_above |= flops / ms / 1e9 > report->peak_tflops || bytes / ms / 1e6 > report->peak_gbs;
     }

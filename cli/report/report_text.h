@@ -12,6 +12,9 @@ struct number_text number_plain(double value);
 /* "12.3 [12.0, 12.6]" */
 struct number_text number_of_estimate(vp_estimate estimate);
 
+/* Returns 1 if other programs or a virtual machine's host took time while a file was measured. */
+int is_measured_busy(const struct report *report);
+
 /* Why a stage can pass a roof. */
 const char *above_roof_text(const struct report *report);
 

@@ -333,6 +333,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
     job->tally.unread_count += outcome.is_unread != 0;
+    job->whole_count += rule->metric == VP_SCORE_VQA_SEED && scoring->sample.is_plain_reference;
     is_empty = scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0];
     if (job->by && parsed->json.node_count)
         by_add(job->by, &parsed->json, text_of(job->options, "by"), job->tally.is_binary, is_empty, &outcome);
@@ -528,7 +529,13 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         if (job->by) by_put(&writer, job->by, job->name, is_tool);
         code = summary_end(&writer, &line, job->source);
     }
-    if (!code && !job->is_silent) tally_print(&job->tally, job->name);
+    if (!code && !job->is_silent) {
+        tally_print(&job->tally, job->name);
+        if (job->whole_count)
+            print_note("vlmprof: %zu row%s one text, not a list of references: vqa_seed compares the whole text, so an "
+                       "equal one scores 1; in a list, [\"TEXT\"], it is one person's answer and scores 1/3\n",
+                       job->whole_count, job->whole_count == 1 ? " has" : "s have");
+    }
     if (!code && job->pairs && !job->is_silent) pairs_print(job->pairs);
     if (!code && job->by) by_print(job->by);
     if (!code && !job->is_silent) circles_print(&circles);

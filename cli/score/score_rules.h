@@ -23,6 +23,7 @@ struct score_job {
     const char *path;        /* NULL: the operand */
     struct pairs *pairs;     /* scores by id, for --baseline; NULL: it is not given */
     int is_silent;           /* 1 if the rows of --baseline itself: nothing is printed */
+    size_t whole_count;      /* rows of vqa_seed with one text instead of a list */
     struct score_groups_by *by; /* tallies of --by; NULL: it is not given */
     struct circles *circles; /* questions of circular rows; NULL: of another rule */
 };

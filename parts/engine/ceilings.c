@@ -125,14 +125,16 @@ static void vk_measure_product(vp_engine *engine, char *memory, vp_ceilings *out
 }
 
 VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error) {
+    if (!(engine->ceilings.bytes_per_s > 0.0)) return vp_engine_ceilings_again(engine, out, error);
+    *out = engine->ceilings;
+    return VP_OK;
+}
+
+VP_API vp_result vp_engine_ceilings_again(vp_engine *engine, vp_ceilings *out, vp_error *error) {
     vp_ceilings measured;
     char *memory, text[120];
     vp_result result = VP_OK;
     memset(&measured, 0, sizeof measured);
-    if (engine->ceilings.bytes_per_s > 0.0) {
-        *out = engine->ceilings;
-        return VP_OK;
-    }
     engine->backend->enter(engine->queue);
     engine->queue->timing = VP_TIMING_STAGE;
     memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);
@@ -150,6 +152,14 @@ VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_erro
     if (result == VP_OK
         && !(measured.bytes_per_s > 0.0 && measured.copy_bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
         result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock reported no time");
-    if (result == VP_OK) *out = engine->ceilings = measured;
-    return result;
+    if (result != VP_OK) return result;
+    if (engine->ceilings.bytes_per_s > measured.bytes_per_s) measured.bytes_per_s = engine->ceilings.bytes_per_s;
+    if (engine->ceilings.copy_bytes_per_s > measured.copy_bytes_per_s)
+        measured.copy_bytes_per_s = engine->ceilings.copy_bytes_per_s;
+    if (engine->ceilings.flops_per_s > measured.flops_per_s) {
+        measured.flops_per_s = engine->ceilings.flops_per_s;
+        measured.product_size = engine->ceilings.product_size;
+    }
+    *out = engine->ceilings = measured;
+    return VP_OK;
 }

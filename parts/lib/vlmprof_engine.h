@@ -200,6 +200,8 @@ typedef struct vp_ceilings {
  * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
  * memory:  256 MiB on the device during the first call */
 VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
+/* Measures them again, and remembers the larger of each: other programs can only lower a ceiling. Same results. */
+VP_API vp_result vp_engine_ceilings_again(vp_engine *engine, vp_ceilings *out, vp_error *error);
 /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
 VP_API const char *vp_engine_device(const vp_engine *engine);
 /* Why "auto" took the CPU; or what this GPU does differently than intended, and why: decode steps sent kernel by

@@ -3,7 +3,9 @@
  *                              on this machine. Prints what was asked for and what came: pieces per second, sends that were late, and how long a piece
  *                              waited, by the server's clock and by the longest gaps that the client saw
  *     bench_load waits [COUNT] Poisson arrivals at a server with one place that serves each request in 50 ms, at 60 % load: the mean wait as the client
- *                              measures it, by Lindley's recursion over the arrivals that the server wrote down, and in theory (M/D/1) */
+ *                              measures it, by Lindley's recursion over the arrivals that the server wrote down, and in theory (M/D/1)
+ *     bench_load serve         the server alone, for other clients (tests/servers/load_clients.py): each request is answered after 100 ms in 20 pieces,
+ *                              50 ms apart. Prints its address, and for each line of its input what it has stamped since the last one */
 #define _GNU_SOURCE
 #include "../support/queue_server.h"
 
@@ -112,7 +114,36 @@ static int bench_streams(int streams) {
     return 0;
 }
 
+/* ---- a server for other clients */
+static int by_value(const void *left, const void *right) { return (*(const double *)left > *(const double *)right) - (*(const double *)left < *(const double *)right); }
+static int bench_serve(void) {
+    static double ttft_ms[QUEUE_REQUESTS];
+    char line[16];
+    int from = 0;
+    server.is_named = 1;
+    if (begin(QUEUE_PLACES, 100000, 20, 50000)) return 1;
+    printf("%s\n", url);
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        const int count = server.request_count - from;
+        double mean = 0;
+        for (int i = 0; i < count; i++) {
+            ttft_ms[i] = (double)(server.served_ns[from + i] - server.whole_ns[from + i]) / 1e6;
+            mean += ttft_ms[i] / count;
+        }
+        qsort(ttft_ms, (size_t)count, sizeof *ttft_ms, by_value);
+        printf("{\"requests\": %d, \"ttft_mean_ms\": %.3f, \"ttft_p95_ms\": %.3f, \"latest_piece_ms\": %.3f}\n", count, mean,
+               count ? ttft_ms[count * 95 / 100] : 0.0, (double)server.latest_ns / 1e6);
+        fflush(stdout);
+        from += count;
+        server.latest_ns = 0;
+    }
+    end();
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "serve")) return bench_serve();
     if (argc > 1 && !strcmp(argv[1], "waits")) return bench_waits(argc > 2 ? atoi(argv[2]) : 1800);
     return bench_streams(argc > 1 ? atoi(argv[1]) : 2000);
 }

@@ -178,6 +178,8 @@ class Other(torch.nn.Module):
 
 refused("an unknown structure", vlmprof.torch.UnknownStructure, "looked for vision_tower, vision_backbone.image_vit, vision_model, visual", lambda: vlmprof.torch.stages(Other()))
 refused("and how to name its modules", vlmprof.torch.UnknownStructure, "PATH is one of: eyes, bridge, brain", lambda: vlmprof.torch.stages(Other()))
+refused("a model without modules", vlmprof.torch.UnknownStructure, "PATH is one of: none, this model has no modules", lambda: vlmprof.torch.stages(torch.nn.Linear(2, 2)))
+refused("what is not a model", TypeError, "expected a torch.nn.Module, such as AutoModelForImageTextToText.from_pretrained gives; got str", lambda: vlmprof.torch.stages("llava"))
 refused("a stage that does not exist", ValueError, "the stages are vit, connector, language", lambda: vlmprof.torch.stages(Other(), modules={"eyes": "eyes"}))
 with vlmprof.torch.stages(Other(), modules={"vit": "eyes", "connector": "bridge", "language": "brain"}, warmup=0, clock=Clock()) as stages:
     stages.model(torch.zeros(1, 2))

@@ -25,7 +25,7 @@
 enum { QUEUE_CONNECTIONS = 8192, QUEUE_REQUESTS = 1 << 18, QUEUE_PLACES = 4096 };
 
 struct queue_connection {
-    int socket, pieces_left, is_first;
+    int socket, pieces_left, is_first, request;
     char head[4096]; size_t head_bytes;
     size_t body_left; int has_head;
     int64_t next_ns; /* when the next piece is due */
@@ -41,6 +41,7 @@ struct queue_server {
     int64_t free_ns[QUEUE_PLACES];        /* when each place is free again */
     int64_t *whole_ns, *served_ns; int request_count; /* [QUEUE_REQUESTS] */
     int64_t pieces_sent, latest_ns;       /* by how much the latest piece was late */
+    int is_named;                         /* 1: /v1/models has its model, m */
 };
 
 static inline int64_t queue_now(void) {
@@ -103,8 +104,9 @@ static inline void queue_request(struct queue_server *server, int socket) {
     server->free_ns[place] = done;
     if (server->request_count < QUEUE_REQUESTS) {
         server->whole_ns[server->request_count] = now;
+        connection->request = server->request_count;
         server->served_ns[server->request_count++] = done;
-    }
+    } else connection->request = -1;
     connection->pieces_left = server->pieces;
     connection->is_first = 1;
     connection->has_head = 0;
@@ -127,8 +129,9 @@ static inline void queue_piece(struct queue_server *server, int socket) {
         static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
         queue_send(socket, head, sizeof head - 1);
         connection->is_first = 0;
+        if (connection->request >= 0) server->served_ns[connection->request] = queue_now();
     }
-    queue_chunk(socket, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a \"},\"finish_reason\":null}]}\n\n");
+    queue_chunk(socket, "data: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a \"},\"finish_reason\":null}]}\n\n");
     server->pieces_sent++;
     queue_remove(server, socket);
     if (--connection->pieces_left > 0) {
@@ -168,7 +171,10 @@ static inline void queue_read(struct queue_server *server, int socket) {
     connection->body_left -= (size_t)got < connection->body_left ? (size_t)got : connection->body_left;
     if (connection->body_left) return;
     if (!strncmp(connection->head, "POST ", 5)) { queue_request(server, socket); return; }
-    queue_send(socket, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", 45); /* it says nothing of itself */
+    if (server->is_named && strstr(connection->head, " /v1/models "))
+        queue_send(socket, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 55\r\n\r\n"
+                   "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"object\":\"model\"}]}\n", 71 + 55);
+    else queue_send(socket, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", 45); /* it says nothing of itself */
     connection->has_head = 0;
     connection->head_bytes = 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,40 @@ struct evidence { const struct audit_size *sizes; size_t count; };
 static int64_t count_of(const vp_family *family, const struct audit_size *size) {
     vp_vision_count count;
     return vp_family_count(family, size->width_px, size->height_px, &count, NULL) == VP_OK ? count.total_tokens : -1;
+}
+/* The unit to which the resizing rule of Qwen and its relatives rounds a side; 0: the family has another rule. */
+static int64_t rounding_unit(const vp_family *family) {
+    return strcmp(family->preset->rule, "smart") ? 0 : family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
+}
+/* How a server computes that rule: transformers in double, halves to the even number; llama.cpp in 32 bits, halves up,
+ * and no side below one unit. */
+struct arithmetic { int is_half_up, is_32_bit; };
+
+/* A side in units. */
+static int64_t units_of(double side, double unit, struct arithmetic how) {
+    const double units = how.is_32_bit ? (double)((float)side / (float)unit) : side / unit;
+    const int64_t rounded = (int64_t)(how.is_half_up ? floor(units + 0.5) : rint(units));
+    return how.is_32_bit && rounded < 1 ? 1 : rounded;
+}
+/* The rule's tokens of a size in this arithmetic. source: calc_size_preserved_ratio of llama.cpp's clip.cpp */
+static int64_t count_with(const vp_family *family, const struct audit_size *size, struct arithmetic how) {
+    const double unit = (double)rounding_unit(family), width = size->width_px, height = size->height_px;
+    const double least = (double)family->value[VP_SLOT_MIN], most = (double)family->value[VP_SLOT_MAX];
+    int64_t cols = units_of(width, unit, how), rows = units_of(height, unit, how);
+    const double pixels = (double)(cols * rows) * unit * unit;
+    const int is_large = pixels > most;
+    if (!is_large && !(pixels < least)) return cols * rows;
+    if (how.is_32_bit) {
+        const float area = (float)(width * height),
+                    beta = sqrtf(is_large ? area / (float)most : (float)least / area), side = (float)unit;
+        cols = (int64_t)(is_large ? floorf((float)width / beta / side) : ceilf((float)width * beta / side));
+        rows = (int64_t)(is_large ? floorf((float)height / beta / side) : ceilf((float)height * beta / side));
+    } else {
+        const double beta = sqrt(is_large ? width * height / most : least / (width * height));
+        cols = (int64_t)(is_large ? floor(width / beta / unit) : ceil(width * beta / unit));
+        rows = (int64_t)(is_large ? floor(height / beta / unit) : ceil(height * beta / unit));
+    }
+    return (cols > 1 ? cols : 1) * (rows > 1 ? rows : 1);
 }
 static int is_usual_offset(int64_t offset) { return offset >= AUDIT_OFFSET_LEAST && offset <= AUDIT_OFFSET_MOST; }
 /* Returns 1 if the family gives all counts but for a usual offset. */
@@ -233,8 +268,27 @@ static int find_limit(const struct audit_rule *rule, const struct evidence *evid
     }
     return verdict->fit_count > 0;
 }
-static int64_t rounding_unit(const vp_family *family) {
-    return strcmp(family->preset->rule, "smart") ? 0 : family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
+/* Returns 1 if the family's rule gives all counts in this arithmetic, but for a usual offset. */
+static int fits_with(const vp_family *family, const struct evidence *evidence, struct arithmetic how, int64_t *offset) {
+    *offset = evidence->sizes[0].measured - count_with(family, &evidence->sizes[0], how);
+    for (size_t i = 0; i < evidence->count; i++)
+        if (evidence->sizes[i].measured - count_with(family, &evidence->sizes[i], how) != *offset) return 0;
+    return is_usual_offset(*offset);
+}
+/* Returns 1 if the rule with its own limits gives all counts once it is computed in 32 bits, alone or with halves
+ * rounded up, and not by rounding halves up alone. */
+static int find_32_bit(const struct audit_rule *rule, const struct evidence *evidence, struct audit_verdict *verdict) {
+    const vp_family *family = &rule->family;
+    int64_t unused;
+    if (!rounding_unit(family)) return 0;
+    for (size_t i = 0; i < evidence->count; i++) /* relatives with more steps than these are left alone */
+        if (count_with(family, &evidence->sizes[i], (struct arithmetic){0, 0}) != count_of(family, &evidence->sizes[i]))
+            return 0;
+    if (fits_with(family, evidence, (struct arithmetic){1, 0}, &unused)) return 0;
+    for (verdict->is_half_up = 0; verdict->is_half_up < 2; verdict->is_half_up++)
+        if (fits_with(family, evidence, (struct arithmetic){verdict->is_half_up, 1}, &verdict->fit_offset)) return 1;
+    verdict->is_half_up = 0;
+    return 0;
 }
 /* Does the rule give all counts, perhaps with other limits, when a side of n and a half units is rounded up? Qwen's own
  * code rounds it to the even number; llama.cpp does not. */
@@ -303,7 +357,8 @@ static void find_cause(const struct audit_rule *rule, const struct evidence *evi
     else if (is_ignored && !is_silent) {
         verdict->cause = AUDIT_KNOB_IGNORED;
         find_limit(rule, evidence, verdict);
-    } else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) {
+    } else if (!verdict->is_constant && find_32_bit(rule, evidence, verdict)) verdict->cause = AUDIT_32_BIT;
+    else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) {
         verdict->cause = AUDIT_LIMIT;
         find_families(rule, evidence, verdict);
     } else if (!verdict->is_constant && find_rounding(rule, evidence, verdict)) verdict->cause = AUDIT_ROUNDING;
@@ -417,6 +472,12 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
         text_list_add(out, "another limit configured: all counts fit %s with %s%s%s", family, fits_text.data,
                       verdict->family_count ? "; they also fit the published rule of " : "",
                       verdict->family_count ? families.data : "");
+        break;
+    case AUDIT_32_BIT:
+        text_list_add(out, "32-bit square root: all counts fit %s and these limits if the size is computed in 32 bits, "
+                           "as llama.cpp does%s; at a limit a side then gets one unit of %lld px more or less",
+                      family, verdict->is_half_up ? ", with halves rounded up" : "",
+                      (long long)rounding_unit(&rule->family));
         break;
     case AUDIT_ROUNDING:
         text_list_add(out, "halves rounded up: a side of n and a half times %lld px is rounded up by the server and to "

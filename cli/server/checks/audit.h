@@ -35,6 +35,7 @@ struct audit_size {
     X(AUDIT_DROPPED, "image dropped") \
     X(AUDIT_PLACEHOLDERS, "placeholders counted") \
     X(AUDIT_KNOB_IGNORED, "knob ignored") \
+    X(AUDIT_32_BIT, "32-bit square root") \
     X(AUDIT_LIMIT, "another limit configured") \
     X(AUDIT_ROUNDING, "halves rounded up") \
     X(AUDIT_FAMILY, "another family") \
@@ -60,6 +61,7 @@ struct audit_verdict {
     struct audit_fit fits[AUDIT_FITS]; size_t fit_count;
     /* others whose published rule gives all counts */
     const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count;
+    int is_half_up;          /* of AUDIT_32_BIT: 1 if halves are rounded up as well */
     int64_t fit_offset, family_offset; /* measured - count of the fits; of the first of the families */
     /* of an equal one: whether the same sizes without the knobs count the same, as by the rule or against it */
     enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;

@@ -1,9 +1,9 @@
 /* wgmma.h - products of bf16 matrices on Hopper (sm_90a): wgmma, TMA, mbarriers; included by vlmprof_kernels.cu
  *
  * Twins of what other chips do by mma.sync (>>tiles) or cuBLAS: the experts of routed tokens, and linears of many rows
- * with their bias and activation. A block stays on its multiprocessor and walks tiles of 64 or 128 rows by 256
- * columns: one warpgroup brings slices of both operands, 64 deep, through a ring of stages in shared memory; one or two
- * others multiply, 64 rows each, and store. The two sides meet at mbarriers: `full` (the slice is there) and
+ * with their bias and activation. A block stays on its multiprocessor and walks tiles of 128 rows by 256 columns: one
+ * warpgroup brings slices of both operands, 64 deep, through a ring of stages in shared memory; two others multiply, 64
+ * rows each, and store. The two sides meet at mbarriers: `full` (the slice is there) and
  * `empty` (no one reads it any more). Slices are as wgmma reads them: rows of 128 bytes, whose 16-byte vectors are at
  * their number ^ (row & 7), in stages at multiples of 1024 bytes.
  *
@@ -19,13 +19,13 @@
  * A row's sum does not depend on the tile it is in, nothing is added by atomics: the same input gives the same bits. */
 enum {
     VK_WIDE_COLUMNS = 256, VK_WIDE_DEPTH = 64, VK_WIDE_GROUP = 128, /* threads of a warpgroup */
-    VK_WIDE_B_BYTES = VK_WIDE_COLUMNS * VK_WIDE_DEPTH * 2, VK_WIDE_A_BYTES = 64 * VK_WIDE_DEPTH * 2
+    VK_WIDE_ROWS = 128, VK_WIDE_THREADS = 3 * VK_WIDE_GROUP, VK_WIDE_STAGES = 4,
+    VK_WIDE_B_BYTES = VK_WIDE_COLUMNS * VK_WIDE_DEPTH * 2, VK_WIDE_A_BYTES = VK_WIDE_ROWS * VK_WIDE_DEPTH * 2,
+    VK_WIDE_STAGE_BYTES = VK_WIDE_A_BYTES + VK_WIDE_B_BYTES,
+    /* stages, their barriers, the list of copied rows, and what the first stage's alignment takes */
+    VK_WIDE_BYTES = VK_WIDE_STAGES * VK_WIDE_STAGE_BYTES + 128 + VK_WIDE_ROWS * 4 + 1024
 };
 #define VK_WIDE_LAG 2 /* slices of copied rows that are under way */
-#define VK_WIDE_STAGES(groups) ((groups) == 1 ? 5 : 4)
-#define VK_WIDE_STAGE_BYTES(groups) ((groups) * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES)
-/* stages, their barriers, the list of copied rows, and what the first stage's alignment takes */
-#define VK_WIDE_BYTES(groups) (VK_WIDE_STAGES(groups) * VK_WIDE_STAGE_BYTES(groups) + 128 + (groups) * 64 * 4 + 1024)
 
 /* ---- the instructions */
 #ifdef CUDA_ON_CPU
@@ -178,27 +178,27 @@ typedef struct vk_ring {
     int stage;
     unsigned phase;
 } vk_ring;
-template <int GROUPS> FN unsigned char *vk_ring_slice(const vk_ring *ring) {
-    return ring->slices + (size_t)ring->stage * VK_WIDE_STAGE_BYTES(GROUPS);
+FN unsigned char *vk_ring_slice(const vk_ring *ring) {
+    return ring->slices + (size_t)ring->stage * VK_WIDE_STAGE_BYTES;
 }
-template <int GROUPS> FN void vk_ring_next(vk_ring *ring) {
-    if (++ring->stage < VK_WIDE_STAGES(GROUPS)) return;
+FN void vk_ring_next(vk_ring *ring) {
+    if (++ring->stage < VK_WIDE_STAGES) return;
     ring->stage = 0;
     ring->phase ^= 1;
 }
 /* copied: also the 128 producers, each for its rows, arrive at `full` */
-template <int GROUPS, int PAIR> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
+template <int PAIR> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
     vk_ring ring;
     ring.slices = (unsigned char *)(((size_t)shared + 1023) & ~(size_t)1023);
-    ring.full = (uint64_t *)(void *)(ring.slices + VK_WIDE_STAGES(GROUPS) * VK_WIDE_STAGE_BYTES(GROUPS));
-    ring.empty = ring.full + VK_WIDE_STAGES(GROUPS);
-    ring.rows = (int32_t *)(void *)(ring.slices + VK_WIDE_STAGES(GROUPS) * VK_WIDE_STAGE_BYTES(GROUPS) + 128);
+    ring.full = (uint64_t *)(void *)(ring.slices + VK_WIDE_STAGES * VK_WIDE_STAGE_BYTES);
+    ring.empty = ring.full + VK_WIDE_STAGES;
+    ring.rows = (int32_t *)(void *)(ring.slices + VK_WIDE_STAGES * VK_WIDE_STAGE_BYTES + 128);
     ring.stage = 0;
     ring.phase = 0;
     if (TID == 0) {
-        for (int i = 0; i < VK_WIDE_STAGES(GROUPS); i++) {
+        for (int i = 0; i < VK_WIDE_STAGES; i++) {
             vk_barrier_init(&ring.full[i], copied ? 1 + VK_WIDE_GROUP : 1);
-            vk_barrier_init(&ring.empty[i], 4 * GROUPS * (1 + PAIR)); /* a warp each */
+            vk_barrier_init(&ring.empty[i], VK_WIDE_ROWS / 16 * (1 + PAIR)); /* a warp each */
         }
         vk_barriers_ready();
         if (PAIR) vk_pair_barriers_ready();
@@ -224,8 +224,8 @@ template <int PAIR> FN vk_wide_turns vk_wide_turns_of(const vk_wide_tiles *all) 
     return turns;
 }
 /* 0: nothing to do there */
-template <int GROUPS, int PAIR> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, vk_wide_tile *tile) {
-    int half = PAIR ? (int)vk_pair_rank() * 64 * GROUPS : 0, live;
+template <int PAIR> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, vk_wide_tile *tile) {
+    int half = PAIR ? (int)vk_pair_rank() * VK_WIDE_ROWS : 0, live;
     tile->expert = 0;
     if (all->tiles) {
         const int32_t *at = all->tiles + 2 * (index / all->column_tiles);
@@ -234,14 +234,14 @@ template <int GROUPS, int PAIR> FN int vk_wide_tile_at(const vk_wide_tiles *all,
         tile->rows = all->start[at[0] + 1] - at[1];
         tile->column = index % all->column_tiles * all->columns;
     } else { /* neighbours share columns */
-        tile->first = index % all->row_tiles * (64 * GROUPS * (1 + PAIR));
+        tile->first = index % all->row_tiles * (VK_WIDE_ROWS * (1 + PAIR));
         tile->rows = all->rows - tile->first;
         tile->column = index / all->row_tiles * all->columns;
     }
     live = tile->rows > 0;
     tile->first += half;
     tile->rows -= half;
-    if (tile->rows > 64 * GROUPS) tile->rows = 64 * GROUPS;
+    if (tile->rows > VK_WIDE_ROWS) tile->rows = VK_WIDE_ROWS;
     return live;
 }
 /* One slice of B, by TMA. gated: 128 gates, and the ups of the same columns, `gated` rows later */
@@ -257,31 +257,31 @@ template <int PAIR> FN void vk_wide_bring_b(unsigned char *to, const CUtensorMap
     vk_bulk(to + VK_WIDE_B_BYTES / 2, b, from, second, tile->expert, full);
 }
 /* the producer where A's rows follow each other: one thread */
-template <int GROUPS, int PAIR> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all, const CUtensorMap *a,
+template <int PAIR> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all, const CUtensorMap *a,
                                                       const CUtensorMap *b) {
     vk_wide_turns turns = vk_wide_turns_of<PAIR>(all);
     vk_wide_tile tile;
     for (int t = turns.from; t < turns.count; t += turns.step) {
-        int live = vk_wide_tile_at<GROUPS, PAIR>(all, t, &tile), groups = tile.rows > 0 ? (tile.rows + 63) / 64 : 0;
+        int live = vk_wide_tile_at<PAIR>(all, t, &tile), groups = tile.rows > 0 ? (tile.rows + 63) / 64 : 0;
         if (!live) continue;
         for (int s = 0; s < all->steps; s++) {
-            unsigned char *slice = vk_ring_slice<GROUPS>(&ring);
+            unsigned char *slice = vk_ring_slice(&ring);
             vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
-            vk_barrier_expect(&ring.full[ring.stage], (unsigned)(groups * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES));
+            vk_barrier_expect(&ring.full[ring.stage], (unsigned)(groups * VK_WIDE_A_BYTES / 2 + VK_WIDE_B_BYTES));
             for (int g = 0; g < groups; g++)
-                vk_bulk(slice + g * VK_WIDE_A_BYTES, a, s * VK_WIDE_DEPTH, tile.first + 64 * g, 0,
+                vk_bulk(slice + g * VK_WIDE_A_BYTES / 2, a, s * VK_WIDE_DEPTH, tile.first + 64 * g, 0,
                         &ring.full[ring.stage]);
-            vk_wide_bring_b<PAIR>(slice + GROUPS * VK_WIDE_A_BYTES, b, &tile, s * VK_WIDE_DEPTH, 0,
+            vk_wide_bring_b<PAIR>(slice + VK_WIDE_A_BYTES, b, &tile, s * VK_WIDE_DEPTH, 0,
                                   &ring.full[ring.stage]);
-            vk_ring_next<GROUPS>(&ring);
+            vk_ring_next(&ring);
         }
     }
 }
 /* this thread's rows of a slice: row TID / 8 + 16 j, vector TID % 8; what is after k is zero */
-template <int GROUPS> FN void vk_wide_copy(const vk_ring *ring, const vk_chosen *chosen, int rows, int from) {
-    unsigned char *slice = vk_ring_slice<GROUPS>(ring);
+FN void vk_wide_copy(const vk_ring *ring, const vk_chosen *chosen, int rows, int from) {
+    unsigned char *slice = vk_ring_slice(ring);
     int vector = TID & 7;
-    VK_UNROLL for (int j = 0; j < 4 * GROUPS; j++) {
+    VK_UNROLL for (int j = 0; j < VK_WIDE_ROWS / 16; j++) {
         int row = (TID >> 3) + 16 * j;
         unsigned char *to = slice + row * 128 + ((vector ^ (row & 7)) << 4);
         if (row >= rows) break;
@@ -292,15 +292,15 @@ template <int GROUPS> FN void vk_wide_copy(const vk_ring *ring, const vk_chosen 
     vk_copy_commit();
 }
 /* the producers where it does: 128 threads. A slice is announced when VK_WIDE_LAG later ones are under way. */
-template <int GROUPS, int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_tiles *all,
+template <int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_tiles *all,
                                                              const vk_chosen *chosen, const CUtensorMap *b, int gated) {
     vk_wide_turns turns = vk_wide_turns_of<PAIR>(all);
     vk_wide_tile tile;
     for (int t = turns.from; t < turns.count; t += turns.step) {
         vk_ring late = ring;
-        if (!vk_wide_tile_at<GROUPS, PAIR>(all, t, &tile)) continue;
+        if (!vk_wide_tile_at<PAIR>(all, t, &tile)) continue;
         __syncwarp(); /* no one of this warp needs the rows before: each warp reads what it writes */
-        for (int i = TID & 31; i < 16 * GROUPS; i += 32) {
+        for (int i = TID & 31; i < VK_WIDE_ROWS / 4; i += 32) {
             int row = (TID >> 5) * 4 + (i & 3) + 16 * (i >> 2);
             if (row < tile.rows) ring.rows[row] = chosen->list[tile.first + row] / chosen->top_k;
         }
@@ -310,36 +310,36 @@ template <int GROUPS, int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const
                 vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
                 if (TID == 0) {
                     vk_barrier_expect(&ring.full[ring.stage], VK_WIDE_B_BYTES);
-                    vk_wide_bring_b<PAIR>(vk_ring_slice<GROUPS>(&ring) + GROUPS * VK_WIDE_A_BYTES, b, &tile,
+                    vk_wide_bring_b<PAIR>(vk_ring_slice(&ring) + VK_WIDE_A_BYTES, b, &tile,
                                           s * VK_WIDE_DEPTH, gated, &ring.full[ring.stage]);
                 }
-                vk_wide_copy<GROUPS>(&ring, chosen, tile.rows, s * VK_WIDE_DEPTH);
-                vk_ring_next<GROUPS>(&ring);
+                vk_wide_copy(&ring, chosen, tile.rows, s * VK_WIDE_DEPTH);
+                vk_ring_next(&ring);
             } else vk_copy_commit();
             if (s < VK_WIDE_LAG) continue;
             vk_copy_wait(VK_WIDE_LAG);
             vk_fence_async(); /* what was copied is seen by wgmma */
             vk_barrier_arrive(&late.full[late.stage]);
-            vk_ring_next<GROUPS>(&late);
+            vk_ring_next(&late);
         }
     }
 }
 /* a group without rows keeps the ring going */
-template <int GROUPS, int PAIR> FN void vk_wide_pass(vk_ring *ring, int steps) {
+template <int PAIR> FN void vk_wide_pass(vk_ring *ring, int steps) {
     for (int s = 0; s < steps; s++) {
         vk_barrier_wait(&ring->full[ring->stage], ring->phase);
         vk_ring_free<PAIR>(ring, ring->stage);
-        vk_ring_next<GROUPS>(ring);
+        vk_ring_next(ring);
     }
 }
 /* A warpgroup's sums of a tile; group: its number. Nothing but wgmma touches them in the loop. */
-template <int GROUPS, int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, int group, float (*sums)[4]) {
+template <int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, int group, float (*sums)[4]) {
     int before = -1;
     VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
     for (int s = 0; s < steps; s++) {
-        const unsigned char *slice = vk_ring_slice<GROUPS>(ring);
-        uint64_t a = vk_wide_descriptor(slice + group * VK_WIDE_A_BYTES),
-                 b = vk_wide_descriptor(slice + GROUPS * VK_WIDE_A_BYTES);
+        const unsigned char *slice = vk_ring_slice(ring);
+        uint64_t a = vk_wide_descriptor(slice + group * VK_WIDE_A_BYTES / 2),
+                 b = vk_wide_descriptor(slice + VK_WIDE_A_BYTES);
         vk_barrier_wait(&ring->full[ring->stage], ring->phase);
         vk_wgmma_fence();
         VK_UNROLL for (int k = 0; k < VK_WIDE_DEPTH / 16; k++) vk_wgmma(sums, a + 2 * k, b + 2 * k, 1);
@@ -347,7 +347,7 @@ template <int GROUPS, int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, i
         vk_wgmma_wait(1); /* the slice before is read */
         if (before >= 0) vk_ring_free<PAIR>(ring, before);
         before = ring->stage;
-        vk_ring_next<GROUPS>(ring);
+        vk_ring_next(ring);
     }
     vk_wgmma_wait(0);
     vk_ring_free<PAIR>(ring, before);
@@ -425,21 +425,21 @@ FN void vk_wide_linear_store(const vk_wide_linear *to, const vk_wide_tile *tile,
         vk_wide_turns turns = vk_wide_turns_of<PAIR>(all); \
         for (int t = turns.from; t < turns.count; t += turns.step) { \
             float sums[VK_WIDE_COLUMNS / 8][4]; \
-            if (!vk_wide_tile_at<GROUPS, PAIR>(all, t, &tile)) continue; \
-            if (tile.rows <= group * 64) { vk_wide_pass<GROUPS, PAIR>(&ring, all->steps); continue; } \
-            vk_wide_sums<GROUPS, PAIR>(&ring, all->steps, group, sums); \
+            if (!vk_wide_tile_at<PAIR>(all, t, &tile)) continue; \
+            if (tile.rows <= group * 64) { vk_wide_pass<PAIR>(&ring, all->steps); continue; } \
+            vk_wide_sums<PAIR>(&ring, all->steps, group, sums); \
             store; \
         } \
     } while (0)
-template <int GROUPS, int PAIR> FN void vk_wide_linear_block(const vk_wide_tiles *all, const CUtensorMap *a,
+template <int PAIR> FN void vk_wide_linear_block(const vk_wide_tiles *all, const CUtensorMap *a,
                                                              const CUtensorMap *b, const vk_wide_linear *to) {
     CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    vk_ring ring = vk_ring_new<GROUPS, PAIR>(shared, 0);
+    vk_ring ring = vk_ring_new<PAIR>(shared, 0);
     int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
     vk_wide_tile tile;
     if (group < 0) {
         VK_FEWER_REGISTERS(32);
-        if (TID == 0) vk_wide_bring<GROUPS, PAIR>(ring, all, a, b);
+        if (TID == 0) vk_wide_bring<PAIR>(ring, all, a, b);
     } else {
         VK_MORE_REGISTERS(232);
         VK_WIDE_MULTIPLY(vk_wide_linear_store(to, &tile, group, sums));
@@ -461,15 +461,15 @@ FN void vk_wide_gate_up_store(const vk_wide_linear *to, const vk_wide_tile *tile
         }
     }
 }
-template <int GROUPS, int PAIR> FN void vk_wide_gate_up_block(const vk_wide_tiles *all, const vk_chosen *chosen,
+template <int PAIR> FN void vk_wide_gate_up_block(const vk_wide_tiles *all, const vk_chosen *chosen,
                                                               const CUtensorMap *b, const vk_wide_linear *to) {
     CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    vk_ring ring = vk_ring_new<GROUPS, PAIR>(shared, 1);
+    vk_ring ring = vk_ring_new<PAIR>(shared, 1);
     int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
     vk_wide_tile tile;
     if (group < 0) {
         VK_FEWER_REGISTERS(40);
-        vk_wide_bring_chosen<GROUPS, PAIR>(ring, all, chosen, b, to->n);
+        vk_wide_bring_chosen<PAIR>(ring, all, chosen, b, to->n);
     } else {
         VK_MORE_REGISTERS(232);
         VK_WIDE_MULTIPLY(if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS / 2))
@@ -495,16 +495,16 @@ FN void vk_wide_down_store(const vk_wide_linear *to, const vk_wide_tile *tile, c
         }
     }
 }
-template <int GROUPS, int PAIR> FN void vk_wide_down_block(const vk_wide_tiles *all, const CUtensorMap *a,
+template <int PAIR> FN void vk_wide_down_block(const vk_wide_tiles *all, const CUtensorMap *a,
                                                            const CUtensorMap *b, const vk_wide_linear *to,
                                                            const int32_t *list, const float *share) {
     CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    vk_ring ring = vk_ring_new<GROUPS, PAIR>(shared, 0);
+    vk_ring ring = vk_ring_new<PAIR>(shared, 0);
     int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
     vk_wide_tile tile;
     if (group < 0) {
         VK_FEWER_REGISTERS(32);
-        if (TID == 0) vk_wide_bring<GROUPS, PAIR>(ring, all, a, b);
+        if (TID == 0) vk_wide_bring<PAIR>(ring, all, a, b);
     } else {
         VK_MORE_REGISTERS(232);
         VK_WIDE_MULTIPLY(if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS))
@@ -518,31 +518,30 @@ template <int GROUPS, int PAIR> FN void vk_wide_down_block(const vk_wide_tiles *
 #define VK_WIDE_BODY(call) \
     (void)all; (void)b; (void)to; __trap()
 #endif
-/* Tiles of 64 rows, of linears that would leave multiprocessors without work, and of 128. 192 would take 128 sums of
- * each of 512 threads, more registers than a kernel of so many threads is compiled with. */
+/* Tiles of 192 rows would take 128 sums of each of 512 threads, more registers than a kernel of so many threads is
+ * compiled with. */
 #define VK_WIDE_MAP const __grid_constant__ CUtensorMap
-#define VK_WIDE_LINEAR(kernel, name, threads, groups, pair) \
-    kernel(threads, 1, name, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b, const vk_wide_linear to) { \
+#define VK_WIDE_LINEAR(kernel, name, pair) \
+    kernel(VK_WIDE_THREADS, 1, name, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b, const vk_wide_linear to) { \
         (void)a; \
-        VK_WIDE_BODY((vk_wide_linear_block<groups, pair>(&all, &a, &b, &to))); \
+        VK_WIDE_BODY((vk_wide_linear_block<pair>(&all, &a, &b, &to))); \
     }
 #define VK_WIDE_GATE_UP(kernel, name, pair) \
-    kernel(3 * VK_WIDE_GROUP, 1, name, const vk_wide_tiles all, const vk_chosen chosen, VK_WIDE_MAP b, \
+    kernel(VK_WIDE_THREADS, 1, name, const vk_wide_tiles all, const vk_chosen chosen, VK_WIDE_MAP b, \
            const vk_wide_linear to) { \
         (void)chosen; \
-        VK_WIDE_BODY((vk_wide_gate_up_block<2, pair>(&all, &chosen, &b, &to))); \
+        VK_WIDE_BODY((vk_wide_gate_up_block<pair>(&all, &chosen, &b, &to))); \
     }
 #define VK_WIDE_DOWN(kernel, name, pair) \
-    kernel(3 * VK_WIDE_GROUP, 1, name, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b, const vk_wide_linear to, \
+    kernel(VK_WIDE_THREADS, 1, name, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b, const vk_wide_linear to, \
            const int32_t *list, const float *share) { \
         (void)a; \
         (void)list; \
         (void)share; \
-        VK_WIDE_BODY((vk_wide_down_block<2, pair>(&all, &a, &b, &to, list, share))); \
+        VK_WIDE_BODY((vk_wide_down_block<pair>(&all, &a, &b, &to, list, share))); \
     }
-VK_WIDE_LINEAR(KERNEL_OF, k_linear_wgmma64, 2 * VK_WIDE_GROUP, 1, 0)
-VK_WIDE_LINEAR(KERNEL_OF, k_linear_wgmma128, 3 * VK_WIDE_GROUP, 2, 0)
-VK_WIDE_LINEAR(KERNEL_OF_PAIRS, k_linear_wgmma_pair, 3 * VK_WIDE_GROUP, 2, 1)
+VK_WIDE_LINEAR(KERNEL_OF, k_linear_wgmma128, 0)
+VK_WIDE_LINEAR(KERNEL_OF_PAIRS, k_linear_wgmma_pair, 1)
 VK_WIDE_GATE_UP(KERNEL_OF, k_gate_up_wgmma128, 0)
 VK_WIDE_GATE_UP(KERNEL_OF_PAIRS, k_gate_up_wgmma_pair, 1)
 VK_WIDE_DOWN(KERNEL_OF, k_down_wgmma128, 0)

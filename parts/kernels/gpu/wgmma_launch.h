@@ -35,26 +35,16 @@ static int vk_wide_map(const vk_cuda *cuda, CUtensorMap *map, const void *from, 
 }
 /* what TMA can read: 16-byte places and rows */
 static int vk_wide_fits(const void *from, int64_t stride) { return !((size_t)from & 15) && !(stride & 7); }
-/* Which tiles take less time: of how many 64 rows, 4 for those of a pair. A slice of 64 rows takes 512 cycles of the
- * tensor cores, one of B and A arrives at 31 bytes a cycle, and half of B for each of a pair; the last round of blocks
- * counts as a whole one. */
-static int vk_wide_groups(const vk_cuda *cuda, int rows, int n) {
-    static const struct { int groups, tensor, bytes; } kind[3] = {
-        { 1, 512, VK_WIDE_STAGE_BYTES(1) }, { 2, 1024, VK_WIDE_STAGE_BYTES(2) },
-        { 4, 1024, VK_WIDE_STAGE_BYTES(2) - VK_WIDE_B_BYTES / 2 }
-    };
-    int64_t columns = (n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS, least = INT64_MAX;
-    int best = 1;
-    for (int i = 0; i < (cuda->pairs ? 3 : 2); i++) {
-        int64_t tiles = (rows + 64 * kind[i].groups - 1) / (64 * kind[i].groups) * columns,
-                at_once = i < 2 ? cuda->multiprocessors : cuda->pairs,
-                slice = kind[i].bytes / 31 > kind[i].tensor ? kind[i].bytes / 31 : kind[i].tensor,
-                cost = (tiles + at_once - 1) / at_once * slice;
-        if (cost > least) continue;
-        least = cost;
-        best = kind[i].groups;
+/* Whether pairs take no more time than single blocks. Both wait for their slices of A and B, at about 31 bytes a cycle,
+ * more than for the tensor cores; each of a pair brings half of B. The last round of blocks counts as a whole one. */
+static int vk_wide_prefers_pairs(const vk_cuda *cuda, int rows, int n) {
+    int64_t columns = (n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS, bytes[2] = { 0, INT64_MAX };
+    for (int pair = 0; pair < (cuda->pairs ? 2 : 1); pair++) {
+        int64_t tiles = (rows + (VK_WIDE_ROWS << pair) - 1) / (VK_WIDE_ROWS << pair) * columns,
+                at_once = pair ? cuda->pairs : cuda->multiprocessors;
+        bytes[pair] = (tiles + at_once - 1) / at_once * (VK_WIDE_STAGE_BYTES - pair * VK_WIDE_B_BYTES / 2);
     }
-    return best;
+    return bytes[1] <= bytes[0];
 }
 /* Whether pairs should take less time than cuBLAS. That one is counted with 580 TFLOP/s, pairs with 755 of what their
  * rounds of tiles do: 78 % of it must be work. An activation is a launch of its own next to cuBLAS, a third more. */
@@ -85,7 +75,7 @@ static int vk_wide_takes_pairs(const vk_cuda *cuda, const vk_experts_job *job) {
 static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m,
                                const vk_linear *linear, vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    int wide = epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, groups, pair, grid;
+    int wide = epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, pair, grid;
     int64_t results = (int64_t)m * linear->n, element = wide ? 4 : 2,
             flops = 2 * results * linear->k
                     + ((linear->bias != NULL) + (epilogue == VK_ADD_F32) + vk_gelu_flops(epilogue)) * results,
@@ -98,9 +88,8 @@ static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x,
         || linear->wide || m < 2 || !vk_wide_fits(x, ldx)
         || !vk_wide_fits(linear->weights, linear->k_padded) || ((size_t)y & 7))
         return 0;
-    groups = cuda->wgmma_linears ? vk_wide_groups(cuda, m, linear->n) : 4;
-    pair = groups == 4;
-    all.row_tiles = (m + 64 * groups - 1) / (64 * groups);
+    pair = !cuda->wgmma_linears || vk_wide_prefers_pairs(cuda, m, linear->n);
+    all.row_tiles = (m + (VK_WIDE_ROWS << pair) - 1) / (VK_WIDE_ROWS << pair);
     all.column_tiles = (linear->n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS;
     all.steps = (linear->k_padded + VK_WIDE_DEPTH - 1) / VK_WIDE_DEPTH;
     if (!vk_wide_map(cuda, &a, x, linear->k_padded, m, ldx, 1, 0, 64)
@@ -109,10 +98,8 @@ static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x,
     grid = vk_wide_grid(cuda, &all, pair);
     vk_shape(queue, m, linear->n, linear->k, 0);
     if (pair)
-        LAUNCH_PAIRS(k_linear_wgmma_pair, grid, 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops, bytes, all, a, b, to);
-    else if (groups == 1)
-        LAUNCH_SHARED(k_linear_wgmma64, grid, 2 * VK_WIDE_GROUP, VK_WIDE_BYTES(1), flops, bytes, all, a, b, to);
-    else LAUNCH_SHARED(k_linear_wgmma128, grid, 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops, bytes, all, a, b, to);
+        LAUNCH_PAIRS(k_linear_wgmma_pair, grid, VK_WIDE_THREADS, VK_WIDE_BYTES, flops, bytes, all, a, b, to);
+    else LAUNCH_SHARED(k_linear_wgmma128, grid, VK_WIDE_THREADS, VK_WIDE_BYTES, flops, bytes, all, a, b, to);
     return 1;
 }
 /* Both products of the experts, as vk_cuda_experts counts them; 0: not here. Tiles are k_moe_lists's. */
@@ -139,10 +126,10 @@ static int vk_wide_experts_send(vk_queue *queue, const vk_experts_job *job, cons
     }
     vk_shape(queue, job->pairs, up->n, up->k, job->pairs < job->experts ? job->pairs : job->experts);
     if (pair)
-        LAUNCH_PAIRS(k_gate_up_wgmma_pair, vk_wide_grid(cuda, &all, 1), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[0],
+        LAUNCH_PAIRS(k_gate_up_wgmma_pair, vk_wide_grid(cuda, &all, 1), VK_WIDE_THREADS, VK_WIDE_BYTES, flops[0],
                      bytes[0], all, chosen, gate_up, to);
     else
-        LAUNCH_SHARED(k_gate_up_wgmma128, vk_wide_grid(cuda, &all, 0), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[0],
+        LAUNCH_SHARED(k_gate_up_wgmma128, vk_wide_grid(cuda, &all, 0), VK_WIDE_THREADS, VK_WIDE_BYTES, flops[0],
                       bytes[0], all, chosen, gate_up, to);
     all.column_tiles = (down->n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS;
     all.columns = VK_WIDE_COLUMNS;
@@ -152,10 +139,10 @@ static int vk_wide_experts_send(vk_queue *queue, const vk_experts_job *job, cons
     to.n = down->n;
     vk_shape(queue, job->pairs, down->n, down->k, job->pairs < job->experts ? job->pairs : job->experts);
     if (pair)
-        LAUNCH_PAIRS(k_down_wgmma_pair, vk_wide_grid(cuda, &all, 1), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[1],
+        LAUNCH_PAIRS(k_down_wgmma_pair, vk_wide_grid(cuda, &all, 1), VK_WIDE_THREADS, VK_WIDE_BYTES, flops[1],
                      bytes[1], all, rows, columns, to, job->list, job->weight);
     else
-        LAUNCH_SHARED(k_down_wgmma128, vk_wide_grid(cuda, &all, 0), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[1],
+        LAUNCH_SHARED(k_down_wgmma128, vk_wide_grid(cuda, &all, 0), VK_WIDE_THREADS, VK_WIDE_BYTES, flops[1],
                       bytes[1], all, rows, columns, to, job->list, job->weight);
     return 1;
 }
@@ -181,9 +168,9 @@ static cudaError_t vk_max_pairs(int *count, void (*kernel)(P...), int threads, s
  * which no pair spans, has an odd number of them; more pairs than that would wait until the first ones have ended. */
 static int vk_wide_pairs(void) {
     int count = 0;
-    if (cudaFuncSetAttribute(k_gate_up_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2))
+    if (cudaFuncSetAttribute(k_gate_up_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES)
             == cudaSuccess
-        && vk_max_pairs(&count, k_gate_up_wgmma_pair, 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2)) == cudaSuccess)
+        && vk_max_pairs(&count, k_gate_up_wgmma_pair, VK_WIDE_THREADS, VK_WIDE_BYTES) == cudaSuccess)
         return count;
     cudaGetLastError(); /* as in vk_cuda_check */
     return 0;
@@ -206,11 +193,10 @@ static void vk_wide_open(vk_queue *queue, const vp_device_info *info, uint32_t g
 }
 static void vk_wide_use(vk_queue *queue) {
     if (!vk_cuda_of(queue)->encode) return;
-    VK_TRY(cudaFuncSetAttribute(k_linear_wgmma64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(1)));
-    VK_TRY(cudaFuncSetAttribute(k_linear_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
-    VK_TRY(cudaFuncSetAttribute(k_gate_up_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
-    VK_TRY(cudaFuncSetAttribute(k_down_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
+    VK_TRY(cudaFuncSetAttribute(k_linear_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_gate_up_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_down_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
     if (!vk_cuda_of(queue)->pairs) return; /* that of gate_up: vk_wide_pairs */
-    VK_TRY(cudaFuncSetAttribute(k_linear_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
-    VK_TRY(cudaFuncSetAttribute(k_down_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
+    VK_TRY(cudaFuncSetAttribute(k_linear_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_down_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
 }

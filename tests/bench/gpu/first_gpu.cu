@@ -122,6 +122,19 @@ KERNEL(k_first_draw, void *to, unsigned seed, int rows, int k, int ld, float siz
 KERNEL(k_first_bytes, unsigned *to, unsigned seed, int words) {
     EACH(i, words) to[BLK * (size_t)words + (size_t)i] = first_hash((unsigned)(BLK * (size_t)words + (size_t)i), seed);
 }
+/* Integer weights by the definition of their format, from which the judges read them; the kernels under test unpack them in their own ways. 8 bits: signed
+ * bytes; 4 bits: of the eight values in a word, value 2 i is nibble i and value 2 i + 1 nibble i + 4, 8 is zero. Each VK_QUANT_BLOCK have a scale. */
+#define FIRST_NIBBLE(at) ((at) % 2 * 4 + (at) % 8 / 2)
+#define FIRST_INTEGER(packed, at, bits) \
+    ((bits) == 8 ? (int)((const signed char *)(packed))[at] \
+                 : (((const unsigned char *)(packed))[(at) / 8 * 4 + FIRST_NIBBLE(at) / 2] >> FIRST_NIBBLE(at) % 2 * 4 & 15) - 8)
+/* scales are powers of two, so bf16 has the values exactly */
+KERNEL(k_first_widen, void *to, const void *packed, const uint16_t *scales, int k, int bits) {
+    EACH(i, k) {
+        const size_t at = BLK * (size_t)k + (size_t)i;
+        vk_put(to, at, (float)FIRST_INTEGER(packed, at, bits) * vk_b2f(scales[at / VK_QUANT_BLOCK]), 0);
+    }
+}
 static unsigned draws;
 static void *drawn(int rows, int k, int ld, float size, int wide) {
     void *to = room((size_t)rows * (size_t)ld * (wide ? 4 : 2));
@@ -445,41 +458,41 @@ static void judge_linear(float *worst) {
 /* SAMPLES outputs against sums in fp64 on the host, of layers whose result is the sum alone or added to */
 static double sample_linear(void) {
     const vk_linear *w = &lin.w[0];
-    const char *weights = (const char *)(w->bits ? lin.dense : w->weights);
-    size_t row = (size_t)w->k_padded * 2;
-    uint16_t *x = (uint16_t *)malloc(row), *v = (uint16_t *)malloc(row);
+    size_t row = (size_t)w->k_padded * 2, packed = w->bits ? row * (size_t)w->bits / 16 : row, scales = (size_t)w->k_padded / VK_QUANT_BLOCK;
+    uint16_t *x = (uint16_t *)malloc(row), *v = (uint16_t *)malloc(row), *scale = (uint16_t *)malloc(scales * 2);
     double worst = 0.0;
-    if (lin.kind->epilogue == VK_QUICKGELU) { free(x); free(v); return 0.0; }
+    if (lin.kind->epilogue == VK_QUICKGELU) { free(x); free(v); free(scale); return 0.0; }
     reset_linear(0);
     send_linear(0);
     settle();
     for (int i = 0; i < (f.tiny ? 16 : SAMPLES); i++) {
         size_t r = (size_t)i * 7919 % (size_t)lin.m, c = (size_t)i * 104729 % (size_t)w->n;
-        double sum = 0.0, scale = 0.0, got, tolerance;
+        double sum = 0.0, size = 0.0, got, tolerance;
         float bias = 0.0f;
         uint32_t bits = 0;
         move(x, (const char *)lin.x[0] + r * row, row, cudaMemcpyDeviceToHost);
-        move(v, weights + c * row, row, cudaMemcpyDeviceToHost);
+        move(v, (const char *)w->weights + c * packed, packed, cudaMemcpyDeviceToHost);
+        if (w->bits) move(scale, w->scales + c * scales, scales * 2, cudaMemcpyDeviceToHost);
         move(&bits, (const char *)lin.y[0] + (r * (size_t)w->n + c) * (lin.wide ? 4 : 2), lin.wide ? 4 : 2, cudaMemcpyDeviceToHost);
         if (w->bias) move(&bias, w->bias + c, sizeof bias, cudaMemcpyDeviceToHost);
         for (int j = 0; j < w->k; j++) {
-            double product = vk_trial_value(x[j]) * vk_trial_value(v[j]);
+            double product = vk_trial_value(x[j])
+                             * (w->bits ? FIRST_INTEGER(v, (size_t)j, w->bits) * vk_trial_value(scale[j / VK_QUANT_BLOCK]) : vk_trial_value(v[j]));
             sum += product;
-            scale += fabs(product);
+            size += fabs(product);
         }
         sum += (double)bias + (lin.kind->epilogue == VK_ADD_F32 ? (double)before_linear() : 0.0);
         if (lin.wide) { float value; memcpy(&value, &bits, sizeof value); got = (double)value; } else got = vk_trial_value((uint16_t)bits);
-        tolerance = 1.1 * (scale + fabs((double)bias) + 1.0) * (w->k / 16 + 4) * 1.2e-7 + fabs((double)bias) / 256.0 + (lin.wide ? 0.0 : fabs(sum) / 256.0);
+        tolerance = 1.1 * (size + fabs((double)bias) + 1.0) * (w->k / 16 + 4) * 1.2e-7 + fabs((double)bias) / 256.0 + (lin.wide ? 0.0 : fabs(sum) / 256.0);
         if (!(fabs(got - sum) / tolerance <= worst)) worst = fabs(got - sum) / tolerance;
     }
     free(x);
     free(v);
+    free(scale);
     return worst;
 }
-/* Integers with scales, which are powers of two, so that the values are exact as bf16: the judges read these, from the kernel that prefill uses. */
-static void widen(void *to, const void *weights, const uint16_t *scales, size_t values, int bits) {
-    CUDA_LAUNCH(k_quant_widen, (unsigned)((values / 8 + VK_BLOCK_MAX - 1) / VK_BLOCK_MAX), (unsigned)VK_BLOCK_MAX, (size_t)0, f.cuda->stream, (uint4 *)to,
-                (const uint32_t *)weights, scales, (int)(values / 8), bits);
+static void widen(void *to, const vk_linear *w) {
+    CUDA_LAUNCH(k_first_widen, (unsigned)w->n, 256u, (size_t)0, f.cuda->stream, to, w->weights, w->scales, w->k_padded, w->bits);
     CHECK(cudaGetLastError());
 }
 static size_t quantised_bytes(int n, int k, int bits) { return (size_t)n * (size_t)k * (size_t)bits / 8 + (size_t)n * (size_t)(k / VK_QUANT_BLOCK) * 2; }
@@ -518,10 +531,7 @@ static void case_linear(const linear_kind *kind, int shape, const gpu_way *way) 
         lin.y[i] = room(lin.y_bytes);
         if (bits) quantise_linear(w, (char *)room(quantised_bytes(n, k, bits)), bits);
     }
-    if (bits) { /* the values that the integers stand for, as the engine's own widening gives them */
-        lin.dense = room((size_t)n * (size_t)k * 2);
-        widen(lin.dense, lin.w[0].weights, lin.w[0].scales, (size_t)n * (size_t)k, bits);
-    }
+    if (bits) widen(lin.dense = room((size_t)n * (size_t)k * 2), &lin.w[0]);
     o.stage = kind->vision ? "vision" : "prefill";
     o.way = way->word;
     snprintf(o.shape, sizeof o.shape, "%dx%dx%d", lin.m, n, k);
@@ -567,7 +577,7 @@ static void draw_experts(vk_linear *w, int n, int k, int bits, size_t *stride, c
     for (int e = 0; e < EXPERTS; e++) {
         vk_linear one = *w;
         quantise_linear(&one, at + (size_t)e * *stride, bits);
-        widen(dense + (size_t)e * *value_stride, one.weights, one.scales, (size_t)n * (size_t)k, bits);
+        widen(dense + (size_t)e * *value_stride, &one);
         if (!e) *w = one;
     }
     *values = (const uint16_t *)(const void *)dense;

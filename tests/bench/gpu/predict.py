@@ -130,7 +130,7 @@ def end_of(l):
 
 def tiles_time(name, l):
     """products by wgmma: rounds of tiles; a slice takes what the tensor cores or L2 take, a tile's end what its instructions take"""
-    rows = 64 if name.endswith("64") else 128
+    rows = 128
     pair = 2 if name.endswith("pair") else 1  # two blocks with the same columns, which each brings half of
     m, n, k, experts = l["d"]
     columns = 256
@@ -277,7 +277,7 @@ def print_integers(paths, counts):
 # word of --gpu: the stage that it must shorten, by which factor to stay, and the code that goes if it does not
 WAYS = {
     "tuned": ("vision", 1.02, "vk_lt_tune and its rounds"),
-    "wgmma": ("vision", 1.03, "k_linear_wgmma64, k_linear_wgmma128, vk_wide_groups"),
+    "wgmma": ("vision", 1.03, "k_linear_wgmma128, vk_wide_prefers_pairs"),
     "clusters": ("prefill", 1.03, "the kernels of pairs, vk_wide_pays, vk_wide_takes_pairs"),
     "dependent": ("decode", 1.03, "LAUNCH_STEP's attribute, vk_let_next_begin"),
     "persistent": ("decode", 1.05, "persistent.h, persistent_launch.h"),

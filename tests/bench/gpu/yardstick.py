@@ -1,41 +1,83 @@
 #!/usr/bin/env python3
-"""yardstick.py: what torch's libraries take for the shapes of first_gpu, where torch is: one JSON line each, median of 30 after a warm-up."""
+"""yardstick.py: what torch's libraries take for the shapes of first_gpu, where torch is: one JSON line each, median of 30 after a warm-up. For trials:
+with FIRST_GPU_TINY=1 the small shapes of `first_gpu --tiny`, on the CPU where torch finds no GPU."""
 import json
+import os
+import sys
+import time
+
 import torch
 import torch.nn.functional as F
 
-SHAPES = ((3, 482), (7, 1058), (13, 1922))
+TINY = bool(os.environ.get("FIRST_GPU_TINY"))
+DEVICE = "cpu" if TINY and not torch.cuda.is_available() else "cuda"
+# (images, tokens); (stage, columns, depth); (stage, heads, head_dim, causal); experts of width and depth, each token's choices
+SHAPES = ((1, 40),) if TINY else ((3, 482), (7, 1058), (13, 1922))
 LINEARS = (("vision", 3072, 1024), ("vision", 1024, 1024), ("vision", 4096, 1024), ("vision", 1024, 4096), ("prefill", 6144, 2048), ("prefill", 2048, 2048))
+HEADS = 2 if TINY else 16
+DIM, WIDTH = (160, 320) if TINY else (1024, 2048)
+EXPERTS, TOP_K = 64, 8
 
 
 def timed(work):
     work()
-    torch.cuda.synchronize()
     times = []
-    for _ in range(30):
+    for _ in range(3 if TINY else 30):
+        if DEVICE == "cpu":
+            since = time.perf_counter()
+            work()
+            times.append((time.perf_counter() - since) * 1e3)
+            continue
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         work()
         end.record()
         end.synchronize()
         times.append(begin.elapsed_time(end))
-    return sorted(times)[15] * 1e6
+    return sorted(times)[len(times) // 2] * 1e6
 
 
 def say(shape, stage, work):
     print(json.dumps({"case": "yardstick", "status": "OK", "stage": stage, "yardstick_shape": shape, "yardstick_ns": timed(work)}), flush=True)
 
 
-for views, tokens in SHAPES:
-    for stage, n, k in LINEARS:
-        m = 577 * views if stage == "vision" else tokens
-        x, w = (torch.randn(rows, k, device="cuda", dtype=torch.bfloat16) for rows in (m, n))
-        say("%dx%dx%d" % (m, n, k), stage, lambda: F.linear(x, w))
-    for stage, batch, rows, width, causal in (("vision", views, 577, 64, False), ("prefill", 1, tokens, 128, True)):
-        q, k, v = (torch.randn(batch, 16, rows, width, device="cuda", dtype=torch.bfloat16) for _ in range(3))
-        say("%dx%dx16x%d" % (batch, rows, width), stage, lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal))
-    if hasattr(torch, "_grouped_mm"):
-        pairs = tokens * 8
-        x, w = torch.randn(pairs, 2048, device="cuda", dtype=torch.bfloat16), torch.randn(64, 2048, 2048, device="cuda", dtype=torch.bfloat16)
-        ends = torch.arange(1, 65, device="cuda", dtype=torch.int32) * pairs // 64
-        say("%dx2048x2048 of 64" % pairs, "prefill", lambda: torch._grouped_mm(x, w, offs=ends.to(torch.int32)))
+def drawn(*shape):
+    return torch.randn(*shape, device=DEVICE, dtype=torch.bfloat16)
+
+
+def linear(m, n, k, stage):
+    x, w = drawn(m, k), drawn(n, k)
+    say("%dx%dx%d" % (m, n, k), stage, lambda: F.linear(x, w))
+
+
+def attention(batch, rows, head_dim, causal, stage):
+    q, k, v = (drawn(batch, HEADS, rows, head_dim) for _ in range(3))
+    say("%dx%dx%dx%d" % (batch, rows, HEADS, head_dim), stage, lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal))
+
+
+def experts(tokens):
+    """both products, the activation between them and the sum over a token's choices, as first_gpu's case has them"""
+    pairs = tokens * TOP_K
+    x, up, down = drawn(pairs, WIDTH), drawn(EXPERTS, WIDTH, 2 * DIM), drawn(EXPERTS, DIM, WIDTH)
+    ends = (torch.arange(1, EXPERTS + 1, device=DEVICE) * pairs // EXPERTS).to(torch.int32)
+
+    def work():
+        hidden = torch._grouped_mm(x, up, offs=ends)
+        hidden = F.silu(hidden[:, :DIM]) * hidden[:, DIM:]
+        torch._grouped_mm(hidden, down, offs=ends).view(tokens, TOP_K, WIDTH).sum(1)
+
+    say("%dx%dx%d of %d" % (pairs, 2 * DIM, WIDTH, EXPERTS), "prefill", work)
+
+
+def main():
+    for views, tokens in SHAPES:
+        for stage, n, k in LINEARS:
+            linear(150 if TINY else 577 * views if stage == "vision" else tokens, n // 8 if TINY else n, k // 4 if TINY else k, stage)
+        attention(views, 130 if TINY else 577, 64, False, "vision")
+        attention(1, 130 if TINY else tokens, 128, True, "prefill")
+        if hasattr(torch, "_grouped_mm"):
+            experts(tokens)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

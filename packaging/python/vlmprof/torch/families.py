@@ -63,6 +63,8 @@ def find_modules(model: Any, named: Optional[Dict[str, str]] = None) -> Tuple[st
     unknown = sorted(set(named) - set(STAGES))
     if unknown:
         raise ValueError(f"modules: {unknown[0]!r} is not a stage; the stages are {', '.join(STAGES)}")
+    if not hasattr(model, "named_modules"):
+        raise TypeError(f"expected a torch.nn.Module, such as AutoModelForImageTextToText.from_pretrained gives; got {type(model).__name__}")
     row = FAMILIES.get(type(model).__name__)
     candidates = [row] if row else list(FAMILIES.values())
     found: Dict[str, Tuple[Any, Any]] = {}
@@ -74,7 +76,7 @@ def find_modules(model: Any, named: Optional[Dict[str, str]] = None) -> Tuple[st
                 found[stage] = (ends[0], ends[1])
                 break
         else:
-            children = ", ".join(name for name, _ in model.named_modules() if name and name.count(".") <= 1)
+            children = ", ".join(name for name, _ in model.named_modules() if name and name.count(".") <= 1) or "none, this model has no modules"
             raise UnknownStructure(
                 f"{type(model).__name__}: no module of the stage {stage!r}; looked for {', '.join(paths)} in the model and its member model. "
                 f"Name it: stages(model, modules={{{stage!r}: \"PATH\"}}), where PATH is one of: {children}")
