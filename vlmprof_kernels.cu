@@ -3342,7 +3342,7 @@ typedef struct vk_cpu {
 /* Tasks are 4 panels x at most 512 rows; fewer if their x would not stay in a second-level cache of 2 MB, or if
  * there would be too few tasks for the threads. Consecutive tasks share rows. These stay in that cache while panels
  * come from memory, each once per task. */
-enum { VK_TASK_PANELS = 4, VK_TASK_ROWS = 512, VK_TASK_ROWS_MIN = 128, VK_TASK_BYTES = 5 << 18, VK_TASKS_A_THREAD = 4 };
+enum { VK_TASK_PANELS = 4, VK_TASK_ROWS = 640, VK_TASK_ROWS_MIN = 128, VK_TASK_BYTES = 5 << 18, VK_TASKS_A_THREAD = 8 };
 /* more sums than these, 1 or 2 MB, go past the caches: before they are read, weights have driven them out */
 enum { VK_STREAM_SUMS = 1 << 19 };
 static int vk_divide_up(int count, int each) { return (count + each - 1) / each; }

@@ -130,7 +130,7 @@ static void warn_of_files(struct report *report) {
                       (long long)outliers, (long long)runs);
     if (foreign)
         text_list_add(&report->warnings,
-                      "%lld file%s no \"schema\": stages and closure are unknown; TPOT is divided by N - 1 here",
+                      "%lld file%s %s no \"schema\": stages and closure are unknown; TPOT is divided by N - 1 here",
                       (long long)foreign, plural_s((int64_t)foreign), foreign == 1 ? "has" : "have");
     else if (coarse)
         text_list_add(&report->warnings, "%lld file%s %s no stage times (--timing off)", (long long)coarse,

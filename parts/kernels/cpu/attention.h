@@ -17,29 +17,31 @@ static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
 }
 /* a panel of K: 32 keys side by side, as words of two bf16 or one f32; keys from `live` on, and what is after the
  * head's bytes, are 0 */
-static void vk_pack_keys(uint32_t *panel, const char *keys, size_t key_bytes, int live, int bytes, int words) {
-    for (int c = 0; c < VK_PAD; c++) {
-        const char *key = keys + (size_t)c * key_bytes;
-        int whole = c < live ? bytes / 4 : 0;
-        for (int j = 0; j < words; j++) {
-            uint32_t word = 0;
-            if (j < whole) memcpy(&word, key + 4 * j, 4);
-            else if (c < live && j == whole) memcpy(&word, key + 4 * j, (size_t)(bytes - 4 * whole));
-            panel[(size_t)j * VK_PAD + (size_t)c] = word;
-        }
+static VK_CLONES void vk_pack_keys(uint32_t *panel, const char *keys, size_t key_bytes, int live, int bytes,
+                                   int words) {
+    for (int j = 0; j < words; j++, panel += VK_PAD) {
+        size_t left = 4 * j < bytes ? (size_t)(bytes - 4 * j) : 0;
+        if (left < 4 || live < VK_PAD) memset(panel, 0, VK_PAD * sizeof *panel);
+        if (left >= 4) EACH(c, live) memcpy(&panel[c], keys + (size_t)c * key_bytes + 4 * (size_t)j, 4);
+        else for (int c = 0; left && c < live; c++)
+            memcpy(&panel[c], keys + (size_t)c * key_bytes + 4 * (size_t)j, left);
     }
 }
 /* 32 keys of a panel of V, 32 columns wide: in bf16 two keys at a time side by side */
 static VK_CLONES void vk_pack_values(void *panel, const char *values, size_t key_bytes, int live, int columns,
                                      int wide) {
-    for (int j = 0; j < VK_PAD; j++) {
-        const char *key = values + (size_t)j * key_bytes;
+    const size_t bytes = (size_t)columns * (wide ? 4 : 2);
+    for (int j = 0; wide && j < VK_PAD; j++) {
         float *row = (float *)panel + (size_t)j * VK_PAD;
-        uint16_t *pairs = (uint16_t *)panel + (size_t)(j / 2 * 2 * VK_PAD + (j & 1));
-        int count = j < live ? columns : 0;
-        for (int c = 0; wide && c < VK_PAD; c++) row[c] = c < count ? ((const float *)(const void *)key)[c] : 0.0f;
-        for (int c = 0; !wide && c < VK_PAD; c++)
-            pairs[2 * c] = c < count ? ((const uint16_t *)(const void *)key)[c] : (uint16_t)0;
+        memset(row, 0, VK_PAD * sizeof *row);
+        if (j < live) memcpy(row, values + (size_t)j * key_bytes, bytes);
+    }
+    for (int j = 0; !wide && j < VK_PAD; j += 2) {
+        uint32_t *pairs = (uint32_t *)panel + (size_t)j / 2 * VK_PAD;
+        uint16_t even[VK_PAD] = { 0 }, odd[VK_PAD] = { 0 };
+        if (j < live) memcpy(even, values + (size_t)j * key_bytes, bytes);
+        if (j + 1 < live) memcpy(odd, values + (size_t)(j + 1) * key_bytes, bytes);
+        EACH(c, VK_PAD) pairs[c] = (uint32_t)even[c] | (uint32_t)odd[c] << 16;
     }
 }
 /* 32 keys of one head, from key `first` on */
@@ -59,17 +61,25 @@ static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, in
 }
 
 /* ---- a strip. One thread's scratch: scores and weights of a block, and the results so far, in tiles of 32 x 32. */
-typedef struct vk_attend_room { float *scores, *sums; char *weights; } vk_attend_room;
+typedef struct vk_attend_room { float *scores, *sums; char *weights, *queries; } vk_attend_room;
 static size_t vk_attend_bytes(size_t head_dim, int wide) {
-    return VK_ROWS_MAX * (VK_ATTEND_KEYS * (4 + (size_t)(wide ? 4 : 2)) + 4 * vk_round_up(head_dim, VK_PAD));
+    const size_t element = wide ? 4 : 2;
+    return VK_ROWS_MAX * (VK_ATTEND_KEYS * (4 + element) + (4 + element) * vk_round_up(head_dim, VK_PAD));
 }
-static vk_attend_room vk_attend_room_of(const vk_cpu *cpu, int thread) {
+static vk_attend_room vk_attend_room_of(const vk_cpu *cpu, size_t width, int thread) {
     vk_attend_room room;
     char *at = (char *)cpu->attend + (size_t)thread * cpu->attend_bytes;
     room.scores = (float *)(void *)at;
     room.weights = at + VK_ROWS_MAX * VK_ATTEND_KEYS * 4;
     room.sums = (float *)(void *)(room.weights + VK_ROWS_MAX * VK_ATTEND_KEYS * (cpu->wide ? 4 : 2));
+    room.queries = (char *)(room.sums + VK_ROWS_MAX * width);
     return room;
+}
+/* a strip of queries without gaps [32, width]: rows that are some kB apart share too few lines of the cache */
+static void vk_attend_queries(char *to, const char *q, size_t row_bytes, size_t head_bytes, size_t width_bytes,
+                              int rows) {
+    if (head_bytes < width_bytes || rows < VK_ROWS_MAX) memset(to, 0, VK_ROWS_MAX * width_bytes);
+    for (int r = 0; r < rows; r++) memcpy(to + (size_t)r * width_bytes, q + (size_t)r * row_bytes, head_bytes);
 }
 static VK_CLONES void vk_attend_add(float *sums, const float *add, const float *before, int rows, int first) {
     for (int r = 0; r < rows; r++) {
@@ -91,8 +101,7 @@ static int vk_attend_end(const vk_attention_job *job, int row) {
 }
 /* `count` keys from key `first` on meet the strip's queries */
 static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, const vk_attend_room *room, vk_met *met,
-                            const char *q, const char *k_panels, const char *v_panels, int row, int rows, int first,
-                            int count) {
+                            const char *k_panels, const char *v_panels, int row, int rows, int first, int count) {
     const vk_gemm_kernel *kernel = cpu->gemm[cpu->wide][VK_SHAPES - 1];
     vk_tile tile = cpu->wide ? kernel->tile_wide : kernel->tile;
     vk_soften soften = cpu->wide ? vk_soften_f32 : kernel->soften;
@@ -101,7 +110,7 @@ static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, cons
     int padded = (int)vk_round_up((size_t)count, VK_PAD);
     float scale = 1.44269504f / sqrtf((float)job->head_dim), before[VK_ROWS_MAX], add[VK_ROWS_MAX * VK_PAD];
     for (int j = 0; j < count; j += VK_PAD)
-        tile(room->scores + j * VK_ROWS_MAX, q, (size_t)job->ldq, k_panels + (size_t)(first + j) * width * element,
+        tile(room->scores + j * VK_ROWS_MAX, room->queries, width, k_panels + (size_t)(first + j) * width * element,
              width, rows);
     for (int r = 0; r < rows; r++) {
         int end = vk_attend_end(job, row + r) - first, live = end < count ? end : count,
@@ -119,11 +128,11 @@ static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, cons
     }
 }
 static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, int head, int row, int rows, int thread) {
-    vk_attend_room room = vk_attend_room_of(cpu, thread);
     size_t element = cpu->wide ? 4 : 2, column = (size_t)head * (size_t)job->head_dim,
-           panels = (size_t)(head / (job->heads / job->kv_heads)) * vk_round_up((size_t)job->tokens, VK_PAD)
-                    * vk_round_up((size_t)job->head_dim, VK_PAD) * element;
-    const char *q = (const char *)job->q + ((size_t)row * (size_t)job->ldq + column) * element;
+           width = vk_round_up((size_t)job->head_dim, VK_PAD),
+           panels = (size_t)(head / (job->heads / job->kv_heads)) * vk_round_up((size_t)job->tokens, VK_PAD) * width
+                    * element;
+    vk_attend_room room = vk_attend_room_of(cpu, width, thread);
     int seen = 0;
     vk_met met[VK_ROWS_MAX];
     for (int r = 0; r < rows; r++) {
@@ -131,8 +140,10 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
         met[r].sum = 0.0f;
         if (vk_attend_end(job, row + r) > seen) seen = vk_attend_end(job, row + r);
     }
+    vk_attend_queries(room.queries, (const char *)job->q + ((size_t)row * (size_t)job->ldq + column) * element,
+                      (size_t)job->ldq * element, (size_t)job->head_dim * element, width * element, rows);
     for (int first = 0; first < seen; first += VK_ATTEND_KEYS)
-        vk_attend_block(cpu, job, &room, met, q, (const char *)cpu->k_panels + panels,
+        vk_attend_block(cpu, job, &room, met, (const char *)cpu->k_panels + panels,
                         (const char *)cpu->v_panels + panels, row, rows, first,
                         seen - first < VK_ATTEND_KEYS ? seen - first : VK_ATTEND_KEYS);
     for (int c = 0; c < job->head_dim; c += VK_PAD)

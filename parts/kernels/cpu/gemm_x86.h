@@ -219,42 +219,72 @@ static int vk_has_avx512bf16(void) { return vk_has_avx512() && __builtin_cpu_sup
 #define vk_amx_products(to, left, right) _tile_dpbf16ps(to, left, right)
 #define vk_amx_bytes(to, left, right) _tile_dpbssd(to, left, right)
 #endif
-/* v / (1 + e^(-1.702 v)) as in vk_exp, but with a reciprocal of 14 bits and one Newton step (28 bits) instead of the
- * division */
-VK_TAMX VK_INLINE __m512 vk_quickgelu_avx512(__m512 values) {
-    __m512 x = _mm512_max_ps(_mm512_min_ps(_mm512_mul_ps(values, _mm512_set1_ps(-1.702f)), _mm512_set1_ps(88.0f)),
-                             _mm512_set1_ps(-87.0f));
-    __m512 t = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8),
-           p = _mm512_set1_ps(1.9875691500e-4f), q;
-    __m512 r = _mm512_fmadd_ps(t, _mm512_set1_ps(2.12194440e-4f), _mm512_fnmadd_ps(t, _mm512_set1_ps(0.693359375f), x));
+/* e^x as in vk_exp */
+VK_TAMX VK_INLINE __m512 vk_exp_avx512(__m512 x) {
+    __m512 t, p = _mm512_set1_ps(1.9875691500e-4f), r;
+    x = _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(88.0f)), _mm512_set1_ps(-87.0f));
+    t = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8);
+    r = _mm512_fmadd_ps(t, _mm512_set1_ps(2.12194440e-4f), _mm512_fnmadd_ps(t, _mm512_set1_ps(0.693359375f), x));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.3981999507e-3f));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.3334519073e-3f));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(4.1665795894e-2f));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.6666665459e-1f));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.0000001201e-1f));
     p = _mm512_fmadd_ps(_mm512_mul_ps(p, r), r, _mm512_add_ps(r, _mm512_set1_ps(1.0f)));
-    p = _mm512_add_ps(_mm512_scalef_ps(p, t), _mm512_set1_ps(1.0f));
-    q = _mm512_rcp14_ps(p);
-    return _mm512_mul_ps(values, _mm512_fmadd_ps(q, _mm512_fnmadd_ps(p, q, _mm512_set1_ps(1.0f)), q));
+    return _mm512_scalef_ps(p, t);
+}
+/* 1 / (1 + x): a reciprocal of 14 bits and one Newton step (28 bits) instead of the division */
+VK_TAMX VK_INLINE __m512 vk_over_one_avx512(__m512 x) {
+    __m512 p = _mm512_add_ps(x, _mm512_set1_ps(1.0f)), q = _mm512_rcp14_ps(p);
+    return _mm512_fmadd_ps(q, _mm512_fnmadd_ps(p, q, _mm512_set1_ps(1.0f)), q);
+}
+/* vk_quickgelu, vk_gelu_tanh or vk_gelu */
+VK_TAMX VK_INLINE __m512 vk_gelu_avx512(__m512 v, vk_epilogue epilogue) {
+    __m512 by = _mm512_set1_ps(epilogue == VK_QUICKGELU ? -1.702f : -1.59576912f), z, t, share;
+    if (epilogue == VK_GELU_TANH)
+        by = _mm512_mul_ps(by, _mm512_fmadd_ps(_mm512_mul_ps(v, v), _mm512_set1_ps(0.044715f), _mm512_set1_ps(1.0f)));
+    if (epilogue != VK_GELU) return _mm512_mul_ps(v, vk_over_one_avx512(vk_exp_avx512(_mm512_mul_ps(v, by))));
+    z = _mm512_mul_ps(_mm512_abs_ps(v), _mm512_set1_ps(0.707106781f));
+    t = vk_over_one_avx512(_mm512_mul_ps(z, _mm512_set1_ps(0.3275911f)));
+    share = _mm512_fmadd_ps(_mm512_set1_ps(1.061405429f), t, _mm512_set1_ps(-1.453152027f));
+    share = _mm512_fmadd_ps(share, t, _mm512_set1_ps(1.421413741f));
+    share = _mm512_fmadd_ps(share, t, _mm512_set1_ps(-0.284496736f));
+    share = _mm512_mul_ps(_mm512_fmadd_ps(share, t, _mm512_set1_ps(0.254829592f)), t);
+    share = _mm512_mul_ps(share, _mm512_set1_ps(0.5f));
+    share = _mm512_mul_ps(share, vk_exp_avx512(_mm512_fnmadd_ps(z, z, _mm512_setzero_ps())));
+    return _mm512_mul_ps(v, _mm512_mask_sub_ps(share, _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GE_OQ),
+                                               _mm512_set1_ps(1.0f), share));
 }
 /* one row of sums -> y; short enough to run in parallel with the tile unit */
 VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums, int row) {
-    __m512i *y = (__m512i *)(void *)(sink->y + (size_t)row * sink->row_bytes);
+    char *y = sink->y + (size_t)row * sink->row_bytes;
     __m512 first = _mm512_loadu_ps(sums), second = _mm512_loadu_ps(sums + 16);
     __m512i low, high;
-    int f32 = sink->epilogue == VK_STORE_F32;
-    if (sink->cols < VK_PAD || sink->epilogue >= VK_ADD_F32) { vk_finish_row(sink, sums, row); return; }
+    const int f32 = sink->epilogue == VK_STORE_F32 || sink->epilogue == VK_ADD_F32;
+    if (sink->cols < VK_PAD) { vk_finish_row(sink, sums, row); return; }
     if (sink->bias) {
         first = _mm512_add_ps(first, _mm512_loadu_ps(sink->bias));
         second = _mm512_add_ps(second, _mm512_loadu_ps(sink->bias + 16));
     }
-    if (sink->epilogue == VK_QUICKGELU) { first = vk_quickgelu_avx512(first); second = vk_quickgelu_avx512(second); }
+    switch (sink->epilogue) {
+    case VK_ADD_F32:
+        first = _mm512_add_ps(_mm512_loadu_ps((const float *)(void *)y), first);
+        second = _mm512_add_ps(_mm512_loadu_ps((const float *)(void *)y + 16), second);
+        _mm_prefetch(y + VK_ROWS_MAX * sink->row_bytes, _MM_HINT_T0);
+        _mm_prefetch(y + VK_ROWS_MAX * sink->row_bytes + 64, _MM_HINT_T0);
+        break;
+    case VK_QUICKGELU: case VK_GELU: case VK_GELU_TANH:
+        first = vk_gelu_avx512(first, sink->epilogue);
+        second = vk_gelu_avx512(second, sink->epilogue);
+        break;
+    default: break;
+    }
     low = f32 ? _mm512_castps_si512(first) : (__m512i)_mm512_cvtne2ps_pbh(second, first);
     high = _mm512_castps_si512(second);
-    if (sink->stream) _mm512_stream_si512(y, low);
+    if (sink->stream) _mm512_stream_si512((__m512i *)(void *)y, low);
     else _mm512_storeu_si512(y, low);
-    if (f32 && sink->stream) _mm512_stream_si512(y + 1, high);
-    else if (f32) _mm512_storeu_si512(y + 1, high);
+    if (f32 && sink->stream) _mm512_stream_si512((__m512i *)(void *)(y + 64), high);
+    else if (f32) _mm512_storeu_si512(y + 64, high);
 }
 /* What else is done while the tile products run: `lines` lines of weights per step are prefetched into the
  * second-level cache, and rows [row, end) of sums are finished, two per step. */
@@ -310,6 +340,10 @@ VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *sums, const void *x
     int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX;
     vk_shadow shadow;
     shadow.lines = (VK_PAD + tiles - 1) / tiles; shadow.sink = sink; shadow.sums = sums; shadow.row = 0;
+    for (int r = 0; sink->epilogue == VK_ADD_F32 && r < rows && r < VK_ROWS_MAX; r++) {
+        _mm_prefetch(sink->y + (size_t)r * sink->row_bytes, _MM_HINT_T0);
+        _mm_prefetch(sink->y + (size_t)r * sink->row_bytes + 64, _MM_HINT_T0);
+    }
     for (size_t from = 0; from < k; from += block) {
         size_t length = k - from < block ? k - from : block;
         const uint16_t *xr = (const uint16_t *)x + from, *weights = (const uint16_t *)panel + from * VK_PAD;
