@@ -24,7 +24,7 @@ VP_API vp_result vp_arrivals_begin(vp_arrivals_kind kind, double rate, double sh
     vp_random_seed(&arrivals->random, seed);
     return VP_OK;
 }
-/* A number as JSON has it, whatever the locale; a 0 before the point may be missing. */
+/* A number in JSON's form, in any locale; a 0 before the point may be missing. */
 static int vp_impl_load_number(const char *text, size_t bytes, double *value) {
     char number[64] = "0";
     const size_t zero = *text == '.';
@@ -213,7 +213,7 @@ VP_API vp_result vp_rate_search_take(vp_rate_search *search, vp_trial trial) {
         if (vp_impl_nan(search->open_low) || rate < search->open_low) search->open_low = rate;
         if (vp_impl_nan(search->open_high) || rate > search->open_high) search->open_high = rate;
     }
-    /* what was undecided before is decided by its neighbours */
+    /* rates that were undecided are decided by their neighbours */
     if (!(search->open_high > search->low && search->open_low < search->high))
         search->open_low = search->open_high = (double)NAN;
     if (search->open_low <= search->low) search->open_low = search->open_high;
