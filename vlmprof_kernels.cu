@@ -854,6 +854,7 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static int64_t vk_weight_bytes(const vk_linear *linear) {
     int64_t weights = (int64_t)linear->n * linear->k;
+    if (linear->run_count) return (int64_t)vk_runs_bytes(linear);
     if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 2;
     return weights * vk_element(linear->wide);
 }
@@ -3265,6 +3266,7 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
 #endif
 #include "kernels/cpu/quant_rows.h"
 #include "kernels/cpu/quant_bytes.h"
+#include "kernels/cpu/gguf_rows.h"
 static int vk_has_c(void) { return 1; }
 
 /* A GEMM kernel: its tile for bf16 and for f32 weights (NULL: it has none), its own panel function for bf16 (NULL:
@@ -3277,7 +3279,7 @@ typedef struct vk_gemm_kernel {
     vk_panel panel;
     int strip;        /* queries that attention hands to its tiles: a multiple of the rows that they take at once */
     vk_soften soften; /* of scores to bf16 weights */
-    vk_quant_row row[2]; /* integers of 8 and 4 bits and one row of inputs */
+    vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
     /* .. and many rows, if the processor multiplies bytes; else panels are widened. group: k that share a scale */
     int (*has_bytes)(void);
     vk_quant_level level;
@@ -3287,28 +3289,31 @@ typedef struct vk_gemm_kernel {
 static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
     { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16,
-      { vk_row8_vnni, vk_row4_vnni }, vk_has_amx_bytes, vk_level_amx, vk_many_amx, VK_AMX_GROUP },
+      { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
+      vk_has_amx_bytes, vk_level_amx, vk_many_amx, VK_AMX_GROUP },
 #endif
 #ifdef VK_X86
     { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
-      { vk_row8_vnni, vk_row4_vnni }, vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
+      { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
+      vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
     { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
-      { vk_row8_avx512, vk_row4_avx512 }, vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
+      { { vk_row8_avx512, vk_row4_avx512 }, { vk_row8_avx512_ahead, vk_row4_avx512_ahead } },
+      vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
     { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_avx2, vk_row4_avx2 }, NULL, NULL, NULL, 0 },
+      { { vk_row8_avx2, vk_row4_avx2 }, { vk_row8_avx2, vk_row4_avx2 } }, NULL, NULL, NULL, 0 },
 #endif
 #ifdef VK_NEON_BF16
     { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
     { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
 #endif
 #ifdef VK_NEON
     { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
 #endif
     { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { vk_row8_plain, vk_row4_plain }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
 
@@ -3322,6 +3327,7 @@ typedef struct vk_cpu {
     int wide;
     const vk_gemm_kernel *gemm[2][VK_SHAPES]; /* [wide][shape class] */
     const vk_gemm_kernel *integers_gemm[VK_SHAPES]; /* .. of linears with integers */
+    int fetches; /* a row's integers ahead */
     void (*begin)(void), (*end)(void); /* of the chosen kernels: every thread of a parallel region calls them */
     void *memory;
     size_t memory_bytes;
@@ -3350,7 +3356,8 @@ static int vk_divide_up(int count, int each) { return (count + each - 1) / each;
 static int vk_task_width(const vk_gemm_job *job) { return job->m == 1 ? VK_PAD : VK_TASK_PANELS * VK_PAD; }
 static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, vk_task_width(job)); }
 static int vk_task_rows(const vk_gemm_job *job, int threads) {
-    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits ? 1 : 2)), blocks;
+    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits && !job->w->run_count ? 1 : 2)),
+        blocks;
     int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job)),
         split = vk_divide_up(job->m, VK_TASK_ROWS_MIN);
     if (most > VK_TASK_ROWS) most = VK_TASK_ROWS;
@@ -3365,7 +3372,7 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
     const vk_linear *linear = job->w;
     const vk_gemm_kernel *kernel = vk_job_kernel(cpu, job);
     vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
-    size_t element = linear->wide ? 4 : 2, panel_bytes = vk_panel_bytes(linear),
+    size_t element = linear->wide ? 4 : 2,
            x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
@@ -3376,14 +3383,15 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
     vk_sink sink;
     sink.row_bytes = (size_t)job->ldy * out; sink.wide = cpu->wide; sink.epilogue = epilogue;
     for (int c = c0; c < c1; c += VK_PAD) {
-        const char *panel = (const char *)linear->weights + (size_t)(c / VK_PAD) * panel_bytes;
+        const char *panel = vk_panel_at(linear, c / VK_PAD);
         sink.y = (char *)job->y + (size_t)r0 * sink.row_bytes + (size_t)c * out;
         sink.bias = linear->bias ? linear->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
-        if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, panel, r0, rows, thread)) continue;
+        if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, c / VK_PAD, r0, rows, thread))
+            continue;
         if (linear->bits) {
-            vk_quant_widen((uint16_t *)vk_quant_room(cpu, thread), panel, linear->k_padded, linear->bits);
+            vk_quant_widen_panel(cpu, linear, panel, c / VK_PAD, thread);
             panel = (const char *)vk_quant_room(cpu, thread);
         }
         if (kernel->panel && !linear->wide && job->m > 1) {

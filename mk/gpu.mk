@@ -121,8 +121,7 @@ PACK_PROGRAMS = $(B)/pack/vlmprof $(B)/pack/gpu/first_gpu
 PACK_MOST_MB := 64
 first-gpu-pack:
 	@if [ -z "$(NVCC)" ]; then echo "first-gpu-pack needs nvcc (CUDA Toolkit 12.0 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) B=$(B)/pack PROGRAM=$(B)/pack/vlmprof GPU_DRIVER=/dev/nvidia0 $(PACK_PROGRAMS)
-	@$(MAKE) $(PACK)/commit
+	@$(MAKE) B=$(B)/pack PROGRAM=$(B)/pack/vlmprof GPU_DRIVER=/dev/nvidia0 PACK=$(PACK) PACK_PROGRAMS="$(PACK_PROGRAMS)" $(PACK)/commit
 $(PACK)/commit: $(FIRST_FILES) $(PACK_PROGRAMS)
 	@rm -rf $(PACK) && mkdir -p $(PACK)/stb && cp $^ $(PACK)
 	@strip $(addprefix $(PACK)/,$(notdir $(PACK_PROGRAMS)))

@@ -53,7 +53,7 @@ order() { # order FAULT: a fault of the emulated GPU at a barrier of the blocks:
     fi
 }
 build() {
-    $CXX -x c++ -std=c++17 -O1 -w -Wno-psabi -DVLMPROF_SM_90A -I"$work" -I. -Iparts -include tests/emulator/cuda_on_cpu.h -c "$work/vlmprof_kernels.cu" -o "$work/emulated.o" &&
+    $CXX -x c++ -std=c++17 -O1 -w -Wno-psabi -DVLMPROF_SM_90A -I"$work" -I. -Iparts -Iparts/lib -include tests/emulator/cuda_on_cpu.h -c "$work/vlmprof_kernels.cu" -o "$work/emulated.o" &&
         $CXX -fopenmp "$B/cli.o" "$work/emulated.o" "$B/librooms.a" "$B/libvlmprof.a" -o "$work/vlmprof" -ldl -lm &&
         $CXX -fopenmp "$B/emulated/test_kernels.o" "$work/emulated.o" "$B/libvlmprof.a" -o "$work/test_kernels" -ldl -lm
 }

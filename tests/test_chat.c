@@ -465,6 +465,8 @@ static const struct answer answers[] = {
     {"ollama: an error in the stream", VP_CHAT_OLLAMA, "Application/X-NDJSON", "{\"message\":{\"content\":\"H\"},\"done\":false}\n{\"error\":\"model "
         "runner stopped\"}\n",
         "0 H||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|model runner stopped"},
+    {"ollama: an answer of chat completions", VP_CHAT_OLLAMA, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
+        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
     /* replies that are not answers */
     {"nothing", VP_CHAT_COMPLETIONS, "text/event-stream", " \n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
     {"a page", VP_CHAT_COMPLETIONS, "text/html", "<html>502</html>", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},

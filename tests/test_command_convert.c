@@ -220,6 +220,8 @@ static void test_convert_integers(const char *tiny_a) {
     remove_folder(in_folder("dump2"));
     check_case("convert: the precision of packed integers");
     CHECK_INT(cli("run -p a --model %F/integers --weights int4 --device cpu --max_new_tokens 1"), 0);
+    REFUSED("run -p a --model %F/integers --weights gguf", 2, "--weights gguf: expected --model FILE.gguf, got");
+    REFUSED("run -p a --synthetic tiny --weights gguf", 2, "--weights gguf: expected --model FILE.gguf, got tiny");
     REFUSED("run -p a --model %F/integers --weights bf16", 3, "the packed weights are int4, head int8, not --weights bf16: leave the option out");
     REFUSED("run -p a --model %F/integers --head_weights int4", 3, "not --head_weights int4");
     REFUSED("sweep --model %F/integers --data samples/questions.jsonl --output_dir %F/swept --weights_list int4 int8", 3, "not --weights_list int8");

@@ -86,6 +86,10 @@ static void test_trials(void) {
         free(page);
     }
     CHECK_INT(run("report %%F/l --csv"), 2);
+    check_case("two trials at the same rate are told apart by their folders");
+    CHECK_INT(run("%s --output_dir %%F/again --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000", command), 0);
+    CHECK_INT(run("report %%F/l %%F/again"), 0);
+    CHECK(has(last.out, "rate 40 (l)") && has(last.out, "rate 40 (again)") && !has(last.out, "rate 80 ("));
     check_case("the page is named after its first trial");
     {
         char *text = text_of_file(in_folder("l/questions_load_rate40.json")), *page, *model = text ? strstr(text, "\"endpoint_model\": \"m\"") : NULL;
@@ -105,6 +109,18 @@ static void test_trials(void) {
         free(text);
     }
 }
+/* made-up requests: as many as are sent, and two runs of one folder are of one plan */
+static void test_random(void) {
+    char *text;
+    check_case("made-up requests: no more are made than are due, and another rate in the same folder is of the same plan");
+    CHECK_INT(run("load --endpoint http://127.0.0.1:%d --endpoint_model m --random_prompt 5 --duration_s 1 --output_dir %%F/m --request_rate 10 --arrivals constant",
+                  server.port), 0);
+    text = text_of_file(in_folder("m/random_5_load_rate10.json"));
+    CHECK(has(text, "\"num_samples\": 10,"));
+    free(text);
+    CHECK_INT(run("load --endpoint http://127.0.0.1:%d --endpoint_model m --random_prompt 5 --duration_s 1 --output_dir %%F/m --request_rate 10 20 --arrivals constant",
+                  server.port), 0);
+}
 static void test_refusals(void) {
     static const struct { const char *options, *words; } rows[] = {
         {"--output_dir %F/r", "needs --concurrency N or --request_rate R"},
@@ -115,7 +131,10 @@ static void test_refusals(void) {
         {"--output_dir %F/r --request_rate 1 --arrivals gamma:0", "--arrivals gamma:0"},
         {"--output_dir %F/r --concurrency 1 --arrivals poisson", "--arrivals goes with --request_rate"},
         {"--output_dir %F/r --find_rate", "--find_rate needs --slo"},
-        {"--output_dir %F/r --request_rate 1 --slo itl:5", "itl:5"},
+        {"--output_dir %F/r --request_rate 1 --slo itl:5", "unknown limit \"itl\""},
+        {"--output_dir %F/r --request_rate 1 --slo tfft:500", "unknown limit \"tfft\"; did you mean ttft?"},
+        {"--output_dir %F/r --request_rate 1 --slo ttft", "ttft"},
+        {"--output_dir %F/r --find_rate --slo ttft:5 --budget_s 3", "no room for 4 trials of --duration_s 1"},
         {"--output_dir %F/r --request_rate 1 --ramp_s 1", "leave nothing"},
         {"--output_dir %F/r --concurrency 60000", "open files"},
         {"--output_dir %F/r --request_rate 1 --request_knob a=1,2", "one value"},
@@ -148,6 +167,11 @@ static void test_refusals(void) {
     queue_stop(&server);
     CHECK_INT(run("%s --output_dir %%F/a --concurrency 1", command), 4);
     CHECK(has(last.err, "is the server up"));
+    check_case("... without the model's name, and with made-up pictures before they are made: the same");
+    CHECK_INT(run("load --endpoint http://127.0.0.1:%d --data samples/questions.jsonl --output_dir %%F/a --concurrency 1", server.port), 4);
+    CHECK(has(last.err, "is the server up"));
+    CHECK_INT(run("load --endpoint http://127.0.0.1:%d --endpoint_model m --random_image 64x64 --output_dir %%F/a --concurrency 1", server.port), 4);
+    CHECK(has(last.err, "is the server up") && !has(last.err, "making request"));
 }
 
 int main(void) {
@@ -159,6 +183,7 @@ int main(void) {
     }
     test_trials();
     test_formats();
+    test_random();
     test_refusals();
     program_end();
     return check_done("test_command_load");

@@ -297,7 +297,11 @@ static void test_hostile_files(void) {
     check_case("what cannot be compared");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/nowhere", 3, "expected a folder");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:tests", 3, "no file of a stage");
-    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against %F/nowhere", 3, "no such folder");
+    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against %F/nowhere", 3, "nowhere: no such folder or file; another stack's");
+    REFUSED("conform " PICTURE " " QUESTION " --model %F/nowhere --against " LLAVA, 3, "--model ");
+    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:", 2, "--against dump:DIR: name the folder");
+    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against ftp://127.0.0.1", 2, "--against ftp://127.0.0.1: a URL begins with http");
+    REFUSED("conform --script --json", 2, "--script and --json exclude each other");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against tests/golden/othermodels/molmo_7b_d/checkpoint", 3, "not the same model");
     REFUSED("conform " PICTURE " --model " LLAVA " --against " LLAVA, 2, "-p TEXT");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA, 2, "--against");

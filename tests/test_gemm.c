@@ -528,6 +528,12 @@ static void test_integers(int s, int m, int bits) {
         cpu.widened = take(2 * cpu.widened_bytes);
         poison(y, (size_t)m * n * sizeof *y);
         vk_linear_run(&cpu, y, (int)n, x, (int)ldx, m, &linear, VK_STORE_F32);
+        for (cpu.fetches = 1; m == 1 && cpu.fetches; cpu.fetches = 0) { /* weights that are fetched ahead give the same bits */
+            float *again = (float *)take(n * sizeof *again);
+            poison(again, n * sizeof *again);
+            vk_linear_run(&cpu, again, (int)n, x, (int)ldx, m, &linear, VK_STORE_F32);
+            CHECK(!memcmp(again, y, n * sizeof *again));
+        }
         for (size_t r = 0; r < (size_t)m; r++)
             for (size_t c = 0; c < n; c++) {
                 double sum = 0, size = 0, exact = 0, of_checkpoint = 0;

@@ -166,52 +166,11 @@ static void test_shares(void) {
     CHECK_INT(vp_series_share(is_good, 0, 0.95, scratch, &share), VP_ERR_RANGE);
 }
 
-/* ---- the search for a rate */
-/* a server that meets its objective up to a rate, and about which nothing can be said within a zone around it */
-static vp_trial made_trial(double rate, double limit, double zone) {
-    return rate < limit / zone ? VP_TRIAL_HOLDS : rate > limit * zone ? VP_TRIAL_FAILS : VP_TRIAL_UNDECIDED;
-}
-static void test_rate_search(void) {
-    static const double limits[] = {0.02, 0.3, 1, 7.3, 900}, zones[] = {1, 1.1, 2};
-    vp_rate_search search;
-    for (size_t l = 0; l < sizeof limits / sizeof *limits; l++)
-        for (size_t z = 0; z < sizeof zones / sizeof *zones; z++) {
-            check_case("a limit of %g requests/s with an undecided zone of %g is found between two rates", limits[l], zones[z]);
-            CHECK(vp_rate_search_begin(1, 0.001, 10000, 0.1, &search) == VP_OK);
-            while (!isnan(search.next) && search.trials < 60)
-                CHECK(vp_rate_search_take(&search, made_trial(search.next, limits[l], zones[z])) == VP_OK);
-            CHECK(isnan(search.next) && search.trials < 40);
-            CHECK(search.low > 0 && search.low <= limits[l] && search.high >= limits[l] && search.high < HUGE_VAL);
-            CHECK(search.high / search.low <= (zones[z] < 1.05 ? 1.1 : zones[z] < 1.5 ? 2 : 40) + 1e-9); /* by the zone's own width beyond it */
-            CHECK_INT(vp_rate_search_take(&search, VP_TRIAL_HOLDS), VP_ERR_STATE);
-        }
-    check_case("a server that meets the objective at every rate, and one that meets it at none");
-    CHECK(vp_rate_search_begin(1, 0.1, 10, 0.1, &search) == VP_OK);
-    while (!isnan(search.next) && search.trials < 60) vp_rate_search_take(&search, VP_TRIAL_HOLDS);
-    CHECK(search.low == 10 && search.high == HUGE_VAL);
-    CHECK(vp_rate_search_begin(1, 0.1, 10, 0.1, &search) == VP_OK);
-    while (!isnan(search.next) && search.trials < 60) vp_rate_search_take(&search, VP_TRIAL_FAILS);
-    CHECK(search.low == 0 && search.high == 0.1);
-    check_case("no rate is tried below a thousandth of the first one");
-    CHECK(vp_rate_search_begin(1, 1e-6, 10, 0.1, &search) == VP_OK);
-    while (!isnan(search.next) && search.trials < 60) {
-        CHECK(search.next >= 1 / VP_RATE_FALL_MOST);
-        vp_rate_search_take(&search, VP_TRIAL_FAILS);
-    }
-    CHECK(search.trials <= 11 && search.low == 0);
-    check_case("a server without a verdict: no rate met the objective, none failed it");
-    CHECK(vp_rate_search_begin(1, 0.1, 10, 0.1, &search) == VP_OK);
-    while (!isnan(search.next) && search.trials < 60) vp_rate_search_take(&search, VP_TRIAL_UNDECIDED);
-    CHECK(search.low == 0 && search.high == HUGE_VAL && search.trials < 60);
-    check_case("an impossible search is rejected; shares become verdicts");
-    CHECK_INT(vp_rate_search_begin(0.01, 0.1, 10, 0.1, &search), VP_ERR_RANGE);
-    CHECK_INT(vp_rate_search_begin(1, 0, 10, 0.1, &search), VP_ERR_RANGE);
-    CHECK_INT(vp_rate_search_begin(1, 0.1, 10, (double)NAN, &search), VP_ERR_RANGE);
-    {
-        const vp_series_value good = {0.99, 0.96, 1, 1}, bad = {0.9, 0.85, 0.94, 1}, open = {0.95, 0.9, 0.99, 1};
-        CHECK(vp_trial_of(&good, 0.95) == VP_TRIAL_HOLDS && vp_trial_of(&bad, 0.95) == VP_TRIAL_FAILS);
-        CHECK(vp_trial_of(&open, 0.95) == VP_TRIAL_UNDECIDED);
-    }
+static void test_verdicts(void) {
+    const vp_series_value good = {0.99, 0.96, 1, 1}, bad = {0.9, 0.85, 0.94, 1}, open = {0.95, 0.9, 0.99, 1};
+    check_case("shares become verdicts");
+    CHECK(vp_trial_of(&good, 0.95) == VP_TRIAL_HOLDS && vp_trial_of(&bad, 0.95) == VP_TRIAL_FAILS);
+    CHECK(vp_trial_of(&open, 0.95) == VP_TRIAL_UNDECIDED);
 }
 
 int main(void) {
@@ -219,6 +178,6 @@ int main(void) {
     test_slo();
     test_percentiles();
     test_shares();
-    test_rate_search();
+    test_verdicts();
     return check_done("test_load");
 }

@@ -1,6 +1,6 @@
 /* test_load_search.c: the search for the highest rate, over queues that are simulated on a made-up clock: the right rate is known, from the latency model of M/M/1 or
  * from millions of requests. How often the interval contains it, and how often it is as narrow as was asked for. VLMPROF_SEARCHES=200: so
- * many searches a queue, which takes longer than the slow tests may. */
+ * many searches a queue, which takes some 15 minutes; VLMPROF_VERBOSE=1: each trial. */
 #include "load/load_search.h"
 #include "load/load_stats.h"
 #include "support/check.h"
@@ -70,36 +70,85 @@ static double share_at(enum queue kind, double rate) {
 static double right_rate(enum queue kind) {
     double low = 1, high = 24;
     if (kind == QUEUE_MM1) return 1 / SERVICE_S - log(1 / (1 - SHARE)) / (LIMIT_MS / 1e3); /* stays are exponential */
-    if (kind == QUEUE_BATCH) high = 70;
+    if (kind == QUEUE_MD1) { low = 17; high = 17.6; }
+    if (kind == QUEUE_BATCH) { low = 46; high = 48; }
     while (high / low > 1.002) {
         const double middle = sqrt(low * high);
         if (share_at(kind, middle) >= SHARE) low = middle; else high = middle;
     }
     return sqrt(low * high);
 }
+/* Whether the trial is hopeless at its end so far, as load_run.c judges it. */
+static int is_hopeless(const struct load_records *records) {
+    int64_t good_due_ns = -1;
+    size_t after = 0, all = 0;
+    for (size_t i = 0; i < records->count; i++) {
+        const struct load_record *record = &records->items[i];
+        if ((double)record->due_ns / 1e9 < RAMP_S) continue;
+        all++;
+        after++;
+        if (load_latency(record, LOAD_TTFT) <= LIMIT_MS) { good_due_ns = record->due_ns; after = 0; }
+    }
+    return after >= 20 && 2 * after >= all;
+}
+/* What the search reads of a summary, without the percentiles that it does not read: that is many times faster. */
+static struct load_summary summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo) {
+    struct load_summary summary;
+    uint8_t *flags = malloc(records->count + 1);
+    double *values = malloc((records->count + 1) * sizeof *values), *scratch = malloc((3 * records->count + 1) * sizeof *scratch);
+    size_t count = 0;
+    memset(&summary, 0, sizeof summary);
+    for (size_t i = 0; i < records->count; i++) {
+        const double due_s = (double)records->items[i].due_ns / 1e9;
+        if (due_s < from_s || due_s >= to_s) continue;
+        flags[count] = (uint8_t)load_is_good(&records->items[i], slo);
+        values[count] = load_latency(&records->items[i], LOAD_E2E);
+        summary.most[LOAD_E2E] = fmax(summary.most[LOAD_E2E], values[count++]);
+    }
+    summary.from_s = from_s;
+    summary.to_s = to_s;
+    summary.due = summary.latency_count[LOAD_E2E] = (int64_t)count;
+    summary.offered = (double)count / (to_s - from_s);
+    summary.accuracy.value = summary.accuracy.low = summary.accuracy.high = (double)NAN;
+    if (vp_series_share(flags, count, 0.95, scratch, &summary.good_share) != VP_OK) summary.good_share.value = (double)NAN;
+    vp_series_percentile(values, count, 50, 0.95, scratch, &summary.latency[LOAD_E2E][LOAD_P50]);
+    free(flags);
+    free(values);
+    free(scratch);
+    return summary;
+}
 /* A whole search on the made-up clock, as command_load.c makes it. */
-static void search_once(enum queue kind, uint32_t seed, double first, struct load_search *search) {
+static void search_once(enum queue kind, uint32_t seed, double first, double budget_s, struct load_search *search) {
     memset(search, 0, sizeof *search);
     search->share = SHARE;
     search->duration_s = DURATION_S;
     search->ramp_s = RAMP_S;
     search->cool_down_s = COOL_S;
-    search->budget_s = 1e9;
+    search->budget_s = budget_s;
     vp_slo_parse("ttft:200", &search->slo, NULL);
     CHECK(load_search_begin(search, first, 0.1) == VP_OK);
-    while (!isnan(search->rates.next)) {
-        struct load_trial trial = {search->rates.next, 0, load_search_duration(search), {0, 0, 0, 0}, VP_TRIAL_UNDECIDED};
+    while (!isnan(search->next)) {
+        const double rate = search->next;
+        double duration_s = search->next_s, longer_s = duration_s;
         struct load_records records = {NULL, 0, 0, 0, 0};
+        struct load_summary summary;
         struct sim sim;
-        sim_begin(&sim, kind, trial.rate, load_search_seed(seed, trial.rate));
-        for (;;) {
-            double longer_s = load_search_longer(search, trial.duration_s);
-            sim_until(&sim, trial.duration_s, &records);
-            trial.verdict = load_search_judge(search, &records, trial.duration_s - COOL_S);
-            if (trial.verdict != VP_TRIAL_UNDECIDED || !(longer_s > trial.duration_s)) break;
-            trial.duration_s = longer_s;
-        }
-        load_search_take(search, &trial, trial.duration_s);
+        int hopeless = 0;
+        sim_begin(&sim, kind, rate, load_search_seed(seed, rate));
+        do {
+            duration_s = longer_s;
+            for (double end_s = RAMP_S; end_s < duration_s && !hopeless; end_s += 2) {
+                sim_until(&sim, end_s, &records);
+                if ((hopeless = is_hopeless(&records)) != 0) duration_s = end_s;
+            }
+            sim_until(&sim, duration_s, &records);
+            summary = summarize(&records, RAMP_S, hopeless ? duration_s : duration_s - COOL_S, &search->slo);
+            longer_s = hopeless ? duration_s : load_search_longer(search, &summary, duration_s);
+        } while (longer_s > duration_s);
+        load_search_take(search, &summary, rate, duration_s, hopeless, fmax(duration_s, sim.free_s));
+        if (getenv("VLMPROF_VERBOSE"))
+            printf("  rate %-8g (%.4g) %4.0f s: %.4f good -> [%.4g, %.4g] likely %.4g, %zu near; %.0f s\n", rate, summary.offered, duration_s,
+                   summary.good_share.value, search->answer.low, search->answer.high, search->answer.fitted, search->answer.near, search->spent_s);
         free(records.items);
     }
 }
@@ -108,24 +157,65 @@ static void test_searches(void) {
     const int searches = wanted && atoi(wanted) > 2 ? atoi(wanted) : 2; /* two check that each search ends, and its width */
     for (int kind = 0; kind < QUEUE_COUNT; kind++) {
         const double right = right_rate((enum queue)kind);
-        int contained = 0, narrow = 0;
-        double spent_s = 0;
+        int contained = 0, narrow = 0, above = 0, below = 0;
+        double spent_s = 0, trials = 0;
         check_case("%s, right rate %.4g: %d searches contain it, and are narrow", QUEUE_NAMES[kind], right, searches);
         for (int i = 0; i < searches; i++) {
             struct load_search search;
-            search_once((enum queue)kind, (uint32_t)(1000 * kind + i), 1 + i % 7, &search);
-            contained += search.rates.low <= right && right <= search.rates.high;
+            search_once((enum queue)kind, (uint32_t)(1000 * kind + i), 1 + i % 7, 1e6, &search);
+            contained += search.answer.low <= right && right <= search.answer.high;
+            above += search.answer.low > right;
+            below += search.answer.high < right;
             narrow += load_search_is_precise(&search);
             spent_s += search.spent_s / searches;
+            trials += (double)search.trial_count / searches;
             load_search_free(&search);
         }
-        printf("%s: %.1f %% contain %.4g, %.1f %% are at most 10 %% wide, %.0f s a search\n", QUEUE_NAMES[kind], 100.0 * contained / searches, right,
-               100.0 * narrow / searches, spent_s);
+        printf("%s: %.1f %% contain %.4g (%d above it, %d below), %.1f %% are at most 10 %% wide, %.0f s and %.1f trials a search\n", QUEUE_NAMES[kind],
+               100.0 * contained / searches, right, above, below, 100.0 * narrow / searches, spent_s, trials);
         CHECK(contained * 100 >= searches * 93);
         CHECK(narrow * 100 >= searches * 90);
     }
 }
+/* Wilson's interval of one trial; the order of several; the accuracy. */
+static void test_answers(void) {
+    const struct load_point good = {1, 1, 100, 1, 100, VP_TRIAL_HOLDS}, bad = {4, 0.5, 100, 1, 100, VP_TRIAL_HOLDS},
+                            few = {1, 1, 60, 1, 60, VP_TRIAL_HOLDS}, wrong = {2, 1, 100, 1, 100, VP_TRIAL_FAILS};
+    struct load_point points[3];
+    struct load_answer answer;
+    check_case("one trial holds or fails by its own 95 %% interval");
+    load_answer_of(&good, 1, SHARE, &answer);
+    CHECK(load_answer_at(&answer, &good) == VP_TRIAL_HOLDS && answer.low == 1 && answer.high == HUGE_VAL);
+    load_answer_of(&bad, 1, SHARE, &answer);
+    CHECK(load_answer_at(&answer, &bad) == VP_TRIAL_FAILS && answer.low == 0 && answer.high == 4);
+    load_answer_of(&few, 1, SHARE, &answer); /* 73 good requests of 73 would be enough */
+    CHECK(load_answer_at(&answer, &few) == VP_TRIAL_UNDECIDED && answer.low == 0 && answer.high == HUGE_VAL);
+    check_case("two trials bound it; a trial that is undecided alone holds below one that holds");
+    points[0] = few; points[0].at = 0.5; points[1] = good; points[2] = bad;
+    load_answer_of(points, 3, SHARE, &answer);
+    CHECK(answer.low == 1 && answer.high == 4 && load_answer_at(&answer, &points[0]) == VP_TRIAL_HOLDS);
+    CHECK(answer.likely_low == 1 && answer.likely_high == 4 && isnan(answer.fitted));
+    check_case("a load whose accuracy misses the objective is too high, though its requests are in time");
+    points[0] = good; points[1] = wrong; points[2] = bad;
+    load_answer_of(points, 3, SHARE, &answer);
+    CHECK(answer.low == 1 && answer.high == 2 && answer.is_by_accuracy);
+}
+/* With a budget that is too small: never above it, and the interval is there as far as the trials say it. */
+static void test_budgets(void) {
+    static const double budgets_s[] = {300, 600, 1200};
+    for (size_t i = 0; i < sizeof budgets_s / sizeof *budgets_s; i++) {
+        struct load_search search;
+        check_case("a budget of %g s bounds the whole search", budgets_s[i]);
+        search_once(QUEUE_MM1, 5, 1, budgets_s[i], &search);
+        /* load_run.c lets requests go at the end of the budget; here the last queue is emptied, which takes about a second */
+        CHECK(search.spent_s <= budgets_s[i] + 2);
+        CHECK(load_search_is_precise(&search) ? search.end == LOAD_FOUND : search.end == LOAD_BUDGET && search.spent_s > 0.5 * budgets_s[i]);
+        load_search_free(&search);
+    }
+}
 int main(void) {
+    test_answers();
+    test_budgets();
     test_searches();
     return check_done("test_load_search");
 }

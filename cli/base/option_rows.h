@@ -48,11 +48,12 @@
      "JSON {\"block\": score}: the first and last blocks run, then those with the best scores", OF_ENGINE}
 #define OPTION_IGNORE_EOS \
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always generate max_new_tokens tokens"}
-#define WEIGHTS_NAMES "bf16 fp32 int8 int4"
+#define WEIGHTS_NAMES "bf16 fp32 int8 int4 gguf"
 #define OPTION_WEIGHTS \
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
      "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks in integers, a scale per row " \
-     "and 32 values", \
+     "and 32 values; gguf: a GGUF file's own blocks (Q8_0, Q4_0, Q4_K, Q6_K), the rest bf16; on the CPU only, " \
+     "the default there for GGUF files", \
      OF_ENGINE}
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \

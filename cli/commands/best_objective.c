@@ -131,85 +131,96 @@ int best_of_sweep(const struct options *options, const struct objective *objecti
 }
 
 /* ---- trials of load */
-static const char *const TRIAL_NAMES[] = {"holds", "fails", "undecided"};
-static vp_trial trial_of(const struct load_level *level, const struct objective *objective) {
-    return load_level_trial(level, &objective->slo, objective->share);
+/* Trials of one kind, at rates or by concurrency, what they say together, and the highest load that holds, if any. */
+struct kind {
+    const char *name;
+    const struct load_level *levels, *best; size_t count;
+    struct load_answer answer;
+};
+static struct kind kind_of(const char *name, const struct load_level *levels, size_t count,
+                           const struct objective *objective) {
+    struct kind kind = {name, levels, NULL, count, {0, HUGE_VAL, 0, HUGE_VAL, (double)NAN, (double)NAN, 0, 0}};
+    load_levels_answer(levels, count, &objective->slo, objective->share, &kind.answer);
+    for (size_t i = 0; i < count; i++)
+        if (load_level_trial(&levels[i], &kind.answer) == VP_TRIAL_HOLDS) kind.best = &levels[i];
+    return kind;
 }
-/* The highest load that passes, below every one that fails; NULL: none. The levels are of one kind: rates or numbers of
- * requests at once. */
-static const struct load_level *highest_load(const struct load_level *levels, size_t count,
-                                             const struct objective *objective) {
-    const struct load_level *best = NULL;
-    for (size_t i = 0; i < count && trial_of(&levels[i], objective) != VP_TRIAL_FAILS; i++)
-        if (trial_of(&levels[i], objective) == VP_TRIAL_HOLDS) best = &levels[i];
-    return best;
-}
-static void put_level(vp_json_writer *writer, const struct load_level *level, const struct objective *objective) {
+static void put_level(vp_json_writer *writer, const struct load_level *level, const struct load_answer *answer) {
     const struct load_summary *summary;
     if (!level) { vp_json_null(writer); return; }
     summary = &level->summary;
     vp_json_begin_object(writer);
     put_load_level(writer, level);
-    PUT(writer, KEY("trial", TRIAL_NAMES[trial_of(level, objective)]), KEY("requests_due", summary->due),
+    PUT(writer, KEY("trial", LOAD_VERDICTS[load_level_trial(level, answer)]), KEY("requests_due", summary->due),
         KEY_ESTIMATE("good_share", "good_share_interval", summary->good_share), KEY("goodput_per_s", summary->goodput),
         KEY_RANGE("goodput_interval", summary->goodput_low, summary->goodput_high), KEY("images", level->images),
         KEY("cached_share", load_cached_share(summary)), END_OBJECT);
 }
-static void add_levels(struct document *document, const struct load_level *levels, size_t count,
-                       const struct objective *objective) {
-    struct text_list *cells = document_table(document, "load|requests|good, %|goodput per second|cached, %|objective");
-    for (size_t i = 0; i < count; i++) {
-        const struct load_summary *summary = &levels[i].summary;
+static void put_kind(vp_json_writer *writer, const struct kind *kind) {
+    char key[40];
+    snprintf(key, sizeof key, "best_%s", kind->name);
+    vp_json_key(writer, key);
+    put_level(writer, kind->best, &kind->answer);
+    snprintf(key, sizeof key, "%s_interval", kind->name);
+    PUT(writer, KEY_RANGE(key, kind->answer.low > 0 ? kind->answer.low : (double)NAN, kind->answer.high));
+}
+static void add_levels(struct text_list *cells, const struct kind *kind) {
+    for (size_t i = 0; i < kind->count; i++) {
+        const struct load_summary *summary = &kind->levels[i].summary;
         char text[48];
-        CELLS(cells, load_level_text(&levels[i], text), number_whole(summary->due).text,
+        CELLS(cells, load_level_text(&kind->levels[i], text), number_whole(summary->due).text,
             number_measured(100 * summary->good_share.value, 100 * summary->good_share.low,
                             100 * summary->good_share.high).text,
             number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
-            number_percent(load_cached_share(summary)).text, TRIAL_NAMES[trial_of(&levels[i], objective)]);
+            number_percent(load_cached_share(summary)).text,
+            LOAD_VERDICTS[load_level_trial(&kind->levels[i], &kind->answer)]);
     }
 }
-static void add_answer(struct document *document, const struct load_level *best, const struct objective *objective,
-                       const char *kind) {
+static void add_answer(struct document *document, const struct kind *kind, const struct objective *objective) {
+    const struct load_answer *answer = &kind->answer;
     char text[48];
-    if (best)
+    if (kind->best)
         document_text(document, BLOCK_HEADING, "%s: the highest that reliably meets %s (ms) for %g %% of the requests",
-                      load_level_text(best, text), objective->text, 100 * objective->share);
+                      load_level_text(kind->best, text), objective->text, 100 * objective->share);
     else
         document_text(document, BLOCK_HEADING, "no %s that was tried reliably meets %s (ms) for %g %% of the requests",
-                      kind, objective->text, 100 * objective->share);
+                      kind->name, objective->text, 100 * objective->share);
+    if (answer->low > 0 && answer->high < HUGE_VAL)
+        document_text(document, BLOCK_LINE, "the highest %s that meets it is within [%.4g, %.4g] (95 %%, all trials "
+                      "together)", kind->name, answer->low, answer->high);
 }
 int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels) {
     size_t rates = 0;
-    const struct load_level *best[2];
+    struct kind kinds[2];
     int code = load_levels_check(levels, "best");
     for (size_t i = 0; i < levels->count && !code; i++) code = load_level_judge(&levels->items[i], &objective->slo);
     if (code) return code;
     while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* they are first */
-    best[0] = highest_load(levels->items, rates, objective);
-    best[1] = highest_load(levels->items + rates, levels->count - rates, objective);
+    kinds[0] = kind_of("rate", levels->items, rates, objective);
+    kinds[1] = kind_of("concurrency", levels->items + rates, levels->count - rates, objective);
     if (is_given(options, "json")) {
         vp_json_writer writer;
         begin_json(&writer, "vlmprof-report-best-load-1", objective);
-        vp_json_key(&writer, "best_rate");
-        put_level(&writer, best[0], objective);
-        vp_json_key(&writer, "best_concurrency");
-        put_level(&writer, best[1], objective);
+        put_kind(&writer, &kinds[0]);
+        put_kind(&writer, &kinds[1]);
         vp_json_key(&writer, "levels");
         vp_json_begin_array(&writer);
-        for (size_t i = 0; i < levels->count; i++) put_level(&writer, &levels->items[i], objective);
+        for (size_t k = 0; k < 2; k++)
+            for (size_t i = 0; i < kinds[k].count; i++) put_level(&writer, &kinds[k].levels[i], &kinds[k].answer);
         PUT(&writer, END_ARRAY, END_OBJECT);
         code = json_end(&writer);
     } else {
         struct document document = {NULL, 0, NULL};
-        if (rates) add_answer(&document, best[0], objective, "rate");
-        if (rates < levels->count) add_answer(&document, best[1], objective, "concurrency");
-        add_levels(&document, levels->items, levels->count, objective);
+        struct text_list *cells;
+        for (size_t k = 0; k < 2; k++) if (kinds[k].count) add_answer(&document, &kinds[k], objective);
+        cells = document_table(&document, "load|requests|good, %|goodput per second|cached, %|objective");
+        for (size_t k = 0; k < 2; k++) add_levels(cells, &kinds[k]);
         document_text(&document, BLOCK_LINE,
-                      "holds if the whole 95 %% interval is at %g %% or above, fails if the whole "
-                      "interval is below; loads above one that fails are not tried",
+                      "the objective is met at or below the interval of the highest load and missed at or above it, by "
+                      "the load that was really due; by one trial alone if its own 95 %% interval is at %g %% or above",
                       100 * objective->share);
         code = print_document(&document);
         document_free(&document);
     }
-    return code ? code : best[0] || best[1] ? 0 : EXIT_WORK;
+    return code ? code : kinds[0].best || kinds[1].best ? 0 : EXIT_WORK;
 }

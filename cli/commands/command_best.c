@@ -313,15 +313,12 @@ static int complain_of_budget(const struct results *results, const struct tradeo
 }
 /* Reads --slo. Returns 0 or an exit code. */
 static int objective_of(const struct options *options, struct objective *objective) {
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     objective->text = text_of(options, "slo");
     objective->share = opt(options, "slo_share")->real / 100;
     if (!objective->text && !is_given(options, "budget_ms"))
         return complain(EXIT_USAGE, "best: --budget_ms MS is needed, or --slo LIMITS");
     if (!objective->text) return 0;
-    result = vp_slo_parse(objective->text, &objective->slo, &error);
-    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--slo", result, &error);
+    return load_slo_read(objective->text, &objective->slo);
 }
 /* Says on stderr what is true of all picks: what the files lack, noise, accuracies that decide nothing. */
 static void print_notes(const struct results *results, const struct tradeoff *tradeoff, int is_by_budget) {

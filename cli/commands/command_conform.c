@@ -17,6 +17,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct option_spec CONFORM_OPTIONS[] = {
     OPTION_GROUP("the model, run by our own engine in fp32"),
@@ -43,7 +44,7 @@ static const struct option_spec CONFORM_OPTIONS[] = {
     OPTION_GPU,
     OPTION_GROUP("output"),
     {"script", FLAG, NULL, NULL, 0, 0, NULL,
-     "print a Python script that makes dump:DIR with transformers, and end"},
+     "print a Python script that makes dump:DIR with transformers, and end", .excludes = "model against prompt json"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -212,11 +213,23 @@ static void print_json(const struct comparison *comparison, const struct table *
 }
 
 /* ---- the command */
+/* Says of --against what would else be said of an option that this command does not have. */
+static int check_against(const char *against) {
+    if (!strcmp(against, "dump:"))
+        return complain(EXIT_USAGE, "--against dump:DIR: name the folder that has the .npy files");
+    if (strstr(against, "://") && strncmp(against, "http://", 7) != 0 && strncmp(against, "https://", 8) != 0)
+        return complain(EXIT_USAGE, "--against %.300s: a URL begins with http:// or https://", against);
+    if (strncmp(against, "dump:", 5) != 0 && !strstr(against, "://") && access(against, F_OK) != 0)
+        return complain(EXIT_INPUT, "--against %.300s: no such folder or file; another stack's .npy files are "
+                                    "dump:DIR, a server is http://HOST:PORT", against);
+    return 0;
+}
 static int conform_prepare(struct comparison *comparison) {
     const struct options *options = comparison->options;
     int code;
     comparison->against = text_of(options, "against");
     if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "conform needs a question: -p TEXT");
+    if ((code = check_against(comparison->against)) != 0) return code;
     comparison->is_dump = !strncmp(comparison->against, "dump:", 5);
     comparison->is_server = !comparison->is_dump && strstr(comparison->against, "://") != NULL;
     if (comparison->is_dump) comparison->against += 5;

@@ -134,6 +134,25 @@ static void read_holdings(const struct model *model, struct holdings *holdings) 
         holdings->tokens += needed > 0;
     }
 }
+/* Bytes of weights with --weights gguf; 0: there are no blocks that it would keep. */
+static int64_t gguf_weights_bytes(const struct model *model, const struct holdings *holdings) {
+    vp_engine_options settings = vp_engine_options_default();
+    vp_memory_block memory = {NULL, 0, 0, 0};
+    vp_engine *engine = NULL;
+    if (!holdings->dtypes[VP_DTYPE_Q8_0] && !holdings->dtypes[VP_DTYPE_Q4_0] && !holdings->dtypes[VP_DTYPE_Q4_K]
+        && !holdings->dtypes[VP_DTYPE_Q6_K])
+        return 0;
+    settings.config = &model->config;
+    settings.checkpoint = model->checkpoint;
+    settings.weights = VP_WEIGHTS_GGUF;
+    settings.device = "cpu";
+    settings.max_sequence = settings.counts_only = 1;
+    if (vp_engine_open(&settings, &engine, NULL) != VP_OK) return 0;
+    vp_engine_memory(engine, 0, &memory);
+    vp_engine_close(engine);
+    return (int64_t)memory.bytes;
+}
+
 /* Bytes per token of the KV cache of all blocks, as vp_engine_open allocates it. */
 static int64_t cache_bytes(const struct model *model, int fp32) {
     return (fp32 ? 8 : 4) * (int64_t)model->config.kv_head_count * model->config.head_dim * model->config.block_count;
@@ -175,6 +194,9 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
         PUT(writer, KEY_OBJECT(fp32 ? "fp32" : "bf16"), KEY("weights_bytes", (fp32 ? 4 : 2) * holdings->parameters),
             KEY("kv_cache_bytes_per_token", cache_bytes(model, fp32)), END_OBJECT);
     }
+    if (gguf_weights_bytes(model, holdings))
+        PUT(writer, KEY_OBJECT("gguf"), KEY("weights_bytes", gguf_weights_bytes(model, holdings)),
+            KEY("kv_cache_bytes_per_token", cache_bytes(model, 0)), END_OBJECT);
     vp_json_end_object(writer);
 }
 
@@ -217,6 +239,9 @@ static void print_model(const struct model *model, const struct holdings *holdin
                     fp32 ? "  fp32" : "  bf16", (fp32 ? 4 : 2) * (double)holdings->parameters / 1e9,
                     (long long)cache_bytes(model, fp32), (double)cache_bytes(model,
                     fp32) * config->max_positions / 1e9);
+    if (gguf_weights_bytes(model, holdings))
+        print_plain("  gguf      weights %.4g GB (the file's blocks, on the CPU), KV cache as in bf16\n",
+                    (double)gguf_weights_bytes(model, holdings) / 1e9);
 }
 
 static void put_cpu(vp_json_writer *writer, const struct cpu_info *cpu) {

@@ -36,6 +36,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+static const double DURATION_S = 60; /* of a trial */
+enum { TRIALS_LEAST = 4 };           /* of a search */
 static const struct option_spec LOAD_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_ENDPOINT(1),
@@ -75,7 +77,9 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"arrivals", TEXT, "HOW", "poisson", 0, 0, NULL,
      "gaps between requests: constant, poisson, gamma:SHAPE (below 1: bursts), or trace=FILE: a time in s on each "
      "line, instead of --request_rate"},
-    {"duration_s", REAL, "S", "60", 0, 86400, NULL, "requests are sent for S seconds; then the last answers come"},
+    {"duration_s", REAL, "S", NULL, 0, 86400, NULL,
+     "requests are sent for S seconds; then the last answers come (default: 60; with --find_rate 1/15 of --budget_s if "
+     "that is less)"},
     {"ramp_s", REAL, "S", NULL, 0, 86400, NULL,
      "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
     {"cool_down_s", REAL, "S", NULL, 0, 86400, NULL,
@@ -87,14 +91,15 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "first a trial with one request at a time: how much accuracy the load costs (with an accuracy in --slo, "
      "--find_rate does so itself)", .needs = "request_rate find_rate arrivals"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
-     "find the highest rate at which --slo_share of the requests are good; starts at --request_rate or 1; a trial goes "
-     "on after --duration_s until it is decided",
+     "find the highest rate at which --slo_share of the requests are good; starts at --request_rate or 1; the first "
+     "trials last --duration_s, those near the answer longer",
      .needs = "slo"},
-    {"budget_s", REAL, "S", "3600", 1, 1e7, NULL, "with --find_rate: the whole search takes at most about S seconds",
+    {"budget_s", REAL, "S", "3600", 1, 1e7, NULL, "with --find_rate: the whole search ends after S seconds",
      .needs = "find_rate"},
     {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --find_rate: requests that must be good",
      .needs = "find_rate"},
-    {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well",
+    {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL,
+     "with --find_rate: it ends when the 95 % interval of the rate is at most that wide",
      .needs = "find_rate"},
     {"metrics_url", TEXT, "URL", NULL, 0, 0, NULL,
      "the server's Prometheus metrics, asked each second during a trial: queue, KV cache, cache hits of vLLM, SGLang "
@@ -120,13 +125,14 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"export", WHOLES, "FORMAT FILE", NULL, 0, 0, NULL,
      "the trials in another tool's form: aiperf (profile_export_aiperf.json), vllm (vllm bench serve), a file each; "
      "openmetrics, one text; may be given again"},
-    {"requests_csv", TEXT, "FILE", NULL, 0, 0, NULL, "every request of the trials, a line each"},
+    {"requests_csv", TEXT, "FILE", NULL, 0, 0, NULL,
+     "every request of the trials, a line each; counted: 0 in the ramp and the cool-down; id: of its record"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
 enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED,
-       WARNED_EMPTY, WARNED_LENGTH, WARNED_COUNT };
+       WARNED_EMPTY, WARNED_LENGTH, WARNED_GOODPUT, WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
@@ -142,7 +148,7 @@ struct load {
     char plan[24];                       /* of all that makes two trials comparable */
     struct load_level *levels; size_t level_count;
     struct load_search search;
-    vp_trial verdict; /* of the trial that runs */
+    int64_t search_ns, counted_ns;       /* when the search began, and up to when it has counted its time */
     struct load_records *records; /* of the trial that runs */
     struct text_list warnings;
     int warned[WARNED_COUNT]; char *warning_of[WARNED_COUNT]; /* trials that it is true of; of the first of them */
@@ -194,9 +200,7 @@ static int check_levels(const struct options *options) {
 }
 static int check_load_options(struct load *load) {
     const struct options *options = load->options;
-    vp_error error = {VP_OK, -1, "", ""};
     vp_arrivals arrivals;
-    vp_result result;
     int code;
     if ((code = check_levels(options)) != 0
         || (code = load_export_check(opt(options, "export")->items, opt(options, "export")->count)) != 0)
@@ -206,15 +210,20 @@ static int check_load_options(struct load *load) {
         return complain(EXIT_USAGE, "--arrivals %s: it is constant, poisson, gamma:SHAPE (0.01 to 1e6) or trace=FILE",
                         text_of(options, "arrivals"));
     load->has_slo = is_given(options, "slo");
-    if (load->has_slo && (result = vp_slo_parse(text_of(options, "slo"), &load->slo, &error)) != VP_OK)
-        return complain_result(EXIT_USAGE, "--slo", result, &error);
-    load->duration_s = opt(options, "duration_s")->real;
+    if (load->has_slo && (code = load_slo_read(text_of(options, "slo"), &load->slo)) != 0) return code;
+    load->duration_s = is_given(options, "duration_s") ? opt(options, "duration_s")->real
+                       : is_given(options, "find_rate")
+                           ? load_search_first_duration(opt(options, "budget_s")->real) : DURATION_S;
     load->ramp_s = is_given(options, "ramp_s") ? opt(options, "ramp_s")->real : load->duration_s / 10;
     load->cool_down_s = is_given(options, "cool_down_s") ? opt(options, "cool_down_s")->real : load->duration_s / 10;
     if (load->has_slo && isfinite(load->slo.accuracy) && !text_of(options, "data"))
         return complain(EXIT_USAGE, "an accuracy in --slo needs --data with answers: made-up requests have none");
     if (load->ramp_s + load->cool_down_s >= load->duration_s)
         return complain(EXIT_USAGE, "--ramp_s and --cool_down_s leave nothing of --duration_s %g", load->duration_s);
+    if (is_given(options, "find_rate") && opt(options, "budget_s")->real < TRIALS_LEAST * load->duration_s)
+        return complain(EXIT_USAGE, "--budget_s %g has no room for %d trials of --duration_s %g: a search needs that "
+                                    "many at least; leave --duration_s out, or use a larger --budget_s",
+                        opt(options, "budget_s")->real, TRIALS_LEAST, load->duration_s);
     return 0;
 }
 /* Reads the times of a trace: a number on each line, ascending. */
@@ -270,9 +279,11 @@ static void plan_fingerprint(struct load *load) {
         hash = hash_text(hash, text ? text : "");
     }
     hash = hash_number(hash, number_of(load->options, "seed"));
-    hash = hash_number(hash, (int64_t)(load->duration_s * 1e6));
-    hash = hash_number(hash, (int64_t)(load->ramp_s * 1e6));
-    hash = hash_number(hash, (int64_t)(load->cool_down_s * 1e6));
+    if (!is_given(load->options, "find_rate")) { /* whose trials last as long as they must */
+        hash = hash_number(hash, (int64_t)(load->duration_s * 1e6));
+        hash = hash_number(hash, (int64_t)(load->ramp_s * 1e6));
+        hash = hash_number(hash, (int64_t)(load->cool_down_s * 1e6));
+    }
     hash = hash_number(hash, (int64_t)load->bodies.hash);
     hash = hash_number(hash, !is_given(load->options, "same_image"));
     if (is_given(load->options, "repeat_image")) hash = hash_number(hash, (int64_t)(1e9 * repeat_share(load->options)));
@@ -309,6 +320,22 @@ static int warm_up(struct load *load) {
     vp_exchange_free(&exchange);
     return code;
 }
+/* How many requests the longest of the trials at typed rates has, at most `most`: no more are made up than are sent. */
+static size_t requests_most(const struct load *load, size_t most) {
+    const struct option_value *rates = opt(load->options, "request_rate");
+    size_t count = 1;
+    if (load->trace_s) return load->trace_count < most ? load->trace_count : most;
+    if (!rates->count || is_given(load->options, "find_rate")) return most;
+    for (size_t i = 0; i < rates->count; i++) {
+        size_t due = 0;
+        vp_arrivals arrivals;
+        vp_arrivals_parse(text_of(load->options, "arrivals"), rate_of(rates->items[i]),
+                          (uint32_t)number_of(load->options, "seed"), &arrivals);
+        while (due < most && vp_arrivals_next(&arrivals) < load->duration_s) due++;
+        if (due > count) count = due;
+    }
+    return count;
+}
 /* The bodies of a data set, or made-up ones. Returns 0 or an exit code. */
 static int make_bodies(struct load *load) {
     const struct options *options = load->options;
@@ -328,6 +355,7 @@ static int make_bodies(struct load *load) {
     if (size && (code = read_size("--random_image: ", size, &request.width_px, &request.height_px)) != 0) return code;
     if (is_given(options, "random_prompt")) request.words = number_of(options, "random_prompt");
     if (is_given(options, "num_samples")) request.count = (size_t)number_of(options, "num_samples");
+    else request.count = requests_most(load, request.count);
     if (is_given(options, "max_new_tokens")) request.new_tokens = number_of(options, "max_new_tokens");
     if (is_given(options, "output_tokens")) request.new_tokens = number_of(options, "output_tokens");
     if (size)
@@ -335,6 +363,7 @@ static int make_bodies(struct load *load) {
     else snprintf(task, sizeof task, "random_%lld", (long long)request.words);
     load->dataset.task = copy_text(task, strlen(task));
     load->dataset.new_tokens = (int32_t)request.new_tokens;
+    if ((code = endpoint_reach(&load->endpoint)) != 0) return code; /* before pictures are made */
     return load_bodies_random(options, &request, &load->endpoint, &load->knobs, &load->bodies);
 }
 static int load_prepare(struct load *load) {
@@ -472,6 +501,12 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
                  "latencies depend on --duration_s", name, summary->offered, summary->ended);
         warn_once(load, WARNED_QUEUE, text);
     }
+    if (summary->goodput > 1.05 * summary->ended && load_level_saturates(level)) {
+        snprintf(text, sizeof text, "%s: the goodput, %.3g per second, is above the %.3g that ended: it counts good "
+                 "requests by when they were due, and some of them ended after the window; a longer --duration_s "
+                 "brings the two together", name, summary->goodput, summary->ended);
+        warn_once(load, WARNED_GOODPUT, text);
+    }
     if (records->count > load->bodies.count && load->bodies.same) {
         snprintf(text, sizeof text, "%s: %zu requests share %zu samples, of which %zu are the same bytes each time: "
                  "a server's caches may know some; %s", name, records->count, load->bodies.count, load->bodies.same,
@@ -526,10 +561,10 @@ static void add_trial_warnings(struct load *load) {
 }
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s);
 /* The end of the window, in s: before the cool-down; of an interrupted trial no later than its last answer, unless that
- * came within the ramp. */
+ * came within the ramp. A trial whose queue grew until it was ended early has no need of a cool-down. */
 static double window_end(const struct load *load, const struct load_level *level, const struct load_records *records,
-                         int is_interrupted) {
-    const double planned_s = level->duration_s - load->cool_down_s;
+                         const struct load_plan *plan, int is_interrupted) {
+    const double planned_s = fmin(plan->cut_s, level->duration_s - (plan->is_hopeless ? 0 : load->cool_down_s));
     double last_s = 0;
     for (size_t i = 0; i < records->count; i++) last_s = fmax(last_s, (double)records->items[i].end_ns / 1e9);
     return is_interrupted && last_s > load->ramp_s ? fmin(planned_s, last_s) : planned_s;
@@ -544,6 +579,13 @@ static void keep_metrics(const struct load *load, struct load_level *level) {
     if (!level->metric_count) return;
     level->metrics = zeroed(level->metric_count, sizeof *level->metrics);
     memcpy(level->metrics, load->metrics.items, level->metric_count * sizeof *level->metrics);
+}
+/* Returns 1 if the file of a level is there. */
+static int is_measured(const struct load *load, const struct load_level *level) {
+    char *path = level_path(load, level);
+    const int is_there = vp_path_kind(path) != VP_PATH_NONE;
+    free(path);
+    return is_there;
 }
 /* Measures a level, unless its file is there. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
@@ -576,7 +618,11 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.order = load->order;
     plan.order_count = load->order_count;
     plan.due_s = due_times(load, level, &plan.due_count);
-    plan.more = is_given(load->options, "find_rate") && !level->concurrency ? extend_trial : NULL;
+    if (load->search_ns) plan.deadline_ns = load->search_ns + (int64_t)(load->search.budget_s * 1e9);
+    if (load->search_ns && !level->concurrency) {
+        plan.more = extend_trial;
+        plan.slo = &load->slo;
+    }
     load->records = &records;
     plan.user = load;
     plan.concurrency = level->concurrency ? level->concurrency : level->places;
@@ -585,7 +631,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.repeat_share = repeat_share(load->options);
     plan.seed = (uint32_t)number_of(load->options, "seed");
     plan.metrics = &load->metrics;
-    print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
+    print_note("vlmprof: %s for %.4g s\n", load_level_text(level, name), level->duration_s);
     noise_begin(&noise, &reading);
     client_read(noise_root(), &began);
     code = load_run(&load->endpoint, &plan, &records);
@@ -594,21 +640,28 @@ static int measure_level(struct load *load, struct load_level *level) {
     client_take(&began, &ended, level);
     level->client_busy = client_was_busy(level);
     level->begin_unix_s = records.begin_unix_s;
+    level->duration_s = plan.duration_s;
+    if (plan.is_hopeless || plan.cut_s < HUGE_VAL)
+        level->ended_early = copy_text(plan.is_hopeless ? "hopeless" : "budget", plan.is_hopeless ? 8 : 6);
     if (load->bodies.imaged)
         level->images = images_words(load->options);
     free((void *)plan.due_s);
     if (load->metrics.url) keep_metrics(load, level);
     if (!code || code == EXIT_INTERRUPTED) {
-        int written;
+        const double to_s = window_end(load, level, &records, &plan, code != 0);
+        int written = 0;
         load_score(&load->bodies, load->dataset.metric, &records);
-        level->summary = load_summarize(&records, load->ramp_s, window_end(load, level, &records, code != 0),
-                                        load->has_slo ? &load->slo : NULL);
         level->is_complete = !code;
-        if (text_of(load->options, "slo"))
-            level->slo = copy_text(text_of(load->options, "slo"), strlen(text_of(load->options, "slo")));
-        written = records.count ? write_level(load, level, &records, &noise) : 0;
-        if (!code) warn_of_trial(load, level, &records);
-        if (!code) warn_of_length(load, level, &records);
+        if (to_s > load->ramp_s) { /* else the budget ended before anything was counted */
+            level->summary = load_summarize(&records, load->ramp_s, to_s, load->has_slo ? &load->slo : NULL);
+            if (text_of(load->options, "slo"))
+                level->slo = copy_text(text_of(load->options, "slo"), strlen(text_of(load->options, "slo")));
+            written = records.count ? write_level(load, level, &records, &noise) : 0;
+            if (!code) warn_of_trial(load, level, &records);
+            if (!code) warn_of_length(load, level, &records);
+            if (!code && load->search_ns && !level->concurrency)
+                load_search_check(&load->search, &records, load->ramp_s, to_s);
+        }
         if (written) code = written;
     }
     load_records_free(&records);
@@ -628,22 +681,24 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
 }
 
 /* ---- the search for a rate */
-/* Judges the trial that runs, and extends it while it is undecided. */
+/* Makes the trial that runs longer while it leaves open whether its rate is too high. */
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s) {
     struct load *load = plan->user;
     struct load_level *level = &load->levels[load->level_count - 1];
-    const double longer_s = load_search_longer(&load->search, level->duration_s);
+    struct load_summary summary;
+    double longer_s;
+    if (!(before_s > load->ramp_s)) return 0;
     load_score(&load->bodies, load->dataset.metric, load->records);
-    load->verdict = load_search_judge(&load->search, records, before_s);
-    if (load->verdict != VP_TRIAL_UNDECIDED || load->search.end != LOAD_SEARCHES || !(longer_s > level->duration_s))
-        return 0;
+    summary = load_summarize(records, load->ramp_s, before_s, &load->slo);
+    longer_s = load_search_longer(&load->search, &summary, level->duration_s);
+    if (!(longer_s > level->duration_s)) return 0;
     level->duration_s = plan->duration_s = longer_s;
     free((void *)plan->due_s);
     plan->due_s = due_times(load, level, &plan->due_count);
     return 1;
 }
-/* The verdict of a trial whose file is there; of one without load, whether the search can find anything. */
-static int judge_again(struct load *load, const struct load_level *level) {
+/* Looks again at the requests of a trial whose file was there. Returns 0 or an exit code. */
+static int check_again(struct load *load, const struct load_level *level) {
     struct load_request *requests;
     struct load_records records;
     size_t count;
@@ -652,9 +707,7 @@ static int judge_again(struct load *load, const struct load_level *level) {
     memset(&records, 0, sizeof records);
     records.items = zeroed(count + 1, sizeof *records.items);
     for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
-    if (level->concurrency)
-        load_search_judge_unloaded(&load->search, &records, level->duration_s - load->cool_down_s);
-    else load->verdict = load_search_judge(&load->search, &records, level->duration_s - load->cool_down_s);
+    load_search_check(&load->search, &records, level->summary.from_s, level->summary.to_s);
     free(records.items);
     load_requests_free(requests, count);
     return 0;
@@ -688,8 +741,6 @@ static int write_search(const struct load *load) {
 static void begin_search(struct load *load) {
     const struct option_value *rates = opt(load->options, "request_rate");
     struct load_search *search = &load->search;
-    double forecast_s;
-    int trials;
     search->share = opt(load->options, "slo_share")->real / 100;
     search->duration_s = load->duration_s;
     search->ramp_s = load->ramp_s;
@@ -698,41 +749,59 @@ static void begin_search(struct load *load) {
     search->slo = load->slo;
     load_search_begin(search, rates->count ? rate_of(rates->items[0]) : 1,
                       opt(load->options, "rate_precision")->real / 100);
-    forecast_s = load_search_forecast(search, &trials);
-    print_note("vlmprof: about %d trials, the first for %.0f s: %.0f minutes or more; --budget_s ends the search after "
-               "%.0f minutes\n", trials, load_search_duration(search), ceil(forecast_s / 60),
-               ceil(search->budget_s / 60));
+    load->search_ns = load->counted_ns = vp_clock_ns();
+    print_note("vlmprof: the search ends when the rate is known to %g %%, after %g s at the latest; first trials of "
+               "%.4g s find the rates between which it is\n", 100 * search->precision, search->budget_s,
+               search->duration_s);
+}
+static double elapsed_s(struct load *load) {
+    const int64_t before_ns = load->counted_ns;
+    load->counted_ns = vp_clock_ns();
+    return (double)(load->counted_ns - before_ns) / 1e9;
+}
+/* What a trial said, and what all of them say so far. */
+static void print_trial(const struct load *load, const struct load_level *level) {
+    const struct load_search *search = &load->search;
+    const struct load_trial *trial = &search->trials[search->trial_count - 1];
+    const struct load_answer *answer = &search->answer;
+    const double more_s = load_search_forecast(search);
+    print_note("vlmprof: rate %.6g (%.4g were due): %.1f %% good [%.1f, %.1f] in %.4g s%s\n", level->rate,
+               trial->realised, 100 * trial->good.value, 100 * trial->good.low, 100 * trial->good.high,
+               trial->duration_s, !level->ended_early ? ""
+                                  : trial->is_hopeless ? ", ended early: the queue grew, no request was good any more"
+                                                       : ", ended by --budget_s");
+    if (isfinite(load->slo.accuracy))
+        print_note("vlmprof: rate %.6g: accuracy %s\n", level->rate,
+                   number_measured(trial->accuracy.value, trial->accuracy.low, trial->accuracy.high).text);
+    if (search->end == LOAD_SEARCHES && more_s > 0)
+        print_note("vlmprof: the highest rate is within [%.4g, %.4g]; %g %% need about %.0f s more, %.0f s of the "
+                   "budget are left\n", answer->low, answer->high, 100 * search->precision, more_s,
+                   fmax(0, search->budget_s - search->spent_s));
 }
 /* Trials at the rates that the search proposes. */
 static int find_rate(struct load *load) {
     struct load_search *search = &load->search;
     int code = 0, written;
-    begin_search(load);
-    if (isfinite(load->slo.accuracy)) code = judge_again(load, &load->levels[0]);
-    while (!isnan(search->rates.next) && !code) {
-        struct load_level *level = add_level(load, search->rates.next, 0);
-        const int64_t begin_ns = vp_clock_ns();
-        struct load_trial trial;
-        level->duration_s = load_search_duration(search);
-        load->verdict = VP_TRIAL_UNDECIDED;
+    search->spent_s = elapsed_s(load);
+    if (isfinite(load->slo.accuracy)) load_search_check_unloaded(search, &load->levels[0].summary);
+    while (!isnan(search->next) && !code) {
+        struct load_level *level = add_level(load, search->next, 0);
+        int is_known;
+        level->duration_s = search->next_s;
+        is_known = is_measured(load, level);
         if ((code = measure_level(load, level)) != 0) break;
-        if (!level->summary.due)
-            return complain(EXIT_USAGE, "no request was due within the window at rate %g: use a longer --duration_s",
-                            level->rate);
-        if (load->verdict == VP_TRIAL_UNDECIDED && search->end == LOAD_SEARCHES
-            && (code = judge_again(load, level)) != 0) break;
-        trial = (struct load_trial){level->rate, level->summary.offered, level->duration_s, level->summary.good_share,
-                                    load->verdict, search->accuracy};
-        load_search_take(search, &trial, (double)(vp_clock_ns() - begin_ns) / 1e9);
-        print_note("vlmprof: rate %.6g (%.4g were due): %.1f %% good [%.1f, %.1f] in %.0f s: the objective %s\n",
-                   level->rate, trial.realised, 100 * trial.good.value, 100 * trial.good.low, 100 * trial.good.high,
-                   trial.duration_s, trial.verdict == VP_TRIAL_HOLDS ? "holds"
-                                     : trial.verdict == VP_TRIAL_FAILS ? "fails" : "is undecided");
-        if (isfinite(load->slo.accuracy))
-            print_note("vlmprof: rate %.6g: accuracy %s\n", level->rate,
-                       number_measured(trial.accuracy.value, trial.accuracy.low, trial.accuracy.high).text);
+        if (!level->is_complete || !(level->summary.to_s > level->summary.from_s)) {
+            load_level_free(&load->levels[--load->level_count]);
+            search->spent_s += elapsed_s(load);
+            search->end = LOAD_BUDGET;
+            break;
+        }
+        if (is_known && (code = check_again(load, level)) != 0) break;
+        load_search_take(search, &level->summary, level->rate, level->duration_s,
+                         level->ended_early && !strcmp(level->ended_early, "hopeless"), elapsed_s(load));
+        print_trial(load, level);
     }
-    written = search->trial_count || search->end == LOAD_WRONG ? write_search(load) : 0;
+    written = search->trial_count || search->end != LOAD_SEARCHES ? write_search(load) : 0;
     return code ? code : written;
 }
 static int measure_levels(struct load *load) {
@@ -741,6 +810,7 @@ static int measure_levels(struct load *load) {
     int code = warm_up(load);
     load->words = code ? NULL : endpoint_words(&load->endpoint);
     if (!code) load_metrics_open(&load->metrics, &load->endpoint, text_of(options, "metrics_url"));
+    if (!code && is_given(options, "find_rate")) begin_search(load);
     if (!code && (is_given(options, "unloaded") || (is_given(options, "find_rate") && isfinite(load->slo.accuracy))))
         code = measure_level(load, add_level(load, 0, 1));
     if (!code && is_given(options, "find_rate")) return find_rate(load);
@@ -777,7 +847,7 @@ static int print_json(const struct load *load) {
         vp_json_end_object(&writer);
     }
     vp_json_end_array(&writer);
-    if (load->search.trial_count || load->search.end == LOAD_WRONG) {
+    if (load->search.trial_count || load->search.end != LOAD_SEARCHES) {
         PUT(&writer, KEY_OBJECT("find_rate"));
         load_search_put(&writer, &load->search);
         PUT(&writer, END_OBJECT);
@@ -790,7 +860,7 @@ static int load_report(struct load *load) {
     struct text_buffer found = {NULL, 0, 0};
     int code;
     add_trial_warnings(load);
-    if (load->search.trial_count || load->search.end == LOAD_WRONG) load_search_words(&load->search, &found);
+    if (load->search.trial_count || load->search.end != LOAD_SEARCHES) load_search_words(&load->search, &found);
     if (found.bytes && !is_given(load->options, "json")) print_plain("%s\n\n", found.data);
     code = is_given(load->options, "json") ? print_json(load) : load_levels_print(load->levels, load->level_count);
     free(found.data);
@@ -822,14 +892,14 @@ static int load_exports(const struct load *load) {
     for (size_t i = 0; i < load->level_count; i++) lines[i] = line_of(load, &load->levels[i]);
     for (size_t i = 0; i < exports->count && !code; i += 2)
         code = load_export(exports->items[i], exports->items[i + 1], lines, load->level_count);
-    if (!code && requests) code = load_export_requests(requests, lines, load->level_count);
+    if (!code && requests) code = load_export_requests(requests, lines, load->level_count, &load->bodies);
     free(lines);
     return code;
 }
 /* EXIT_WORK: requests that count have failed; with --find_rate: no rate was found. */
 static int exit_of(const struct load *load) {
     int64_t failed = 0;
-    if (is_given(load->options, "find_rate")) return load->search.rates.low > 0 ? 0 : EXIT_WORK;
+    if (is_given(load->options, "find_rate")) return load->search.answer.low > 0 ? 0 : EXIT_WORK;
     for (size_t i = 0; i < load->level_count; i++) failed += load->levels[i].summary.failed;
     return failed ? EXIT_WORK : 0;
 }

@@ -337,10 +337,36 @@ int load_export(const char *format, const char *path, const struct load_level *l
     free(out.data);
     return code;
 }
-int load_export_requests(const char *path, const struct load_level *levels, size_t count) {
+/* The "id" of each body's record as text, malloc'ed; NULL where it has none. */
+static char **ids_of(const struct load_bodies *bodies) {
+    char **ids = (char **)zeroed(bodies->count + 1, sizeof *ids);
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    for (size_t i = 0; i < bodies->count; i++) {
+        const char *record = bodies->samples[i].record;
+        uint32_t id;
+        if (!record || parse_json(&parsed, record, strlen(record), NULL) != VP_OK) continue;
+        id = vp_json_get(&parsed.json, 0, "id");
+        if (id == VP_JSON_NONE) continue;
+        ids[i] = node_text(&parsed.json, id);
+        if (!ids[i] && node_is(&parsed.json, id, VP_JSON_NUMBER)) {
+            char text[40];
+            snprintf(text, sizeof text, "%.17g", node_number(&parsed.json, id));
+            ids[i] = copy_text(text, strlen(text));
+        }
+    }
+    free(parsed.nodes);
+    return ids;
+}
+static const char *id_of(const struct load_bodies *bodies, char *const *ids, int64_t sample_id) {
+    for (size_t i = 0; i < bodies->count; i++) if (bodies->ids[i] == sample_id) return ids[i];
+    return NULL;
+}
+int load_export_requests(const char *path, const struct load_level *levels, size_t count,
+                         const struct load_bodies *bodies) {
     struct text_buffer out = {NULL, 0, 0};
+    char **ids = ids_of(bodies);
     int code = 0;
-    text_add_string(&out, "trial");
+    text_add_string(&out, "trial,counted,id");
     fields_csv_heads(&out, &LOAD_REQUEST);
     for (size_t i = 0; i < count && !code; i++) {
         struct load_request *requests;
@@ -348,12 +374,18 @@ int load_export_requests(const char *path, const struct load_level *levels, size
         char load[48];
         if ((code = load_level_requests(&levels[i], &requests, &request_count)) != 0) break;
         for (size_t k = 0; k < request_count; k++) {
+            const double due_s = (double)requests[k].record.due_ns / 1e9;
+            const char *id = id_of(bodies, ids, requests[k].sample_id);
             csv_text(&out, load_level_text(&levels[i], load));
+            text_add_string(&out, due_s >= levels[i].summary.from_s && due_s < levels[i].summary.to_s ? ",1," : ",0,");
+            csv_text(&out, id ? id : "");
             fields_csv(&out, &LOAD_REQUEST, &requests[k]);
         }
         load_requests_free(requests, request_count);
     }
     if (!code) code = file_write_text(path, &out);
+    for (size_t i = 0; i < bodies->count; i++) free(ids[i]);
+    free((void *)ids);
     free(out.data);
     return code;
 }

@@ -2,6 +2,7 @@
  * Files of trials come in; one file for each trial, or one for all, goes out. */
 #ifndef VLMPROF_CLI_LOAD_EXPORT_H
 #define VLMPROF_CLI_LOAD_EXPORT_H
+#include "load/load_bodies.h"
 #include "load/load_result.h"
 
 #define LOAD_EXPORT_FORMATS "aiperf vllm openmetrics"
@@ -13,7 +14,9 @@ int load_export_check(const char *const *pairs, size_t count);
  * before the dot of `path` if there are several. Returns 0 or an exit code after a message. */
 int load_export(const char *format, const char *path, const struct load_level *levels, size_t count);
 
-/* Writes the requests of all trials, a line each. Returns 0 or an exit code after a message. */
-int load_export_requests(const char *path, const struct load_level *levels, size_t count);
+/* Writes the requests of all trials, a line each, with whether the summary counts it and the "id" of its record.
+ * Returns 0 or an exit code after a message. */
+int load_export_requests(const char *path, const struct load_level *levels, size_t count,
+                         const struct load_bodies *bodies);
 
 #endif

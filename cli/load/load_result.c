@@ -14,9 +14,12 @@
 #include <string.h>
 
 const char *load_level_text(const struct load_level *level, char out[48]) {
+    size_t bytes;
     if (level->concurrency) snprintf(out, 48, "concurrency %d", level->concurrency);
     else if (level->places) snprintf(out, 48, "rate %.6g, at most %d", level->rate, level->places);
     else snprintf(out, 48, "rate %.6g", level->rate);
+    bytes = strlen(out);
+    if (level->tag && bytes < 40) snprintf(out + bytes, 48 - bytes, " (%.*s)", (int)(44 - bytes), level->tag);
     return out;
 }
 const char *load_level_name(const struct load_level *level, char out[48]) {
@@ -40,6 +43,7 @@ FIELD_TABLE(LOAD_REQUEST, struct load_request, LOAD_REQUEST_ROWS(FIELD_AT, struc
 void load_level_free(struct load_level *level) {
     free(level->path);
     free(level->date);
+    free(level->tag);
     fields_free(&LOAD_LEVEL, level);
 }
 void put_load_server(vp_json_writer *writer, const struct load_level *level) {
@@ -251,14 +255,22 @@ int load_level_judge(struct load_level *level, const vp_slo *slo) {
     load_requests_free(requests, count);
     return 0;
 }
-vp_trial load_level_trial(const struct load_level *level, const vp_slo *slo, double share) {
-    const struct load_summary *summary = &level->summary;
-    const vp_series_value accuracy = {summary->accuracy.value, summary->accuracy.low, summary->accuracy.high,
-                                      (double)NAN};
+static struct load_point point_of(const struct load_level *level, const vp_slo *slo) {
     vp_slo own = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     if (!slo && level->slo) vp_slo_parse(level->slo, &own, NULL);
-    return load_both(vp_trial_of(&summary->good_share, share),
-                     load_trial_of_accuracy(&accuracy, slo ? slo->accuracy : own.accuracy));
+    return load_point_of(&level->summary, level->concurrency ? level->concurrency : level->summary.offered,
+                         slo ? slo->accuracy : own.accuracy);
+}
+void load_levels_answer(const struct load_level *levels, size_t count, const vp_slo *slo, double share,
+                        struct load_answer *answer) {
+    struct load_point *points = resize(NULL, count + 1, sizeof *points);
+    for (size_t i = 0; i < count; i++) points[i] = point_of(&levels[i], slo);
+    load_answer_of(points, count, share, answer);
+    free(points);
+}
+vp_trial load_level_trial(const struct load_level *level, const struct load_answer *answer) {
+    const struct load_point point = point_of(level, NULL);
+    return load_answer_at(answer, &point);
 }
 static int by_load(const void *left_item, const void *right_item) {
     const struct load_level *left = left_item, *right = right_item;
@@ -282,6 +294,24 @@ static int levels_add(struct load_levels *levels, const char *path) {
     levels->items[levels->count++] = level;
     return 0;
 }
+/* The folder of a file, or its name where it has none, malloc'ed. */
+static char *folder_of(const char *path) {
+    const char *name = strrchr(path, '/'), *from = name;
+    if (!name) return copy_text(path, strlen(path));
+    while (from > path && from[-1] != '/') from--;
+    return copy_text(from, (size_t)(name - from));
+}
+/* Names the folders of trials at the same load. */
+static void add_tags(struct load_levels *levels) {
+    for (size_t i = 0; i < levels->count; i++) {
+        char text[48], other[48];
+        int is_twice = 0;
+        load_level_name(&levels->items[i], text);
+        for (size_t k = 0; k < levels->count && !is_twice; k++)
+            is_twice = k != i && !strcmp(load_level_name(&levels->items[k], other), text);
+        if (is_twice) levels->items[i].tag = folder_of(levels->items[i].path);
+    }
+}
 int load_levels_read(struct load_levels *levels, const char *const *operands, size_t count) {
     int code = 0;
     memset(levels, 0, sizeof *levels);
@@ -297,6 +327,7 @@ int load_levels_read(struct load_levels *levels, const char *const *operands, si
         text_list_free(&names);
     }
     if (levels->count) qsort(levels->items, levels->count, sizeof *levels->items, by_load);
+    add_tags(levels);
     return code;
 }
 /* The first thing that two trials differ in, with both values. Returns 1 if there is one. */
@@ -347,33 +378,45 @@ double load_cached_share(const struct load_summary *summary) {
 int load_level_saturates(const struct load_level *level) {
     return !level->concurrency && load_is_queue_growing(&level->summary);
 }
-static void find_objective(const struct load_levels *levels, struct text_list *texts) {
-    const double share = isfinite(levels->items[0].slo_share) ? levels->items[0].slo_share : 0.95;
+/* What the trials of one kind say about the objective of their files. */
+static void find_objective(const struct load_level *levels, size_t count, struct text_list *texts) {
+    const double share = isfinite(levels->slo_share) ? levels->slo_share : 0.95;
+    const char *kind = levels->concurrency ? "load" : "rate";
     const struct load_level *holds = NULL, *fails = NULL;
+    struct load_answer answer;
     char high[48], low[48];
-    if (!levels->items[0].slo) return;
-    for (size_t i = 0; i < levels->count; i++) {
-        const vp_trial trial = load_level_trial(&levels->items[i], NULL, share);
-        if (trial == VP_TRIAL_HOLDS && !fails) holds = &levels->items[i];
-        if (trial == VP_TRIAL_FAILS && !fails) fails = &levels->items[i];
+    load_levels_answer(levels, count, NULL, share, &answer);
+    for (size_t i = 0; i < count; i++) {
+        const vp_trial trial = load_level_trial(&levels[i], &answer);
+        if (trial == VP_TRIAL_HOLDS) holds = &levels[i];
+        if (trial == VP_TRIAL_FAILS && !fails) fails = &levels[i];
     }
     if (holds && fails)
-        text_list_add(texts, "at least %g %% of the requests meet %s at %s, but not at %s", 100 * share,
-                      levels->items[0].slo, load_level_text(holds, high), load_level_text(fails, low));
+        text_list_add(texts, "at least %g %% of the requests meet %s at %s, but not at %s", 100 * share, levels->slo,
+                      load_level_text(holds, high), load_level_text(fails, low));
     else if (holds)
-        text_list_add(texts, "at least %g %% of the requests meet %s at every load tried, up to %s",
-                      100 * share, levels->items[0].slo, load_level_text(holds, high));
+        text_list_add(texts, "at least %g %% of the requests meet %s at %s; no %s that was tried is known to be too "
+                      "high", 100 * share, levels->slo, load_level_text(holds, high), kind);
     else if (fails)
-        text_list_add(texts, "at no load tried do %g %% of the requests meet %s: at %s, %.1f %% are good",
-                      100 * share, levels->items[0].slo, load_level_text(fails, high),
-                      100 * fails->summary.good_share.value);
+        text_list_add(texts, "at no %s tried do %g %% of the requests reliably meet %s: at %s, %.1f %% are good", kind,
+                      100 * share, levels->slo, load_level_text(fails, high), 100 * fails->summary.good_share.value);
     else text_list_add(texts, "no trial was long enough to decide whether %g %% of the requests meet %s", 100 * share,
-                       levels->items[0].slo);
+                       levels->slo);
+    if (!isnan(answer.fitted) && answer.low > 0 && answer.high < HUGE_VAL)
+        text_list_add(texts, "the highest %s that meets it is within [%.4g, %.4g], most likely %.4g", kind, answer.low,
+                      answer.high, answer.fitted);
+}
+static void find_objectives(const struct load_levels *levels, struct text_list *texts) {
+    size_t rates = 0;
+    if (!levels->items[0].slo) return;
+    while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* they are first */
+    if (rates) find_objective(levels->items, rates, texts);
+    if (rates < levels->count) find_objective(levels->items + rates, levels->count - rates, texts);
 }
 void load_findings(const struct load_levels *levels, struct text_list *texts) {
     const struct load_level *best = NULL;
     char text[48];
-    find_objective(levels, texts);
+    find_objectives(levels, texts);
     for (size_t i = 0; i < levels->count; i++) {
         const struct load_level *level = &levels->items[i];
         if (!best || level->summary.output_rate > best->summary.output_rate) best = level;

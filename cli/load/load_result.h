@@ -5,6 +5,7 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "load/load_answer.h"
 #include "load/load_metrics.h"
 #include "load/load_run.h"
 #include "load/load_stats.h"
@@ -22,7 +23,7 @@ struct load_level {
     struct load_summary summary;
     /* of a file that is written or was read; NULL where it does not say */
     const char *schema, *plan, *task, *metric, *endpoint, *model, *api, *server, *status, *arrivals, *slo,
-        *images;
+        *images, *ended_early;
     int no_cache;
     double ramp_s, cool_down_s;
     int64_t new_tokens, sample_count, arrival_seed, begin_unix_s;
@@ -32,6 +33,7 @@ struct load_level {
     const char *metrics_url;
     struct load_sample *metrics; size_t metric_count; /* NULL: none */
     char *path, *date;   /* of a file that was read */
+    char *tag;           /* what tells it from another trial at the same load; NULL: there is none */
 };
 void load_level_free(struct load_level *level);
 
@@ -65,8 +67,11 @@ void load_requests_free(struct load_request *requests, size_t count);
 /* Returns 1 if clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
 int load_level_saturates(const struct load_level *level);
 
-/* Does the trial meet an objective: so large a share of good requests, and its accuracy? slo NULL: that of its file. */
-vp_trial load_level_trial(const struct load_level *level, const vp_slo *slo, double share);
+/* What trials of one kind, at rates or by concurrency, say together about an objective; and so whether one of them
+ * meets it. slo NULL: that of the files. */
+void load_levels_answer(const struct load_level *levels, size_t count, const vp_slo *slo, double share,
+                        struct load_answer *answer);
+vp_trial load_level_trial(const struct load_level *level, const struct load_answer *answer);
 
 /* Judges the requests of a file again, by another objective: good_share and goodput of the summary are of that one.
  * Returns 0 or an exit code after a message. */

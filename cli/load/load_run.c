@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "load/load_stats.h"
 #include "server/ask.h"
 #include "vlmprof.h"
 #include "vlmprof_server.h"
@@ -16,6 +17,7 @@
 static const int64_t AHEAD_NS = INT64_C(200000000);
 static const int64_t PROGRESS_NS = INT64_C(500000000);
 enum { FAILURES_FROM_THE_START = 20 }; /* then no one is there, and nothing can be measured */
+enum { HOPELESS_LEAST = 20 };
 
 /* A request in flight. */
 struct flight {
@@ -32,7 +34,7 @@ struct trial {
     struct load_records *records;
     struct flight **flights; size_t flight_count; /* all that were ever needed at once */
     struct flight *free_flights;
-    int64_t begin_ns, shown_ns;
+    int64_t begin_ns, shown_ns, looked_ns;
     vp_random repeats; /* draws the images of repeat_share */
     size_t begun, in_flight;
     int is_full; /* 1 if the next request found no place when it was last tried */
@@ -178,13 +180,55 @@ static void trial_progress(struct trial *trial, int64_t now_ns) {
                   fmax(0, fmin((double)(now_ns - trial->begin_ns) / 1e9, plan->duration_s)), plan->duration_s,
                   trial->records->count, trial->in_flight, (long long)trial->failed);
 }
-/* Asks whether a trial that nears its end goes on. */
-static int has_more(struct trial *trial, int64_t now_ns) {
+/* All requests that were due before this time, in s, have ended. */
+static double ended_before(const struct trial *trial, int64_t now_ns) {
     int64_t before_ns = now_ns - trial->begin_ns;
     for (size_t i = 0; i < trial->flight_count; i++)
         if (trial->flights[i]->is_used && trial->flights[i]->due_ns < before_ns)
             before_ns = trial->flights[i]->due_ns;
-    return trial->plan->more(trial->plan, trial->records, (double)before_ns / 1e9);
+    return (double)before_ns / 1e9;
+}
+/* Returns 1 if a request in flight misses a limit already. */
+static int is_overdue(const struct trial *trial, const struct flight *flight, int64_t now_ns) {
+    const vp_slo *slo = trial->plan->slo;
+    const double age_ms = (double)(now_ns - trial->begin_ns - flight->due_ns) / 1e6;
+    return age_ms > slo->e2e_ms || (age_ms > slo->ttft_ms && !flight->exchange.reply.first_ns);
+}
+/* Returns 1 if no request has met the limits since so many were due, and these are half of all that count: the queue
+ * grows, and a longer trial would only make it longer. */
+static int is_hopeless(const struct trial *trial, int64_t now_ns) {
+    const struct load_plan *plan = trial->plan;
+    const struct load_records *records = trial->records;
+    const int64_t from_ns = (int64_t)(plan->ramp_s * 1e9);
+    int64_t good_ns = -1;
+    size_t after = 0, all = 0;
+    for (size_t i = 0; i < records->count; i++)
+        if ((load_is_good(&records->items[i], plan->slo) || records->items[i].is_empty)
+            && records->items[i].due_ns > good_ns)
+            good_ns = records->items[i].due_ns;
+    for (size_t i = 0; i < records->count; i++) {
+        all += records->items[i].due_ns >= from_ns;
+        after += records->items[i].due_ns >= from_ns && records->items[i].due_ns > good_ns;
+    }
+    for (size_t i = 0; i < trial->flight_count; i++) {
+        const struct flight *flight = trial->flights[i];
+        if (!flight->is_used || flight->due_ns < from_ns || !is_overdue(trial, flight, now_ns)) continue;
+        all++;
+        after += flight->due_ns > good_ns;
+    }
+    return after >= HOPELESS_LEAST && 2 * after >= all;
+}
+/* Sends no more requests in a trial that is hopeless. */
+static void end_hopeless(struct trial *trial, int64_t now_ns) {
+    struct load_plan *plan = trial->plan;
+    if (!plan->slo || !plan->due_s || plan->is_hopeless || now_ns - trial->looked_ns < PROGRESS_NS / 2
+        || trial->begun == plan->due_count) return;
+    trial->looked_ns = now_ns;
+    if (!is_hopeless(trial, now_ns)) return;
+    plan->is_hopeless = 1;
+    plan->more = NULL;
+    plan->due_count = trial->begun;
+    plan->duration_s = fmin(plan->duration_s, (double)(now_ns - trial->begin_ns + AHEAD_NS) / 1e9);
 }
 /* Hands over the next request, unless all places are taken; a free place is kept for it before it is due, for no other
  * request comes first. Returns 0 or an exit code. */
@@ -204,7 +248,7 @@ static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
     if (plan->more && trial->begun == plan->due_count) {
         const int64_t end_ns = trial->begin_ns + (int64_t)(plan->duration_s * 1e9) - AHEAD_NS;
         if (now_ns < end_ns) *until_ns = end_ns;
-        else if (!has_more(trial, now_ns)) trial->plan->more = NULL;
+        else if (!plan->more(trial->plan, trial->records, ended_before(trial, now_ns))) trial->plan->more = NULL;
     }
     while (plan->due_s && trial->begun < plan->due_count) {
         const int64_t due_ns = (int64_t)(plan->due_s[trial->begun] * 1e9);
@@ -238,10 +282,17 @@ static int trial_loop(struct trial *trial) {
         vp_error error = {VP_OK, -1, "", ""};
         vp_exchange *finished = NULL;
         vp_result result;
+        const int64_t deadline_ns = trial->plan->deadline_ns;
+        if (deadline_ns && now_ns >= deadline_ns) {
+            trial->plan->cut_s = ended_before(trial, now_ns);
+            break;
+        }
+        end_hopeless(trial, now_ns);
         if ((code = begin_due(trial, now_ns, &until_ns)) != 0) break;
         if (!trial->in_flight && !until_ns) break;
         if (trial->plan->metrics) load_metrics_poll(trial->plan->metrics, trial->endpoint, now_ns, &until_ns);
         if (!until_ns || until_ns > now_ns + PROGRESS_NS) until_ns = now_ns + PROGRESS_NS;
+        if (deadline_ns && until_ns > deadline_ns) until_ns = deadline_ns;
         result = vp_server_step(trial->endpoint->server, until_ns, &finished, &error);
         if (result == VP_ERR_INTERRUPTED) continue;
         if (result != VP_OK) return complain_result(EXIT_DEVICE, trial->endpoint->url, result, &error);
@@ -271,6 +322,8 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     trial.endpoint = endpoint;
     trial.plan = plan;
     trial.records = records;
+    plan->is_hopeless = 0;
+    plan->cut_s = HUGE_VAL;
     vp_random_seed(&trial.repeats, plan->seed);
     trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are handed over before they are due as well */
     records->begin_unix_s = (int64_t)time(NULL);

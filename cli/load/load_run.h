@@ -7,6 +7,7 @@
 #include "server/endpoint.h"
 #include "server/unique.h"
 #include "vlmprof_chat.h"
+#include "vlmprof_load.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,10 @@ struct load_plan {
      * were due before before_s have ended. Returns 1 if it made due_s, due_count and duration_s longer. */
     int (*more)(struct load_plan *plan, const struct load_records *records, double before_s);
     void *user;
+    const vp_slo *slo;   /* a trial at a rate in which no request meets it any more is ended early; NULL: none is */
+    int64_t deadline_ns; /* of vp_clock_ns: then the trial ends, and requests in flight are let go; 0: never */
+    int is_hopeless;     /* set by load_run: the trial was ended early, and duration_s is how long it sent requests */
+    double cut_s;        /* set by load_run: all requests due before then have ended; infinite: all have */
     struct load_metrics *metrics; /* asked during the trial; NULL: none */
     double repeat_share; uint32_t seed; /* of images that come again as the sample's last request had them */
     double ramp_s;     /* the first requests of `concurrency` are due one after the other over this time */

@@ -1,4 +1,7 @@
-/* load_search.c: the search for the highest rate that meets an objective. */
+/* load_search.c: the search for the highest rate that meets an objective.
+ * It first doubles or halves the rate, in short trials, until the answer is between two of them, then halves their
+ * distance. Once three trials are near the answer, the others are set on both sides of it, each longer than the one
+ * before, until all of them together bound it well enough. */
 #include "load/load_search.h"
 
 #include "base/document.h"
@@ -9,31 +12,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A trial is judged after its first duration and after each doubling. The level of each look was chosen by 40 simulated
- * searches of each queue in test_load_search.c: at 99 %, 12.5 % of those of M/D/1 misjudged a rate; at 99.9 %, none
- * did. Of 200 searches of each queue, 198 or more contained the right rate, and all were at most 10 % wide. */
-static const double LOOK_LEVEL = 0.999, Z_OF_LOOK = 3.290527;
-enum { DOUBLINGS_MAX = 10, ALONE_MIN = 20 };
+/* A trial near the answer lasts this part of the time that was counted there. A rate is this far from the answer. */
+static const double GROWTH = 0.35, STEP_LEAST = 0.03, STEP_MOST = 0.12;
+static const double FALL_MOST = 1024, RATE_MOST = 1e5;
+static const double UNDECIDED_Z2 = 1.64;
+enum { EXTENSIONS = 4, ALONE_MIN = 8, REQUESTS_LEAST = 5 };
 
 vp_result load_search_begin(struct load_search *search, double first, double precision) {
+    if (!(first > 0 && first <= 1e6) || !(precision >= 0.01 && precision <= 1)) return VP_ERR_RANGE;
     search->end = LOAD_SEARCHES;
-    return vp_rate_search_begin(first, fmin(1e-3, first), fmax(1e5, first), precision, &search->rates);
+    search->precision = precision;
+    search->least = first / FALL_MOST;
+    search->most = fmax(RATE_MOST, first);
+    search->next = first;
+    search->next_s = search->duration_s;
+    search->answer = (struct load_answer){0, HUGE_VAL, 0, HUGE_VAL, (double)NAN, (double)NAN, 0, 0};
+    return VP_OK;
 }
 void load_search_free(struct load_search *search) {
     free(search->trials);
     search->trials = NULL;
     search->trial_count = 0;
 }
+double load_search_first_duration(double budget_s) { return fmin(60, budget_s / 15); }
 uint32_t load_search_seed(uint32_t seed, double rate) {
     const uint64_t hash = hash_bytes(hash_number(HASH_START, seed), &rate, sizeof rate);
     return (uint32_t)(hash ^ hash >> 32);
 }
-/* Wilson's interval of n good requests begins at n / (n + z^2). */
-static double duration_at(const struct load_search *search, double rate) {
-    const double needed = Z_OF_LOOK * Z_OF_LOOK * search->share / (1 - search->share);
-    return fmax(search->duration_s, search->ramp_s + search->cool_down_s + 1.5 * needed / rate);
-}
-double load_search_duration(const struct load_search *search) { return duration_at(search, search->rates.next); }
 
 /* ---- what a trial's requests say */
 static int by_due(const void *left_item, const void *right_item) {
@@ -45,209 +50,245 @@ static int is_alone(const struct load_record *const *chosen, size_t count, size_
     const struct load_record *record = chosen[which];
     return record->start_ns > latest_ns && (which + 1 == count || chosen[which + 1]->start_ns > record->end_ns);
 }
+/* The upper end of the 99.9 % interval of a share, and the lower one. */
+static double high_of(uint64_t some, uint64_t all, double *low) {
+    double high = 1;
+    *low = 0;
+    vp_rate_interval(some, all, 0.999, low, &high);
+    return high;
+}
 /* Returns 1 if requests that had the server to themselves miss the objective. */
 static int do_alone_miss(struct load_search *search, const struct load_record *const *chosen, size_t count) {
     int64_t latest_ns = -1;
-    uint64_t good = 0, alone = 0;
-    double low, high;
+    double low;
     for (size_t i = 0; i < count; i++) {
         if (is_alone(chosen, count, i, latest_ns)) {
-            alone++;
-            good += (uint64_t)load_is_good(chosen[i], &search->slo);
+            search->alone++;
+            search->alone_good += (uint64_t)load_is_good(chosen[i], &search->slo);
         }
         if (chosen[i]->end_ns > latest_ns) latest_ns = chosen[i]->end_ns;
     }
-    search->alone = (size_t)alone;
-    return alone >= ALONE_MIN && vp_rate_interval(good, alone, LOOK_LEVEL, &low, &high) == VP_OK
-           && high < search->share;
+    return search->alone >= ALONE_MIN && high_of(search->alone_good, search->alone, &low) < search->share;
 }
-/* The share of good requests at the level of a look. Bad requests come in clumps, and a short trial may have seen no
- * clump: the lower end therefore allows for the correlation time of the latencies too. The upper end does not: where a
- * queue grows, all latencies depend on one another, and all requests are bad. */
-static int has_share(const struct load_search *search, const struct load_record *const *chosen, size_t count,
-                     vp_series_value *share) {
-    uint8_t *flags = zeroed(count + 1, 1);
-    double *values = resize(NULL, count + 1, sizeof *values), *scratch = resize(NULL, 3 * count + 1, sizeof *scratch);
-    vp_series_value median;
-    size_t known = 0, independent;
-    int good;
-    for (size_t i = 0; i < count; i++) {
-        const double latency = load_latency(chosen[i], LOAD_E2E);
-        flags[i] = (uint8_t)load_is_good(chosen[i], &search->slo);
-        if (isfinite(latency)) values[known++] = latency;
-    }
-    good = count && vp_series_share(flags, count, LOOK_LEVEL, scratch, share) == VP_OK;
-    if (good && known && vp_series_percentile(values, known, 50, LOOK_LEVEL, scratch, &median) == VP_OK
-        && median.correlation_time > share->correlation_time) {
-        double high;
-        independent = (size_t)fmax(1, (double)count / median.correlation_time);
-        good = vp_rate_interval((uint64_t)(share->value * (double)independent + 0.5), independent, LOOK_LEVEL,
-                                &share->low, &high) == VP_OK;
-    }
-    free(flags);
-    free(values);
-    free(scratch);
-    return good;
-}
-/* The accuracy of these requests at the level of a look, and whether it meets the objective. */
-static vp_trial judge_accuracy(struct load_search *search, const struct load_record *const *chosen, size_t count) {
-    const size_t bytes = vp_bounded_scratch_bytes(count + 1);
-    double *scores = resize(NULL, count + 1, sizeof *scores);
-    void *scratch = resize(NULL, bytes, 1);
-    vp_bounded_interval interval;
-    size_t known = 0;
-    search->accuracy = (vp_series_value){(double)NAN, (double)NAN, (double)NAN, (double)NAN};
-    for (size_t i = 0; i < count; i++) if (isfinite(chosen[i]->accuracy)) scores[known++] = chosen[i]->accuracy;
-    if (known && vp_accuracy_interval(NULL, scores, known, 0, 1, LOOK_LEVEL, scratch, bytes, &interval) == VP_OK)
-        search->accuracy = (vp_series_value){interval.mean, interval.low, interval.high, (double)NAN};
-    free(scores);
-    free(scratch);
-    return load_trial_of_accuracy(&search->accuracy, search->slo.accuracy);
-}
-/* The requests within the window that were answered with a text or failed, by due time. *empty: how many others. */
-static const struct load_record **choose(const struct load_search *search, const struct load_records *records,
-                                         double until_s, size_t *count, size_t *empty) {
-    const struct load_record **chosen
-        = (const struct load_record **)resize(NULL, records->count + 1, sizeof *chosen);
-    *count = *empty = 0;
+void load_search_check(struct load_search *search, const struct load_records *records, double from_s, double to_s) {
+    const struct load_record **chosen = (const struct load_record **)resize(NULL, records->count + 1, sizeof *chosen);
+    size_t count = 0, empty = 0;
+    double low;
     for (size_t i = 0; i < records->count; i++) {
         const double due_s = (double)records->items[i].due_ns / 1e9;
-        if (due_s < search->ramp_s || due_s >= until_s) continue;
-        if (records->items[i].is_empty) ++*empty; else chosen[(*count)++] = &records->items[i];
+        if (due_s < from_s || due_s >= to_s) continue;
+        if (records->items[i].is_empty) empty++; else chosen[count++] = &records->items[i];
     }
-    qsort((void *)chosen, *count, sizeof *chosen, by_due);
-    return chosen;
-}
-void load_search_judge_unloaded(struct load_search *search, const struct load_records *records, double until_s) {
-    size_t count, empty;
-    const struct load_record **chosen = choose(search, records, until_s, &count, &empty);
-    if (judge_accuracy(search, chosen, count) == VP_TRIAL_FAILS) {
-        search->end = LOAD_WRONG;
-        search->rates.next = (double)NAN;
-    }
-    free((void *)chosen);
-}
-vp_trial load_search_judge(struct load_search *search, const struct load_records *records, double until_s) {
-    vp_series_value share;
-    vp_trial verdict = VP_TRIAL_UNDECIDED;
-    size_t count, empty;
-    const struct load_record **chosen = choose(search, records, until_s, &count, &empty);
-    if (has_share(search, chosen, count, &share)) verdict = vp_trial_of(&share, search->share);
+    if (count) qsort((void *)chosen, count, sizeof *chosen, by_due);
     search->judged = count + empty;
     search->empty = empty;
-    if ((double)empty > (1 - search->share) * (double)search->judged) search->end = LOAD_EMPTY;
-    else if (verdict == VP_TRIAL_FAILS && do_alone_miss(search, chosen, count)) search->end = LOAD_ALONE;
-    verdict = load_both(verdict, judge_accuracy(search, chosen, count));
+    high_of(empty, search->judged, &low);
+    if (search->judged && low > 1 - search->share) search->end = LOAD_EMPTY;
+    else if (do_alone_miss(search, chosen, count)) search->end = LOAD_ALONE;
     free((void *)chosen);
-    return verdict;
 }
-double load_search_longer(const struct load_search *search, double duration_s) {
-    const double first_s = load_search_duration(search), left_s = search->budget_s - search->spent_s;
-    if (duration_s >= first_s * (1 << DOUBLINGS_MAX) * 0.99 || search->end != LOAD_SEARCHES) return duration_s;
-    /* a trial that takes more than half of the rest would leave no time for its neighbours */
-    return 2 * duration_s <= fmax(left_s / 2, first_s) ? 2 * duration_s : duration_s;
+void load_search_check_unloaded(struct load_search *search, const struct load_summary *summary) {
+    const struct load_point point = load_point_of(summary, 0, search->slo.accuracy);
+    search->accuracy = (vp_series_value){summary->accuracy.value, summary->accuracy.low, summary->accuracy.high,
+                                         (double)NAN};
+    if (point.accuracy != VP_TRIAL_FAILS) return;
+    search->end = LOAD_WRONG;
+    search->next = (double)NAN;
 }
 
 /* ---- from trial to trial */
-void load_search_take(struct load_search *search, const struct load_trial *trial, double elapsed_s) {
-    vp_rate_search *rates = &search->rates;
-    search->trials = resize(search->trials, search->trial_count + 1, sizeof *search->trials);
-    search->trials[search->trial_count++] = *trial;
-    search->spent_s += elapsed_s;
-    vp_rate_search_take(rates, trial->verdict);
-    if (search->end == LOAD_SEARCHES) {
-        if (!isnan(rates->next)) {
-            if (search->spent_s + load_search_duration(search) > search->budget_s) search->end = LOAD_BUDGET;
-        } else if (rates->low > 0 && rates->high < HUGE_VAL) search->end = LOAD_FOUND;
-        else if (!isnan(rates->open_low)) search->end = LOAD_OPEN;
-        else search->end = rates->low > 0 ? LOAD_ALL_HOLD : LOAD_NONE_HOLDS;
-    }
-    if (search->end != LOAD_SEARCHES) rates->next = (double)NAN;
-}
-/* As if the right rate were somewhat above the first one: doublings, then halvings of the interval. */
-double load_search_forecast(const struct load_search *search, int *trials) {
-    const double first = search->rates.next;
-    const int narrowing = (int)ceil(log2(log(2) / log(1 + search->rates.precision)));
-    const double seconds = duration_at(search, first) + (2 + fmax(0, narrowing)) * duration_at(search, 2 * first);
-    if (trials) *trials = 3 + (narrowing > 0 ? narrowing : 0);
-    return fmin(seconds, search->budget_s);
+static double left_s(const struct load_search *search) { return search->budget_s - search->spent_s - search->drain_s; }
+double load_search_longer(const struct load_search *search, const struct load_summary *summary, double duration_s) {
+    const struct load_point point = load_point_of(summary, summary->offered, search->slo.accuracy);
+    const double miss = point.good - search->share,
+                 z2 = point.independent * miss * miss / (search->share * (1 - search->share));
+    if (duration_s > search->duration_s * EXTENSIONS * 0.6 || search->end != LOAD_SEARCHES
+        || 2 * duration_s > left_s(search) / 2)
+        return duration_s;
+    if (!(point.good >= 0)) return 2 * duration_s; /* nothing was counted */
+    if (point.accuracy == VP_TRIAL_UNDECIDED) return 2 * duration_s;
+    return point.good < 1 && z2 < UNDECIDED_Z2 ? 2 * duration_s : duration_s;
 }
 int load_search_is_precise(const struct load_search *search) {
-    const vp_rate_search *rates = &search->rates;
-    return rates->low > 0 && rates->high / rates->low <= (1 + rates->precision) * (1 + 1e-9);
+    const struct load_answer *answer = &search->answer;
+    return answer->low > 0 && answer->high / answer->low <= (1 + search->precision) * (1 + 1e-9);
+}
+/* Seconds that were counted near the answer. */
+static double counted_s(const struct load_search *search) {
+    const double at = search->answer.fitted;
+    double sum = 0;
+    for (size_t i = 0; i < search->trial_count; i++)
+        if (fabs(log(search->trials[i].realised / at)) <= 0.25) sum += search->trials[i].window_s;
+    return sum;
+}
+double load_search_forecast(const struct load_search *search) {
+    const struct load_answer *answer = &search->answer;
+    if (!(answer->low > 0 && answer->high < HUGE_VAL) || isnan(answer->fitted)) return (double)NAN;
+    const double wide = log(answer->high / answer->low) / log(1 + search->precision);
+    const double outside = 1 + (search->ramp_s + search->cool_down_s) / (4 * search->duration_s);
+    return fmax(0, counted_s(search) * (wide * wide - 1)) * outside;
+}
+/* A rate of four digits that no trial had, because the rate decides the seed and the name of the file. */
+static double new_rate(const struct load_search *search, double rate) {
+    double unit = pow(10, floor(log10(rate)) - 3), rounded = floor(rate / unit + 0.5) * unit;
+    char text[40];
+    for (size_t i = 0; i < search->trial_count; i++)
+        if (fabs(search->trials[i].rate / rounded - 1) < 1e-7) { rounded += unit; i = (size_t)-1; }
+    snprintf(text, sizeof text, "%.6g", rounded);
+    return strtod(text, NULL);
+}
+static double next_rate(const struct load_search *search) {
+    const struct load_answer *answer = &search->answer;
+    double least = HUGE_VAL, most = 0;
+    for (size_t i = 0; i < search->trial_count; i++) {
+        least = fmin(least, search->trials[i].rate);
+        most = fmax(most, search->trials[i].rate);
+    }
+    if (answer->likely_low <= 0) return least > search->least * 1.001 ? fmax(search->least, least / 2) : (double)NAN;
+    if (answer->likely_high >= HUGE_VAL)
+        return most < search->most * 0.999 ? fmin(search->most, 2 * most) : (double)NAN;
+    if (answer->is_by_accuracy && answer->low > 0) { /* a trial between the bounds may stay undecided: another place */
+        static const double places[] = {0.5, 0.25, 0.75};
+        return new_rate(search, answer->low * pow(answer->high / answer->low, places[search->trial_count % 3]));
+    }
+    if (isnan(answer->fitted)) {
+        const double ratio = answer->likely_high / answer->likely_low, middle = answer->likely_low * sqrt(ratio);
+        return new_rate(search, ratio > 1.05 ? middle : search->trial_count % 2 ? middle * 1.06 : middle / 1.06);
+    }
+    const double wide = answer->low > 0 && answer->high < HUGE_VAL ? log(answer->high / answer->low) / 2 : STEP_MOST;
+    const double step = fmin(STEP_MOST, fmax(STEP_LEAST, wide));
+    return new_rate(search, answer->fitted * exp(answer->weight > 0 ? -step : step));
+}
+/* The next trial's duration; 0: the budget has no room for it. */
+static double next_duration(const struct load_search *search) {
+    const double outside = search->ramp_s + search->cool_down_s, left = left_s(search);
+    double wanted = fmax(search->duration_s, outside + REQUESTS_LEAST / search->next);
+    if (!isnan(search->answer.fitted)) {
+        const double more = load_search_forecast(search), grown = GROWTH * counted_s(search) + outside;
+        wanted = fmax(wanted, isnan(more) ? grown : fmin(grown, 1.1 * more + outside));
+    }
+    if (left < outside + fmax(0.4 * (search->duration_s - outside), REQUESTS_LEAST / search->next)) return 0;
+    return left - wanted < search->duration_s ? fmin(left, 1.5 * wanted) : wanted;
+}
+void load_search_take(struct load_search *search, const struct load_summary *summary, double rate, double duration_s,
+                      int is_hopeless, double elapsed_s) {
+    struct load_trial *trial;
+    struct load_point *points;
+    search->trials = resize(search->trials, search->trial_count + 1, sizeof *search->trials);
+    trial = &search->trials[search->trial_count++];
+    trial->rate = rate;
+    trial->realised = summary->offered;
+    trial->duration_s = duration_s;
+    trial->window_s = summary->to_s - summary->from_s;
+    trial->good = summary->good_share;
+    trial->accuracy = (vp_series_value){summary->accuracy.value, summary->accuracy.low, summary->accuracy.high,
+                                        (double)NAN};
+    trial->point = load_point_of(summary, summary->offered, search->slo.accuracy);
+    trial->is_hopeless = is_hopeless;
+    search->spent_s += elapsed_s;
+    if (summary->latency_count[LOAD_E2E] && !is_hopeless) search->drain_s = 0.2 + summary->most[LOAD_E2E] / 1e3;
+    points = resize(NULL, search->trial_count, sizeof *points);
+    for (size_t i = 0; i < search->trial_count; i++) points[i] = search->trials[i].point;
+    load_answer_of(points, search->trial_count, search->share, &search->answer);
+    free(points);
+    if (search->end == LOAD_SEARCHES) {
+        if (load_search_is_precise(search)) search->end = LOAD_FOUND;
+        else if (isnan(search->next = next_rate(search)))
+            search->end = search->answer.likely_low > 0 ? LOAD_ALL_HOLD : LOAD_NONE_HOLDS;
+        else if ((search->next_s = next_duration(search)) <= 0) search->end = LOAD_BUDGET;
+    }
+    if (search->end != LOAD_SEARCHES) search->next = search->next_s = (double)NAN;
 }
 
 /* ---- the result */
-/* The rate at which requests were due in the longest trial at a rate. */
-static double realised_of(const struct load_search *search, double rate) {
-    const struct load_trial *longest = NULL;
-    for (size_t i = 0; i < search->trial_count; i++) {
-        const struct load_trial *trial = &search->trials[i];
-        if (trial->rate >= rate && trial->rate <= rate && (!longest || trial->duration_s > longest->duration_s))
-            longest = trial;
-    }
-    return longest ? longest->realised : (double)NAN;
+/* What the trials make likely where they do not bound the answer. */
+static void add_likely(const struct load_answer *answer, struct text_buffer *out) {
+    if (!isnan(answer->fitted)) text_add_format(out, "most likely it is %.4g", answer->fitted);
+    else if (answer->likely_low > 0 && answer->likely_high < HUGE_VAL)
+        text_add_format(out, "most likely it is between %.4g and %.4g", answer->likely_low, answer->likely_high);
+    else if (answer->likely_low > 0) text_add_format(out, "most likely it is above %.4g", answer->likely_low);
+    else if (answer->likely_high < HUGE_VAL) text_add_format(out, "most likely it is below %.4g", answer->likely_high);
+    else text_add_string(out, "the trials do not say where it is");
 }
-void load_search_words(const struct load_search *search, struct text_buffer *out) {
-    const vp_rate_search *rates = &search->rates;
+static void add_answer(const struct load_search *search, struct text_buffer *out) {
+    const struct load_answer *answer = &search->answer;
     const double percent = 100 * search->share;
-    char text[400] = "", right[60] = "";
+    char right[60] = "";
     if (isfinite(search->slo.accuracy))
         snprintf(right, sizeof right, ", and the accuracy is at least %g,", search->slo.accuracy);
-    if (search->end == LOAD_EMPTY)
-        snprintf(text, sizeof text, "no rate was searched for: %zu of %zu answers are empty, and a lower rate does not "
-                                    "change that; look at --max_new_tokens and at what the model answers",
-                 search->empty, search->judged);
-    else if (search->end == LOAD_ALONE)
-        snprintf(text, sizeof text, "no rate can meet the objective: fewer than %g %% of the %zu requests that met "
-                                    "no other request were good, so a lower rate does not help; use a looser --slo",
-                 percent, search->alone);
-    else if (search->end == LOAD_WRONG)
-        snprintf(text, sizeof text, "no rate can meet the objective: one request at a time has an accuracy of %s, "
-                                    "--slo asks for %g, and a lower rate does not help",
-                 number_measured(search->accuracy.value, search->accuracy.low, search->accuracy.high).text,
-                 search->slo.accuracy);
-    else if (rates->low > 0 && rates->high < HUGE_VAL)
-        snprintf(text, sizeof text, "%g %% of the requests are good%s up to %.4g requests per second (%.4g were "
-                                    "due), and no longer at %.4g (%.4g were due)", percent, right, rates->low,
-                 realised_of(search, rates->low), rates->high, realised_of(search, rates->high));
-    else if (rates->low > 0)
-        snprintf(text, sizeof text, "%g %% of the requests are good%s at every rate that was tried, up to %.4g per "
-                                    "second (%.4g were due)", percent, right, rates->low,
-                 realised_of(search, rates->low));
-    else if (rates->high < HUGE_VAL)
-        snprintf(text, sizeof text, "no rate met the objective: at %.4g requests per second fewer than %g %% were "
-                                    "good", rates->high, percent);
-    else snprintf(text, sizeof text, "no trial was long enough to decide: use a larger --budget_s");
-    text_add_string(out, text);
-    snprintf(text, sizeof text, "; %zu trial%s in %.4g s", search->trial_count, plural_s((int64_t)search->trial_count),
-             search->spent_s);
-    text_add_string(out, text);
-    if (rates->low > 0 && rates->high < HUGE_VAL && !load_search_is_precise(search)) {
-        snprintf(text, sizeof text, "; the two rates are %.3g %% apart, --rate_precision was %.3g: %s",
-                 100 * (rates->high / rates->low - 1), 100 * rates->precision,
-                 search->end == LOAD_BUDGET ? "--budget_s ended first" : "the rates between could not be decided");
-        text_add_string(out, text);
-    } else if (search->end == LOAD_BUDGET) text_add_string(out, "; --budget_s ended first");
+    if (answer->low > 0 && answer->high < HUGE_VAL) {
+        text_add_format(out, "%g %% of the requests are good%s up to %.4g requests per second, and no longer at %.4g "
+                             "(95 %% interval of the highest rate, %.3g %% wide)", percent, right, answer->low,
+                        answer->high, 100 * (answer->high / answer->low - 1));
+        if (isnan(answer->fitted)) return;
+        text_add_string(out, "; ");
+        add_likely(answer, out);
+    } else if (search->end == LOAD_ALL_HOLD)
+        text_add_format(out, "%g %% of the requests are good%s at every rate that was tried, up to %.4g per second",
+                        percent, right, answer->likely_low);
+    else if (search->end == LOAD_NONE_HOLDS)
+        text_add_format(out, "no rate met the objective: at %.4g requests per second fewer than %g %% were good",
+                        answer->likely_high, percent);
+    else {
+        if (answer->low > 0)
+            text_add_format(out, "%g %% of the requests are good%s up to %.4g requests per second; up to where is not "
+                                 "decided: ", percent, right, answer->low);
+        else if (answer->high < HUGE_VAL)
+            text_add_format(out, "fewer than %g %% of the requests are good%s at %.4g requests per second; at which "
+                                 "lower rate they are is not decided: ", percent, right, answer->high);
+        else
+            text_add_format(out, "the highest rate at which %g %% of the requests are good%s is not decided: ",
+                            percent, right);
+        add_likely(answer, out);
+    }
 }
-static const char *const END_NAMES[] = {"searching", "found", "all rates hold", "no rate holds", "undecided", "budget",
+/* Why the interval is wider than it should be, and what would help. */
+static void add_miss(const struct load_search *search, struct text_buffer *out) {
+    const double more_s = load_search_forecast(search);
+    if (search->end != LOAD_BUDGET) return;
+    text_add_format(out, "; --rate_precision %.3g was not reached when --budget_s %g ended", 100 * search->precision,
+                    search->budget_s);
+    if (more_s > 0) text_add_format(out, ": about %.3g s more would be needed", more_s);
+}
+void load_search_words(const struct load_search *search, struct text_buffer *out) {
+    if (search->end == LOAD_EMPTY)
+        text_add_format(out, "no rate was searched for: %zu of %zu answers are empty, and a lower rate does not change "
+                             "that; look at --max_new_tokens and at what the model answers", search->empty,
+                        search->judged);
+    else if (search->end == LOAD_ALONE)
+        text_add_format(out, "no rate can meet the objective: %llu of %llu requests that met no other request were "
+                             "good, %g %% should be, so a lower rate does not help; use a looser --slo",
+                        (unsigned long long)search->alone_good, (unsigned long long)search->alone,
+                        100 * search->share);
+    else if (search->end == LOAD_WRONG)
+        text_add_format(out, "no rate can meet the objective: one request at a time has an accuracy of %s, --slo asks "
+                             "for %g, and a lower rate does not help",
+                        number_measured(search->accuracy.value, search->accuracy.low, search->accuracy.high).text,
+                        search->slo.accuracy);
+    else add_answer(search, out);
+    text_add_format(out, "; %zu trial%s in %.4g s", search->trial_count, plural_s((int64_t)search->trial_count),
+                    search->spent_s);
+    add_miss(search, out);
+}
+static const char *const END_NAMES[] = {"searching", "found", "all rates hold", "no rate holds", "budget",
                                         "empty answers", "misses without load", "wrong without load"};
-static const char *const VERDICTS[] = {"holds", "fails", "undecided"};
 void load_search_put(vp_json_writer *writer, const struct load_search *search) {
-    const vp_rate_search *rates = &search->rates;
+    const struct load_answer *answer = &search->answer;
+    const double more_s = load_search_forecast(search);
     PUT(writer, KEY("ended_by", END_NAMES[search->end]),
-        KEY("highest_that_holds", rates->low > 0 ? rates->low : (double)NAN),
-        KEY("highest_that_holds_realised", realised_of(search, rates->low)), KEY("lowest_that_fails", rates->high),
-        KEY("lowest_that_fails_realised", realised_of(search, rates->high)), KEY("slo_share", search->share),
-        KEY("rate_precision", rates->precision), KEY_BOOL("is_precise", load_search_is_precise(search)),
+        KEY("highest_that_holds", answer->low > 0 ? answer->low : (double)NAN), KEY("lowest_that_fails", answer->high),
+        KEY("most_likely", answer->fitted), KEY("slo_share", search->share),
+        KEY("rate_precision", search->precision), KEY_BOOL("is_precise", load_search_is_precise(search)),
         KEY("budget_s", search->budget_s), KEY("spent_s", search->spent_s),
+        KEY("more_needed_s", search->end == LOAD_BUDGET ? more_s : (double)NAN),
         KEY("trials", (int64_t)search->trial_count), KEY_ARRAY("tried"));
     for (size_t i = 0; i < search->trial_count; i++) {
         const struct load_trial *trial = &search->trials[i];
         PUT(writer, KEY_OBJECT(NULL), KEY("request_rate", trial->rate), KEY("realised_rate", trial->realised),
             KEY("duration_s", trial->duration_s), KEY("good_share", trial->good.value),
             KEY_RANGE("good_share_interval", trial->good.low, trial->good.high),
-            KEY("verdict", VERDICTS[trial->verdict]));
+            KEY_BOOL("ended_early", trial->is_hopeless),
+            KEY("verdict", LOAD_VERDICTS[load_answer_at(answer, &trial->point)]));
         if (isfinite(search->slo.accuracy)) PUT(writer, KEY_ESTIMATE("accuracy", "accuracy_interval", trial->accuracy));
         PUT(writer, END_OBJECT);
     }

@@ -1,68 +1,73 @@
 /* load_search.h: the search for the highest rate that meets an objective: which trials, how long, and what they say.
- * Records of trials come in; rates, durations and a result come out. It sends nothing and reads no clock. */
+ * Summaries of trials come in; rates, durations and a result come out. It sends nothing and reads no clock. */
 #ifndef VLMPROF_CLI_LOAD_SEARCH_H
 #define VLMPROF_CLI_LOAD_SEARCH_H
 #include "base/memory.h"
+#include "load/load_answer.h"
 #include "load/load_run.h"
 #include "vlmprof_load.h"
 
-#define LOAD_SEARCH_SCHEMA "vlmprof-find-rate-1"
+#define LOAD_SEARCH_SCHEMA "vlmprof-find-rate-2"
 
 /* Why the search ended. EMPTY, ALONE, WRONG: the objective is missed for reasons that no lower rate can mend. */
 enum load_end {
-    LOAD_SEARCHES, LOAD_FOUND, LOAD_ALL_HOLD, LOAD_NONE_HOLDS, LOAD_OPEN, LOAD_BUDGET, LOAD_EMPTY, LOAD_ALONE,
-    LOAD_WRONG
+    LOAD_SEARCHES, LOAD_FOUND, LOAD_ALL_HOLD, LOAD_NONE_HOLDS, LOAD_BUDGET, LOAD_EMPTY, LOAD_ALONE, LOAD_WRONG
 };
 
 struct load_trial {
     double rate, realised; /* requests/s, nominal and due in the window */
-    double duration_s;
+    double duration_s, window_s; /* while requests were sent; what is counted of it */
     vp_series_value good;  /* share of good requests, at 95 % */
-    vp_trial verdict;
-    vp_series_value accuracy; /* with slo.accuracy: at the level of a look */
+    vp_series_value accuracy;
+    struct load_point point;
+    int is_hopeless; /* it was ended early */
 };
 struct load_search {
     /* set by the caller */
     double share;                           /* of requests that must be good, 0..1 */
-    double duration_s, ramp_s, cool_down_s; /* the shortest trial, and what is not counted of each */
+    double duration_s, ramp_s, cool_down_s; /* of the first trials, and what is not counted of each */
     double budget_s;                        /* of the whole search */
     vp_slo slo;
     /* the search's own */
-    vp_rate_search rates; /* rates.next: the next trial; NaN: the search has ended */
-    double spent_s;
+    double precision;        /* high / low - 1 at which it ends */
+    double least, most;      /* rates that may be tried */
+    double next, next_s;     /* the next trial's rate and duration; NaN: the search has ended */
+    double spent_s;          /* of the budget */
+    double drain_s;          /* how long the last answers took to come */
     struct load_trial *trials; size_t trial_count;
+    struct load_answer answer; /* of the trials so far */
     enum load_end end;
     vp_series_value accuracy; /* of the requests that were judged last */
-    size_t empty, alone, judged; /* of the trial that ended the search: empty answers, requests that met no other */
+    size_t empty, judged;   /* of the latest trial: empty answers, requests */
+    uint64_t alone, alone_good; /* of all trials: requests that met no other */
 };
 
-/* precision: high / low - 1 of the result. */
+/* precision: high / low - 1 of the result. Returns VP_OK, or VP_ERR_RANGE. */
 vp_result load_search_begin(struct load_search *search, double first, double precision);
 void load_search_free(struct load_search *search);
 
-/* The seed of the arrivals at a rate: trials at two rates share no random numbers, and a trial that is repeated at its
- * rate has the same arrivals. */
+/* The duration of the first trials where none is given: a budget has room for about 15 of them. */
+double load_search_first_duration(double budget_s);
+
+/* The seed of the arrivals at a rate: trials at two rates share no random numbers. */
 uint32_t load_search_seed(uint32_t seed, double rate);
 
-/* How long the next trial lasts at first: until a server whose answers are all good would be believed. */
-double load_search_duration(const struct load_search *search);
+/* The duration of a trial that has lasted duration_s, when its schedule is nearly over: twice as long if a few bad
+ * requests leave open whether it meets the objective and the budget has room; else the same. */
+double load_search_longer(const struct load_search *search, const struct load_summary *summary, double duration_s);
 
-/* Judges the requests that were due before `until_s`. Each look at a trial has its own share of the error, so that a
- * trial may be looked at again after it was extended. */
-vp_trial load_search_judge(struct load_search *search, const struct load_records *records, double until_s);
+/* Looks at the requests of a trial for reasons why no lower rate can help; sets search->end if there is one. */
+void load_search_check(struct load_search *search, const struct load_records *records, double from_s, double to_s);
 
 /* Judges the accuracy of requests that were sent one at a time: if it misses the objective, the search ends. */
-void load_search_judge_unloaded(struct load_search *search, const struct load_records *records, double until_s);
+void load_search_check_unloaded(struct load_search *search, const struct load_summary *summary);
 
-/* The duration of a trial that is undecided after duration_s: twice as long, as far as the budget goes; the same:
- * it is not extended. */
-double load_search_longer(const struct load_search *search, double duration_s);
+/* Takes a trial that took elapsed_s of the budget, and sets the answer and the next trial. */
+void load_search_take(struct load_search *search, const struct load_summary *summary, double rate, double duration_s,
+                      int is_hopeless, double elapsed_s);
 
-/* Takes a trial that took elapsed_s, and sets rates.next. */
-void load_search_take(struct load_search *search, const struct load_trial *trial, double elapsed_s);
-
-/* Seconds that the search will take if each trial is decided at its first look. trials: how many, or NULL. */
-double load_search_forecast(const struct load_search *search, int *trials);
+/* Seconds that the search still needs for the precision, by the trials so far; NaN: they do not say. */
+double load_search_forecast(const struct load_search *search);
 
 /* Returns 1 if the result is as precise as was asked for. */
 int load_search_is_precise(const struct load_search *search);

@@ -1,11 +1,14 @@
 /* load_stats.c: the records of a trial to the numbers that are said about it. */
 #include "load/load_stats.h"
 
+#include "base/console.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "results/fields.h"
 #include "vlmprof_analysis.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +18,16 @@ const double LOAD_PERCENTILE[LOAD_PERCENTILES] = {50, 90, 95, 99};
 
 static double ms_between(int64_t from_ns, int64_t to_ns) {
     return from_ns >= 0 && to_ns >= 0 ? (double)(to_ns - from_ns) / 1e6 : (double)NAN;
+}
+int load_slo_read(const char *text, vp_slo *slo) {
+    static const char names[] = "ttft tpot e2e accuracy";
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_result result = vp_slo_parse(text, slo, &error);
+    char name[sizeof error.where];
+    if (result == VP_OK) return 0;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(error.where, ":"), error.where);
+    if (result == VP_ERR_FORMAT && *name && !has_word(names, name)) return complain_word("slo", "limit", name, names);
+    return complain_result(EXIT_USAGE, "--slo", result, &error);
 }
 /* Requests without a TTFT, such as empty answers, are in no latency where others have one: the numbers of a row are of
  * the same requests. */
@@ -235,8 +248,4 @@ int load_is_queue_growing(const struct load_summary *summary) {
 }
 vp_trial load_trial_of_accuracy(const vp_series_value *accuracy, double limit) {
     return isnan(limit) ? VP_TRIAL_HOLDS : vp_trial_of(accuracy, limit);
-}
-vp_trial load_both(vp_trial one, vp_trial other) {
-    if (one == VP_TRIAL_FAILS || other == VP_TRIAL_FAILS) return VP_TRIAL_FAILS;
-    return one == VP_TRIAL_UNDECIDED ? one : other;
 }

@@ -51,12 +51,14 @@ struct load_summary {
 #define LOAD_LATE_MS 1.0
 #define LOAD_RIGHT_SCORE 0.5 /* an answer with this score or more is right */
 
+/* Reads --slo. Returns 0, or EXIT_USAGE after a message that names a limit that is similar to an unknown one. */
+int load_slo_read(const char *text, vp_slo *slo);
+
 /* slo NULL: none; the share of good requests is that of those that were answered then. */
 struct load_summary load_summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo);
 
-/* Does an accuracy with an interval reach a limit, NaN: none? And a trial that must meet both of two objectives. */
+/* Does an accuracy with an interval reach a limit, NaN: none? */
 vp_trial load_trial_of_accuracy(const vp_series_value *accuracy, double limit);
-vp_trial load_both(vp_trial one, vp_trial other);
 
 /* Returns 1 if answers have fewer than TPOT_TOKENS_LEAST tokens on average. */
 int load_has_few_tokens(const struct load_summary *summary);

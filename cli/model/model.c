@@ -306,11 +306,36 @@ static int refuse_precision(const struct model *model, const vp_packed *packed, 
                     "%s: the packed weights are %s, not --%s %s: leave the option out, or give the folder they were "
                     "made from", model->name, held, option, wanted);
 }
+/* Returns 1 if a tensor of the file has blocks that the CPU multiplies with. */
+static int has_blocks(const vp_gguf *gguf) {
+    vp_gguf_tensor tensor;
+    vp_dtype dtype;
+    for (uint64_t i = 0; gguf && vp_gguf_tensor_at(gguf, i, &tensor) == VP_OK; i++)
+        if (vp_gguf_type_dtype(tensor.type, &dtype) && dtype > VP_DTYPE_F16 && dtype != VP_DTYPE_Q5_0) return 1;
+    return 0;
+}
+/* The blocks of a GGUF file are used unless an option says otherwise or a GPU will run them. */
+static int take_gguf_precision(const struct options *options, const struct model *model) {
+    const int is_listed = has_option(options, "weights_list") && is_given(options, "weights_list");
+    int wanted = is_given(options, "weights") && !strcmp(text_of(options, "weights"), "gguf"), is_cpu;
+    int32_t gpus = 0;
+    for (size_t i = 0; is_listed && i < opt(options, "weights_list")->count; i++)
+        wanted |= !strcmp(opt(options, "weights_list")->items[i], "gguf");
+    if (wanted && (model->synthetic || !model->files.gguf))
+        return complain(EXIT_USAGE, "--weights gguf: expected --model FILE.gguf, got %s", model->name);
+    if (wanted || model->synthetic || !model->files.gguf || is_listed) return 0;
+    is_cpu = !strcmp(text_of(options, "device"), "cpu")
+             || (!strcmp(text_of(options, "device"), "auto") && (vp_device_count(&gpus, NULL) != VP_OK || gpus == 0));
+    if (is_cpu && (has_blocks(model->files.gguf) || has_blocks(model->files.projector)))
+        option_decide(options, "weights", "gguf");
+    return 0;
+}
 /* The precisions of packed weights replace those that are not given. */
 static int take_packed_precisions(const struct options *options, struct model *model) {
     const char *const *names = PRECISION_OPTIONS;
     vp_packed packed;
     int code;
+    if (has_option(options, "weights") && (code = take_gguf_precision(options, model)) != 0) return code;
     if (model->synthetic || !has_option(options, "weights") || !model_files_has(&model->files, VP_PACKED_FILE))
         return 0;
     if ((code = checkpoint_open(model)) != 0) return code;
@@ -364,6 +389,7 @@ vp_weights weights_of(const char *name) {
     return !strcmp(name, "fp32")   ? VP_WEIGHTS_FP32
            : !strcmp(name, "int8") ? VP_WEIGHTS_INT8
            : !strcmp(name, "int4") ? VP_WEIGHTS_INT4
+           : !strcmp(name, "gguf") ? VP_WEIGHTS_GGUF
                                     : VP_WEIGHTS_BF16;
 }
 vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,

@@ -975,6 +975,9 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define LOAD_WAY_ROWS(AT, S) \
     AT(S, TEXT, "arrivals", arrivals, "process of the arrivals", .null = "by concurrency") \
     AT(S, NUMBER, "duration_s", duration_s, "while requests were sent", .unit = "s") \
+    AT(S, TEXT, "ended_early", ended_early, "why --find_rate ended the trial before its time: no request met the " \
+       "objective any more, or the budget ended", .choices = "hopeless|budget", .null = "it did not", \
+       .is_optional = 1) \
     AT(S, NUMBER, "ramp_s", ramp_s, "at the beginning, outside the window", .unit = "s") \
     AT(S, NUMBER, "cool_down_s", cool_down_s, "at the end, outside the window", .unit = "s") \
     AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \

@@ -61,7 +61,7 @@ struct vp_model_config;
     ROW(WEIGHTS, "weights", "of the language model's linears", \
         (OPTION_WEIGHTS, \
          {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL, \
-          "weights of the grid, instead of --weights: every point runs with each of bf16, fp32, int8, int4; an " \
+          "weights of the grid, instead of --weights: every point runs with each of bf16, fp32, int8, int4, gguf; an " \
           "engine for each stays open", .excludes = "weights endpoint"},), \
         (OPTION_WEIGHTS,), no_apply, \
         .null = "of a server", \

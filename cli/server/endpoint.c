@@ -184,6 +184,7 @@ static int endpoint_get(struct endpoint *endpoint, const char *path, struct pars
     error_line(reason, capacity, result, &error);
     if (result == VP_ERR_DEVICE && !status) {
         struct text_buffer advice = {NULL, 0, 0};
+        endpoint->is_away = 1;
         if (add_scheme_advice(endpoint, &advice))
             snprintf(reason + strlen(reason), capacity - strlen(reason), "%s", advice.data);
         free(advice.data);
@@ -223,6 +224,16 @@ static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     }
     text_list_free(&names);
 }
+static int complain_away(const char *reason) {
+    return complain(EXIT_DEVICE, "%.600s; is the server up at this address?", reason);
+}
+int endpoint_reach(struct endpoint *endpoint) {
+    struct text_list names = {NULL, 0};
+    char reason[LINE_BYTES];
+    const int code = endpoint_models(endpoint, &names, reason, sizeof reason);
+    text_list_free(&names);
+    return endpoint->is_away ? complain_away(reason) : code == EXIT_INTERRUPTED ? code : 0;
+}
 int endpoint_choose_model(struct endpoint *endpoint) {
     struct text_list names = {NULL, 0};
     struct text_buffer text = {NULL, 0, 0};
@@ -237,7 +248,8 @@ int endpoint_choose_model(struct endpoint *endpoint) {
     if (!code && names.count == 1) {
         endpoint->model = copy_text(names.items[0], strlen(names.items[0]));
         print_note("vlmprof: --endpoint_model %.200s: the server has no other model\n", names.items[0]);
-    } else if (code && code != EXIT_INTERRUPTED)
+    } else if (endpoint->is_away) code = complain_away(reason);
+    else if (code && code != EXIT_INTERRUPTED)
         code = complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; the server does not list its models "
                                     "(%.600s)", reason);
     else if (!code)

@@ -37,6 +37,7 @@ struct endpoint {
     char *key;             /* NULL: none */
     const char *key_place; /* where the key was read, in words for errors; "" without one */
     struct text_list warnings;
+    int is_away; /* 1 once it could not be reached */
 };
 
 /* Opens libcurl and reads the key. An https URL with a port is asked, without the key, whether it speaks plain HTTP;
@@ -59,6 +60,9 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
 /* Without --endpoint_model takes the server's only model and says so, or complains with the names of all. Returns 0 or
  * an exit code. */
 int endpoint_choose_model(struct endpoint *endpoint);
+
+/* Returns 0 if the server answers anything at all, else EXIT_DEVICE after a message, or EXIT_INTERRUPTED. */
+int endpoint_reach(struct endpoint *endpoint);
 
 /* What the server says that it is, a malloc'ed line like "vLLM 0.32.0"; NULL: it does not say. */
 char *endpoint_words(struct endpoint *endpoint);

@@ -144,6 +144,10 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
         result = vp_failf(error, VP_ERR_UNSUPPORTED, -1, "hidden_size",
                           "%d is not a multiple of 4, and the GPU's decode steps read rows in fours: this model runs "
                           "with --device cpu", (int)engine->config.d_model);
+    if (result == VP_OK && engine->bits.file && engine->backend->row_major)
+        result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, "weights",
+                         "a GPU has no products with the blocks of GGUF files: use --weights bf16, int8 or int4, or "
+                         "--device cpu");
     if (result == VP_OK) result = vk_model_new(&engine->model, &engine->config, error);
     if (result == VP_OK) result = vk_check_packed(engine, packed, error);
     if (result != VP_OK) return result;
@@ -161,6 +165,7 @@ static vp_result vk_begin(const vp_engine_options *options, const vp_packed *pac
     opened->config = *config;
     opened->wide = options->weights == VP_WEIGHTS_FP32;
     opened->bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
+    if (options->weights == VP_WEIGHTS_GGUF) opened->bits.file = options->checkpoint;
     opened->max_sequence = options->max_sequence;
     opened->max_views = options->max_views;
     opened->prunes = options->prunes && options->max_views && config->vit_block_count;

@@ -110,7 +110,9 @@ struct vp_engine {
 static inline int vk_has_tiles(const vp_engine *engine) {
     return engine->backend->experts && !engine->wide && engine->config.expert_count;
 }
-static inline int vk_has_integers(const vk_precision *bits) { return bits->blocks || bits->head || bits->vision; }
+static inline int vk_has_integers(const vk_precision *bits) {
+    return bits->blocks || bits->head || bits->vision || bits->file;
+}
 static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static inline int vk_patch_values(const vp_model_config *config) {
     return config->geometry.patch_px * config->geometry.patch_px * 3;
@@ -291,6 +293,8 @@ static inline vk_linear vk_rows_of(const vk_linear *linear, int first, int count
     vk_linear rows = *linear;
     rows.weights = (char *)rows.weights
                    + (size_t)first * (size_t)rows.k_padded * (size_t)(rows.bits ? rows.bits : wide ? 32 : 16) / 8;
+    for (int i = 0; i < rows.run_count; i++) rows.runs[i].first -= first / VK_PAD;
+    if (rows.run_count) rows.weights = linear->weights;
     if (rows.bits) rows.scales += (size_t)first * (size_t)(rows.k_padded / VK_QUANT_BLOCK);
     if (rows.bias) rows.bias += first;
     rows.n = count;

@@ -17,6 +17,10 @@ typedef struct vk_pass {
     vk_loader *loader;
     int wide;
     vk_precision bits;
+    /* A linear that has no place yet: it depends on the types of its tensors, which follow. plain, blocks: rows of
+     * either kind so far */
+    vk_linear *waiting;
+    int waiting_bias, plain, blocks;
 } vk_pass;
 /* has a bias; stays in fp32 in every mode; is a linear of a language model's block, or its head (else of tower or
  * connector) */

@@ -103,7 +103,11 @@ float vk_embedding_scale(const vp_model_config *config, int wide) {
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
                       const char *head) {
     int d = config->d_model, rows = config->embedding_size,
-        once = config->tied_head && !(pass->arena ? pass->bits.head : model->head.bits);
+        once;
+    char table[96];
+    snprintf(table, sizeof table, "%sembed_tokens.weight", prefix);
+    once = config->tied_head
+           && !(pass->arena ? pass->bits.head || vk_format_of(pass->bits.file, table) : model->head.bits);
     if (!once) {
         vk_pass_table(pass, &model->embedding, rows, d);
         vk_pass_scale(pass, vk_embedding_scale(config, pass->wide), 0.0f);

@@ -357,6 +357,86 @@ int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_line
     return !failed;
 }
 
+/* ---- blocks of GGUF files: their integers and scales in panels, in the orders of kernels/cpu/gguf_rows.h
+ *
+ * source: llama.cpp ggml/src/ggml-quants.c, dequantize_row_*, get_scale_min_k4 */
+
+/* 32 integers of a row of a panel; `words`: of its column */
+static inline void vk_put_words8(uint32_t *words, const int8_t *integers) {
+    for (int j = 0; j < VK_QUANT_BLOCK / 4; j++, integers += 4)
+        words[j * VK_PAD] = (uint32_t)(uint8_t)integers[0] | (uint32_t)(uint8_t)integers[2] << 8
+                            | (uint32_t)(uint8_t)integers[1] << 16 | (uint32_t)(uint8_t)integers[3] << 24;
+}
+static inline void vk_put_words4(uint32_t *words, const int8_t *integers) {
+    for (int j = 0; j < VK_QUANT_BLOCK / 8; j++, integers += 8)
+        words[j * VK_PAD] = (uint32_t)(integers[0] | integers[4] << 4) | (uint32_t)(integers[2] | integers[6] << 4) << 8
+                            | (uint32_t)(integers[1] | integers[5] << 4) << 16
+                            | (uint32_t)(integers[3] | integers[7] << 4) << 24;
+}
+static void vk_put_q4_k(char *panel, int column, const unsigned char *from) {
+    const unsigned char *s = from + 4, *nibbles = from + 16;
+    int8_t integers[VK_QUANT_BLOCK];
+    memcpy(panel + 2 * column, from, 2);
+    memcpy(panel + 2 * VK_PAD + 2 * column, from + 2, 2);
+    panel += 4 * VK_PAD;
+    for (int j = 0; j < 8; j++, panel += VK_PAD * (2 + VK_QUANT_BLOCK / 2)) {
+        panel[column] = (char)(j < 4 ? s[j] & 63 : (s[j + 4] & 15) | s[j - 4] >> 6 << 4);
+        panel[VK_PAD + column] = (char)(j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | s[j] >> 6 << 4);
+        for (int i = 0; i < VK_QUANT_BLOCK; i++) integers[i] = nibbles[j / 2 * 32 + i] >> j % 2 * 4 & 15;
+        vk_put_words4((uint32_t *)(void *)(panel + VK_PAD * 2) + column, integers);
+    }
+}
+static void vk_put_q6_k(char *panel, int column, const unsigned char *from) {
+    const unsigned char *low = from, *high = from + 128, *s = from + 192;
+    int8_t integers[VK_QUANT_BLOCK];
+    memcpy(panel + 2 * column, from + 208, 2);
+    panel += 2 * VK_PAD;
+    for (int j = 0; j < 8; j++, panel += VK_PAD * (2 + VK_QUANT_BLOCK)) {
+        const int in = j % 4;
+        panel[column] = (char)s[2 * j];
+        panel[VK_PAD + column] = (char)s[2 * j + 1];
+        for (int i = 0; i < VK_QUANT_BLOCK; i++)
+            integers[i] = (int8_t)(((low[j / 4 * 64 + in % 2 * 32 + i] >> in / 2 * 4 & 15)
+                                    | (high[j / 4 * 32 + i] >> in * 2 & 3) << 4) - 32);
+        vk_put_words8((uint32_t *)(void *)(panel + VK_PAD * 2) + column, integers);
+    }
+}
+/* a block of a file -> column `column` of a block of a panel */
+static void vk_put_block(char *panel, int column, const unsigned char *from, int format) {
+    uint32_t *words = (uint32_t *)(void *)(panel + VK_PAD * 2) + column;
+    int8_t integers[VK_QUANT_BLOCK];
+    if (format == VK_Q4_K) vk_put_q4_k(panel, column, from);
+    else if (format == VK_Q6_K) vk_put_q6_k(panel, column, from);
+    else {
+        memcpy(panel + 2 * column, from, 2);
+        for (int i = 0; i < VK_QUANT_BLOCK; i++)
+            integers[i] = (int8_t)(format == VK_Q8_0 ? from[2 + i] : from[2 + i % 16] >> i / 16 * 4 & 15);
+        if (format == VK_Q8_0) vk_put_words8(words, integers);
+        else vk_put_words4(words, integers);
+    }
+}
+int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows) {
+    const vp_tensor *tensor = &source->tensor;
+    const int format = vk_stretch_of(linear, first_row / VK_PAD)->format, values = vp_dtype_block(tensor->dtype);
+    const size_t bytes = (size_t)vp_dtype_block_bytes(tensor->dtype), blocks = (size_t)(linear->k / values),
+                 panel_bytes = vk_blocks_bytes(format, linear->k_padded) / blocks;
+    if ((int)tensor->dtype != format || source->times != 0.0f) return 0;
+    VK_PRAGMA(omp parallel for schedule(dynamic) num_threads(loader->threads))
+    for (int p = first_row / VK_PAD; p <= (first_row + rows - 1) / VK_PAD; p++) {
+        char *panel = vk_panel_at(linear, p);
+        for (int c = 0; c < VK_PAD; c++) {
+            const int64_t row = (int64_t)p * VK_PAD + c - first_row, at = source->first + row;
+            const unsigned char *from;
+            if (row < 0 || row >= rows) continue;
+            from = tensor->data + (size_t)(tensor->paired_heads ? vk_paired_row(tensor, at) : at) * blocks * bytes;
+            for (size_t b = 0; b < blocks; b++)
+                vk_put_block(panel + b * panel_bytes, c, from + b * bytes, format);
+        }
+    }
+    (void)loader;
+    return 1;
+}
+
 /* ---- rows of integers */
 
 /* A row by the same rule -> integers and scales, where rows follow each other. Of 4 bits eight values are in four

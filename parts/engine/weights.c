@@ -26,22 +26,39 @@ static int vk_bits_of(vp_weights weights) {
     return weights == VP_WEIGHTS_INT8 ? 8 : weights == VP_WEIGHTS_INT4 ? 4 : 0;
 }
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision) {
-    const vk_precision bits = { vk_bits_of(blocks), vk_bits_of(head), vk_bits_of(vision) };
+    const vk_precision bits = { vk_bits_of(blocks), vk_bits_of(head), vk_bits_of(vision), NULL };
     return bits;
 }
 
-void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits) {
+void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits,
+                      int runs) {
     linear->n = outputs;
     linear->k = inputs;
     linear->k_padded = (int)vk_round_up((size_t)inputs, VK_PAD);
     linear->wide = wide;
-    linear->bits = bits;
-    linear->weights = vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) / VK_PAD, vk_panel_bytes(linear));
+    linear->bits = runs ? 4 : bits;
+    linear->run_count = runs;
+    for (int i = 1; i < runs; i++)
+        linear->runs[i].at = linear->runs[i - 1].at
+                             + (size_t)(linear->runs[i].first - linear->runs[i - 1].first)
+                                   * vk_blocks_bytes(linear->runs[i - 1].format, linear->k_padded);
+    linear->weights = runs ? vk_take(arena, vk_runs_bytes(linear), 1)
+                           : vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) / VK_PAD, vk_panel_bytes(linear));
     linear->scales = vk_row_scales(linear);
     linear->bias = has_bias ? (float *)vk_take(arena, (size_t)outputs, 4) : NULL;
     linear->bias_bf16 = NULL; /* no weight: memory.c */
 }
-
+int vk_format_of(const vp_checkpoint *checkpoint, const char *name) {
+    vp_tensor tensor;
+    if (!checkpoint || vp_checkpoint_find(checkpoint, name, &tensor) != VP_OK) return 0;
+    switch (tensor.dtype) {
+    case VP_DTYPE_Q8_0: return VK_Q8_0;
+    case VP_DTYPE_Q4_0: return VK_Q4_0;
+    case VP_DTYPE_Q4_K: return VK_Q4_K;
+    case VP_DTYPE_Q6_K: return VK_Q6_K;
+    default: return 0;
+    }
+}
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias) {
     norm->weight = vk_take(arena, (size_t)width, 4);
     norm->bias = has_bias ? (float *)vk_take(arena, (size_t)width, 4) : NULL;
@@ -141,7 +158,11 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
     if (row_bytes > loader->backend->stage_bytes)
         loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
                                  "rows are longer than the buffer that uploads pass through");
-    else if (linear->bits && loader->backend->row_major) {
+    else if (linear->run_count) {
+        if (!vk_pack_blocks(loader, &source, linear, first_row, rows))
+            loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
+                                     "its type is not the one that its place was made for");
+    } else if (linear->bits && loader->backend->row_major) {
         if (!vk_send_integers(loader, &source, linear, first_row, rows))
             loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
     } else if (loader->backend->row_major)
@@ -149,8 +170,10 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
                      linear->k_padded, linear->wide);
     else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
         loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
-    vk_loaded(loader, &source, name,
-              (int64_t)rows * (int64_t)(linear->bits ? vk_panel_bytes(linear) / VK_PAD : row_bytes));
+    row_bytes = linear->run_count ? vk_blocks_bytes((int)source.tensor.dtype, linear->k_padded) / VK_PAD
+                : linear->bits    ? vk_panel_bytes(linear) / VK_PAD
+                                  : row_bytes;
+    vk_loaded(loader, &source, name, (int64_t)rows * (int64_t)row_bytes);
 }
 
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {

@@ -11,7 +11,11 @@ typedef struct vk_description vk_description; /* model.h */
 
 /* bits of the integers that linears store: of the language model's blocks, of its head, of tower and connector; 0:
  * in-type */
-typedef struct vk_precision { int blocks, head, vision; } vk_precision;
+typedef struct vk_precision {
+    int blocks, head, vision;
+    /* whose tensors of blocks keep them where the three above say 0; NULL: they become in-type */
+    const vp_checkpoint *file;
+} vk_precision;
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision);
 static inline uint32_t vk_stored_bits(int bits) { return bits ? (uint32_t)bits : 16; } /* as packed files count them */
 
@@ -55,8 +59,12 @@ typedef struct vk_model {
     vk_block *blocks;
 } vk_model;
 
-/* room for a layer's weights, as the backend wants them */
-void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits);
+/* room for a layer's weights, as the backend wants them; runs > 0: in that many formats of blocks, whose first panels
+ * and formats are in linear->runs */
+void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits,
+                      int runs);
+/* the format that a tensor's blocks have in panels; 0: they become in-type */
+int vk_format_of(const vp_checkpoint *checkpoint, const char *name);
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
 
 /* where rows of weights come from: a tensor of the checkpoint, or numbers drawn from its name */
@@ -128,6 +136,7 @@ static inline float vk_drawn(uint32_t key, uint32_t column) {
 /* ---- pack.c: tensor [rows, k] -> rows first_row.. of a linear's panels; as integers and scales, where rows follow
  * each other. They return 0 without memory. */
 int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows);
+int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows);
 int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
                      int64_t rows);
 

@@ -959,6 +959,9 @@ static vp_result vp_impl_chat_read_ollama(vp_chat_reply *reply, const vp_json *j
         {NULL, "eval_count", &reply->usage.completion_tokens}};
     size_t text_bytes = 0, reasoning_bytes = 0;
     vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
+    if (result == VP_OK && message == VP_JSON_NONE && vp_json_get(json, 0, "choices") != VP_JSON_NONE)
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "message",
+                                 "expected an answer of Ollama's API, got one of chat completions (choices): use chat");
     if (vp_impl_chat_is_set(json, message) && json->nodes[message].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "message", "the server sends something that is not an object");
     if (result == VP_OK)

@@ -18,8 +18,12 @@
 VP_EXTERN_C_BEGIN
 
 /* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks are integers with one scale
- * per row and 32 values; everything else, and all inputs of products, is bf16 */
-typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4 } vp_weights;
+ * per row and 32 values; everything else, and all inputs of products, is bf16. GGUF, on the CPU: linears whose tensors
+ * are Q8_0, Q4_0, Q4_K or Q6_K keep these integers and scales (Q6_K's integers take 8 bits each); everything else, a
+ * table of embeddings and a linear with other types as well among it, is bf16 */
+typedef enum vp_weights {
+    VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4, VP_WEIGHTS_GGUF
+} vp_weights;
 typedef struct vp_engine vp_engine;
 
 /* not VP_OK: stop with VP_ERR_INTERRUPTED */

@@ -24,7 +24,7 @@ VP_API vp_result vp_arrivals_begin(vp_arrivals_kind kind, double rate, double sh
     vp_random_seed(&arrivals->random, seed);
     return VP_OK;
 }
-/* A number in JSON's form, in any locale; a 0 before the point may be missing. */
+/* A number as JSON has it, whatever the locale; a 0 before the point may be missing. */
 static int vp_impl_load_number(const char *text, size_t bytes, double *value) {
     char number[64] = "0";
     const size_t zero = *text == '.';
@@ -179,52 +179,4 @@ VP_API vp_result vp_series_share(const uint8_t *flags, size_t count, double leve
 
 VP_API vp_trial vp_trial_of(const vp_series_value *share, double target) {
     return share->low >= target ? VP_TRIAL_HOLDS : share->high < target ? VP_TRIAL_FAILS : VP_TRIAL_UNDECIDED;
-}
-VP_API vp_result vp_rate_search_begin(double first, double least, double most, double precision,
-                                      vp_rate_search *search) {
-    if (!search || !(least > 0.0) || !(first >= least && first <= most && most < HUGE_VAL)
-        || !(precision >= 0.01 && precision <= 1.0))
-        return VP_ERR_RANGE;
-    memset(search, 0, sizeof *search);
-    search->least = first / VP_RATE_FALL_MOST > least ? first / VP_RATE_FALL_MOST : least;
-    search->most = most;
-    search->precision = precision;
-    search->high = HUGE_VAL;
-    search->open_low = search->open_high = (double)NAN;
-    search->next = first;
-    return VP_OK;
-}
-/* A rate between two that are further apart than the precision; NaN: they are not. */
-static double vp_impl_rate_between(const vp_rate_search *search, double low, double high) {
-    if (low > 0.0 && high < HUGE_VAL) return high / low > 1.0 + search->precision ? sqrt(low * high) : (double)NAN;
-    if (low > 0.0) return low < search->most ? (low * 2.0 < search->most ? low * 2.0 : search->most) : (double)NAN;
-    return high > search->least ? (high / 2.0 > search->least ? high / 2.0 : search->least) : (double)NAN;
-}
-VP_API vp_result vp_rate_search_take(vp_rate_search *search, vp_trial trial) {
-    const double rate = search->next;
-    if (vp_impl_nan(rate)) return VP_ERR_STATE;
-    search->trials++;
-    if (trial == VP_TRIAL_HOLDS) {
-        search->low = rate;
-    } else if (trial == VP_TRIAL_FAILS) {
-        search->high = rate;
-        if (search->low >= rate) search->low = 0.0;
-    } else {
-        if (vp_impl_nan(search->open_low) || rate < search->open_low) search->open_low = rate;
-        if (vp_impl_nan(search->open_high) || rate > search->open_high) search->open_high = rate;
-    }
-    /* rates that were undecided are decided by their neighbours */
-    if (!(search->open_high > search->low && search->open_low < search->high))
-        search->open_low = search->open_high = (double)NAN;
-    if (search->open_low <= search->low) search->open_low = search->open_high;
-    if (search->open_high >= search->high) search->open_high = search->open_low;
-    if (vp_impl_nan(search->open_low)) search->next = vp_impl_rate_between(search, search->low, search->high);
-    else {
-        const double zone = search->open_high / search->open_low, half = sqrt(1.0 + search->precision),
-                     step = zone > half ? zone : half;
-        const double below = search->open_low / step, above = search->open_high * step;
-        search->next = below > search->low * (1.0 + 1e-9) && below >= search->least ? below
-            : above < search->high * (1.0 - 1e-9) && above <= search->most ? above : (double)NAN;
-    }
-    return VP_OK;
 }

@@ -72,31 +72,10 @@ VP_API vp_result vp_series_percentile(const double *values, size_t count, double
 VP_API vp_result vp_series_share(const uint8_t *flags, size_t count, double level, double *scratch,
                                  vp_series_value *out);
 
-/* ---- the highest rate that meets an objective: trials at rates that a search proposes */
+/* ---- does a trial meet an objective? */
 typedef enum vp_trial { VP_TRIAL_HOLDS, VP_TRIAL_FAILS, VP_TRIAL_UNDECIDED } vp_trial;
 /* Does a share with an interval reach `target`? Undecided where the interval contains the target. */
 VP_API vp_trial vp_trial_of(const vp_series_value *share, double target);
-
-#define VP_RATE_FALL_MOST 1024.0 /* no rate below first / this is tried: a server that contains none there will not */
-typedef struct vp_rate_search {
-    double least, most, precision; /* rates that may be tried; high / low - 1 at which it ends */
-    double low, high;              /* the highest rate that passed, 0: none; the lowest above it that failed, infinite:
-                                    * none. Between them nothing is known: that is the interval */
-    double open_low, open_high;    /* the undecided rates between them, from .. to; NaN: none */
-    double next;                   /* to be tried now; NaN: the search has ended */
-    int32_t trials;
-} vp_rate_search;
-/* in:      first      requests/s, within least..most; precision  0.01..1
- * returns: VP_OK; VP_ERR_RANGE */
-VP_API vp_result vp_rate_search_begin(double first, double least, double most, double precision,
-                                      vp_rate_search *search);
-/* Takes what came of the trial at search->next, and sets the next one.
- * returns: VP_OK; VP_ERR_STATE: the search has ended
- * rule:    doubles or halves until a rate passed and another failed, then takes the geometric mean between them. An
- *          undecided rate is next to the right one: the search goes on below it, then above it, by half of the
- *          precision, or by as much as was undecided already. A rate that fails below one that held takes its place:
- *          the interval then begins below it */
-VP_API vp_result vp_rate_search_take(vp_rate_search *search, vp_trial trial);
 
 VP_EXTERN_C_END
 #endif /* VLMPROF_LOAD_H */

@@ -22,10 +22,11 @@ project, PyTorch and the reference; the others get the language model alone. Mol
     PEERS_FOLDER     a folder that keeps the models' files (MolmoE whole: 27 GB); without it they are made again
     PEERS_CALM       per cent, such as 4: a turn in which other programs used more of the cores than this is taken again, 8 times at most (Linux)
     PEERS_MODELS     which of the models take part, such as "vlmprof bf16,vlmprof int4,llama.cpp q4_0" (default all); the first one is compared with
-    PEERS_PREPARE=1  makes the models' files and ends
+    PEERS_PREPARE=1  makes the models' files in PEERS_FOLDER and ends: first, so that no opening has it
 
 Rows: open, a program's start until its model is ready; first, the first request, in which some compile; memory, the most that was resident, in MB.
 Called with a worker's name, this file is the other side: it loads a peer, and answers each line with a line of JSON, in milliseconds."""
+import functools
 import json
 import os
 import platform
@@ -621,7 +622,7 @@ class Peer:
     def line(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"peers.py: {self.name} ended")
+            raise EOFError(self.name)
         return line.strip()
 
     def turn(self):
@@ -655,13 +656,20 @@ def take_turns(title, peers, rounds, rows, alone=False):
     print(f"\n{title}", flush=True)
     each = int(os.environ.get("PEERS_TURNS", "1")) if alone else 1
     for number in range(0 if alone else -1, rounds):
-        for peer in peers:
-            if alone or number < 0:
-                peer.open()
-                print(f"  {peer.name}: {peer.ready}", flush=True)
-                peer.first()
-            time.sleep(0.2)
-            times = [peer.turn() for _ in range(each)]
+        for peer in list(peers):
+            try:
+                if alone or number < 0:
+                    peer.open()
+                    print(f"  {peer.name}: {peer.ready}", flush=True)
+                    peer.first()
+                time.sleep(0.2)
+                times = [peer.turn() for _ in range(each)]
+            except (EOFError, OSError):
+                if peer is peers[0]:
+                    sys.exit(f"peers.py: {peer.name} ended")
+                print(f"  left out: {peer.name} (its program ended; standard error says why)", flush=True)
+                peers.remove(peer)
+                continue
             if number >= 0:
                 peer.turns += times
             if alone:
@@ -703,6 +711,7 @@ def main():
         if os.path.exists("/proc/cpuinfo") else platform.machine()
     print(f"{time.strftime('%F')}, commit {commit}, {processor}, {threads} threads, {rounds} rounds in turns; ratios: a peer's time / this project's")
 
+    @functools.lru_cache(None)
     def has(python, module):
         return python and not subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode
 
@@ -749,11 +758,10 @@ def main():
                     left_out(peer, lacks[name])
                 elif not has(python, modules):
                     left_out(peer, f"{variable}, a python with {modules}")
-                elif prepare and subprocess.run([python, me, "prepare", prepare.__name__, folder, name, blocks, rest[-1] if rest else ""],
-                                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE if not get("PEERS_LOUD") else None, check=False).returncode:
-                    left_out(peer, "its file could not be made; PEERS_LOUD=1 says why")
-                else:
+                elif not get("PEERS_PREPARE"):
                     peers.append(Peer(peer, [python, me, worker, folder, name, blocks, tokens, threads, *(views if one == "views" else one for one in rest)]))
+                elif prepare and subprocess.run([python, me, "prepare", prepare.__name__, folder, name, blocks, rest[-1] if rest else ""], check=False).returncode:
+                    left_out(peer, "its file could not be made")
             peers = [peer for peer in peers if wanted == [""] or peer.name in wanted]
             if get("PEERS_PREPARE"):
                 return

@@ -1,10 +1,11 @@
 """The same GGUF file, prompt and image through vlmprof and llama.cpp's own server: which stage differs first.
 
     python3 conform.py MODEL.gguf [--mmproj FILE] [--image FILE...] [--prompt TEXT...] [--tokens 32] [--weights bf16]
-                       [--program ./vlmprof] [--threads 1] [--as_shipped] [--csv]
+                       [--program ./vlmprof] [--threads 1] [--as_shipped] [--csv] [--twin ONE OTHER...]
 
 For each prompt, and each image with it, one line: which stage differs first (prompt: its ids; pixels: how many tokens the image costs;
 features: with an image, the answer; tokens: without one, the answer), and how many tokens of the greedy answer are equal before that.
+--twin: whether llama.cpp answers the same about two pictures, to the last of its log probabilities: what it does to one is then what the other shows.
 There llama.cpp's two best tokens are so many nats apart: a small margin is rounding, a large one a fault.
 Exit code 0: nothing differs; 1: something does. Needs xllamacpp."""
 import argparse
@@ -86,14 +87,26 @@ def margin(step):
     return best[0]["logprob"] - best[1]["logprob"] if len(best) > 1 else float("inf")
 
 
-def compare(a, server, marker, prompt, image):
-    row = {"prompt": prompt.replace("\n", "\\n"), "image": image or ""}
-    text = prompt.replace(a.placeholder, marker) if image else prompt
+def ask(a, server, marker, prompt, image):
+    text = prompt.replace(a.placeholder, a.around + marker + a.around) if image else prompt
     asked = {"prompt": text, "n_predict": a.tokens, "temperature": 0, "cache_prompt": False, "return_tokens": True, "n_probs": 2}
     if image:
         with open(image, "rb") as file:
             asked["prompt"] = {"prompt_string": text, "multimodal_data": [base64.b64encode(file.read()).decode()]}
-    theirs = post(server, "/completion", asked)
+    return post(server, "/completion", asked)
+
+
+def show_twins(a, server, marker):
+    for one, other in zip(a.twin[::2], a.twin[1::2]):
+        answers = [ask(a, server, marker, a.prompt[0], image) for image in (one, other)]
+        tops = [[[top["logprob"] for top in step["top_logprobs"]] for step in answer["completion_probabilities"]] for answer in answers]
+        same = answers[0]["tokens"] == answers[1]["tokens"] and tops[0] == tops[1]
+        print(f"twins    {'the same' if same else 'not the same'}: {os.path.basename(one)} {os.path.basename(other)}")
+
+
+def compare(a, server, marker, prompt, image):
+    row = {"prompt": prompt.replace("\n", "\\n"), "image": image or ""}
+    theirs = ask(a, server, marker, prompt, image)
     mine = ours(a, prompt, image, "--json")
     if image:
         # llama.cpp counts what it evaluated: the image's tokens and the text's
@@ -105,6 +118,9 @@ def compare(a, server, marker, prompt, image):
         row["prompt_tokens"] = f"{len(shown)}/{len(ids)}"
         row["prompt_equal"] = shown == ids
     got, want = mine["output_token_ids"], theirs["tokens"]
+    if a.answers:
+        with open(a.answers, "a", encoding="utf-8") as file:
+            print(*want, file=file)
     if mine["ends_with_eos"]:
         got = [i for i in got if i != mine["output_token_ids"][-1]] if len(got) > len(want) else got
     same = equal_beginning(got, want)
@@ -129,6 +145,9 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--as_shipped", action="store_true")  # llama.cpp with its own defaults
     parser.add_argument("--csv", action="store_true")
+    parser.add_argument("--around", default="")  # what llama.cpp's prompt needs around the image, for it puts less there than the processor
+    parser.add_argument("--twin", nargs="*", default=[])
+    parser.add_argument("--answers")  # a file that gets llama.cpp's tokens, a line for each image
     a = parser.parse_args()
     server = start(a)
     marker = post(server, "/props", None).get("media_marker", "<__media__>") if a.image else ""
@@ -140,6 +159,7 @@ def main():
         print(",".join('"' + str(row[k]).replace('"', '""') + '"' if k in ("prompt", "image") else str(row[k]) for k in keys) if a.csv else
               f"{row['first']:8} ids {row['prompt_tokens']:>9} tokens {row['equal']:3} of {row['tokens']:3} {row['margin'] and 'margin ' + row['margin']:13} "
               f"{os.path.basename(row['image'])} {row['prompt'][:60]}")
+    show_twins(a, server, marker)
     whole, equal = sum(row["first"] == "none" for row in rows), sum(row["equal"] for row in rows)
     print(f"{whole} of {len(rows)} answers equal; {equal} of {sum(row['tokens'] for row in rows)} tokens before the first difference; "
           f"prompts equal in {sum(row['prompt_equal'] for row in rows)}", flush=True)

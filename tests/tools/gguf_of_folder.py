@@ -1,8 +1,9 @@
 """Writes a folder of transformers as llama.cpp's convert_hf_to_gguf.py does: MODEL.gguf and the mmproj file of its tower.
 
-    python3 gguf_of_folder.py FOLDER MODEL.gguf MMPROJ.gguf [f32|f16|bf16]
+    python3 gguf_of_folder.py FOLDER MODEL.gguf MMPROJ.gguf|- [f32|f16|bf16]
 
-For the classes that vlmprof runs of such files: LLaVA, Idefics3, SmolVLM, InternVL, Qwen2.5-VL, Qwen3-VL, Gemma 3, and their language models.
+For the classes that vlmprof runs of such files: LLaVA, Idefics3, SmolVLM, InternVL, Qwen2.5-VL, Qwen3-VL, Gemma 3, and their language models;
+for llama.cpp alone also Qwen3-VL-MoE.
 The tensors' names are the gguf package's own (TensorNameMap); what llama.cpp changes of a tensor is changed here by the same rules.
 Needs gguf 0.19.0 and numpy."""
 import json
@@ -14,9 +15,9 @@ import numpy as np
 
 KINDS = {"f32": gguf.GGMLQuantizationType.F32, "f16": gguf.GGMLQuantizationType.F16, "bf16": gguf.GGMLQuantizationType.BF16}
 ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "olmoe": "olmoe", "gemma3_text": "gemma3", "qwen2_5_vl_text": "qwen2vl",
-                 "qwen2_5_vl": "qwen2vl", "qwen3_vl_text": "qwen3vl", "qwen3_moe": "qwen3moe"}
+                 "qwen2_5_vl": "qwen2vl", "qwen3_vl_text": "qwen3vl", "qwen3_vl_moe_text": "qwen3vlmoe", "qwen3_moe": "qwen3moe"}
 PROJECTORS = {"llava": "mlp", "idefics3": "idefics3", "smolvlm": "idefics3", "internvl": "internvl", "qwen2_5_vl": "qwen2.5vl_merger",
-              "qwen3_vl": "qwen3vl_merger", "gemma3": "gemma3"}
+              "qwen3_vl": "qwen3vl_merger", "qwen3_vl_moe": "qwen3vl_merger", "gemma3": "gemma3"}
 IN_FRONT = ["language_model.model.", "model.language_model.", "model.text_model.", "model."]
 
 
@@ -132,7 +133,7 @@ def write_language(folder, path, kind, config, tensors):
         w.add_rope_scaling_factor(rope["factor"])
     if "mrope_section" in rope:
         w.add_rope_dimension_sections(rope["mrope_section"] + [0])
-    if architecture == "qwen3vl":
+    if architecture in ("qwen3vl", "qwen3vlmoe"):
         w.add_num_deepstack_layers(len(config["vision_config"]["deepstack_visual_indexes"]))
     if architecture == "gemma3":
         w.add_sliding_window(text["sliding_window"])
@@ -163,6 +164,13 @@ def write_language(folder, path, kind, config, tensors):
             values = permute(values, text["num_attention_heads" if ".q_proj." in name else "num_key_value_heads"])
         if architecture == "gemma3" and name.endswith("norm.weight"):
             values = values + 1
+        if name.endswith("mlp.experts.gate_up_proj"):  # [experts, width, gate and up]
+            for part, half in zip(("gate_proj", "up_proj"), np.split(values.swapaxes(1, 2), 2, axis=1)):
+                add(w, names.get_name(name.replace("gate_up_proj", part) + ".weight", (".weight",)), half, kind)
+            continue
+        if name.endswith("mlp.experts.down_proj"):
+            add(w, names.get_name(name + ".weight", (".weight",)), values.swapaxes(1, 2), kind)
+            continue
         if ".mlp.experts." in name:
             layer, expert, what = name.split(".")[2], int(name.split(".")[5]), name.split(".")[6]
             experts.setdefault(f"model.layers.{layer}.mlp.experts.{what}.weight", {})[expert] = values
@@ -214,7 +222,7 @@ def write_keys(w, config, processor):
         for put, one, other in ((w.add_vision_min_pixels, "min_pixels", "shortest_edge"), (w.add_vision_max_pixels, "max_pixels", "longest_edge")):
             if one in processor or other in size:
                 put(processor.get(one, size.get(other)))
-    if model == "qwen3_vl":
+    if model.startswith("qwen3_vl"):
         w.add_vision_spatial_merge_size(tower["spatial_merge_size"])
         w.add_vision_is_deepstack_layers([i in tower["deepstack_visual_indexes"] for i in range(blocks)])
     if model in ("idefics3", "smolvlm"):
@@ -248,11 +256,11 @@ def pieces_of(full, values, config):
         return [("v.patch_embd.weight", values[:, :, 0]), ("v.patch_embd.weight.1", values[:, :, 1])]
     if model == "qwen2_5_vl" and ".qkv." in name:
         return [(name.replace("qkv", "qkv"[i]), part) for i, part in enumerate(np.split(values, 3))]
-    if model == "qwen3_vl" and "deepstack_merger_list." in name:
+    if model.startswith("qwen3_vl") and "deepstack_merger_list." in name:
         _, _, level, what, end = name.split(".")
         what = what.replace("linear_", "")
         return [(f"v.deepstack.{config['vision_config']['deepstack_visual_indexes'][int(level)]}.{what}.{end}", values)]
-    if model == "qwen3_vl" and ".merger." in name:
+    if model.startswith("qwen3_vl") and ".merger." in name:
         _, _, what, end = name.split(".")
         return [({"norm": "v.post_ln.", "linear_fc1": "mm.0.", "linear_fc2": "mm.2."}[what] + end, values)]
     return [(name, values)]
@@ -265,6 +273,8 @@ def write_tower(folder, path, kind, config, tensors):
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, write_keys(w, config, processor))
     for full, values in tensors.items():
         if not full.startswith(("vision_tower.", "multi_modal_projector.", "model.visual.", "visual.", "model.vision_model.", "model.connector.")):
+            continue
+        if config["model_type"] == "llava" and "post_layernorm" in full:  # convert_image_encoder_to_gguf.py leaves it out: llava.cpp would apply it
             continue
         for name, part in pieces_of(full, values, config):
             if config["model_type"] == "llava" and name.startswith("multi_modal_projector."):
@@ -295,4 +305,4 @@ def convert(folder, model, projector, kind="f32"):
 
 
 if __name__ == "__main__":
-    convert(*sys.argv[1:])
+    convert(*sys.argv[1:2], *(None if path == "-" else path for path in sys.argv[2:]))

@@ -61,6 +61,9 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
             if (kernel && kernel->begin) { cpu->begin = kernel->begin; cpu->end = kernel->end; }
         }
     free(inputs);
+#ifdef VK_X86
+    cpu->fetches = __builtin_cpu_is("intel") != 0;
+#endif
     for (int s = 0; s < VK_SHAPES; s++) {
         cpu->integers_gemm[s] = vk_gemm_integers(name, cpu->gemm[0][s]);
         if (cpu->gemm[0][s] && cpu->integers_gemm[s]->begin) {

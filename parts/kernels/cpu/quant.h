@@ -34,34 +34,51 @@ static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_pad
 static void *vk_quant_room(const vk_cpu *cpu, int thread) {
     return (char *)cpu->widened + (size_t)thread * cpu->widened_bytes;
 }
+static void vk_quant_widen_panel(const vk_cpu *cpu, const vk_linear *linear, const char *panel, int index, int thread) {
+    uint16_t *to = (uint16_t *)vk_quant_room(cpu, thread);
+    if (linear->run_count) vk_blocks_widen(to, panel, linear->k_padded, vk_stretch_of(linear, index)->format);
+    else vk_quant_widen(to, panel, linear->k_padded, linear->bits);
+}
+/* blocks of GGUF files and one row of inputs */
+static vk_blocks_row vk_blocks_row_of(const vk_gemm_kernel *kernel) {
+#ifdef VK_X86
+    if (kernel->row[0][0] == vk_row8_vnni) return vk_blocks_row_vnni;
+    if (kernel->row[0][0] == vk_row8_avx512) return vk_blocks_row_avx512;
+#endif
+    (void)kernel;
+    return vk_blocks_row_plain;
+}
 static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
-    int shape = vk_shape_of(job->m);
-    return job->w->bits ? cpu->integers_gemm[shape] : cpu->gemm[job->w->wide][shape];
+    const int shape = vk_shape_of(job->m), as_integers = job->w->bits && (job->m == 1 || !job->w->run_count);
+    return as_integers ? cpu->integers_gemm[shape] : cpu->gemm[job->w->wide][shape];
 }
 /* what a row of a job's inputs takes as integers, at most; 0: it stays unchanged */
 static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
     int group = job->w->bits ? vk_job_kernel(cpu, job)->group : 0;
     if (!job->w->bits || job->m == 0) return 0;
     if (job->m == 1) return (size_t)job->w->k_padded / VK_QUANT_BLOCK * sizeof(vk_fine);
-    return group ? vk_bytes_of(1, job->w->k_padded, group) : 0;
+    return group && !job->w->run_count ? vk_bytes_of(1, job->w->k_padded, group) : 0;
 }
 /* Multiplies rows r0.. of a job's inputs, which are integers, by a panel. Returns 0 if the panel has to be widened. */
 static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const vk_gemm_job *job, const vk_sink *sink,
-                          float *sums, char *integers, const char *panel, int r0, int rows, int thread) {
+                          float *sums, char *integers, int index, int r0, int rows, int thread) {
     int k = job->w->k_padded, bits = job->w->bits;
+    const char *panel = vk_panel_at(job->w, index);
     char *bytes = (char *)vk_quant_room(cpu, thread);
     float *scales = (float *)(void *)(bytes + (size_t)(k + 63) / 64 * 64 * VK_PAD);
     vk_bytes x;
     if (job->m == 1) {
-        kernel->row[bits == 4](sums, (const vk_fine *)(const void *)integers, panel, k / VK_QUANT_BLOCK);
+        const vk_fine *fine = (const vk_fine *)(const void *)integers;
+        if (!job->w->run_count) kernel->row[cpu->fetches][bits == 4](sums, fine, panel, k / VK_QUANT_BLOCK);
+        else vk_blocks_row_of(kernel)(sums, fine, panel, k / VK_QUANT_BLOCK, vk_stretch_of(job->w, index)->format);
         vk_finish_rows(sink, sums, 0, 1);
         return 1;
     }
-    if (!kernel->group) return 0;
+    if (!kernel->group || job->w->run_count) return 0;
     kernel->level(bytes, scales, panel, k, kernel->group, bits);
     x = vk_bytes_at(integers, job->m, k, kernel->group);
     x = vk_bytes_from(&x, r0);
-    kernel->many(sink, sums, &x, bytes, scales, k, rows);
+    kernel->many(sink, sums, &x, bytes, scales, k, rows, panel + vk_panel_bytes(job->w));
     return 1;
 }
 /* a decode step's experts share a row of inputs */

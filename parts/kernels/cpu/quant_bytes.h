@@ -21,9 +21,10 @@ typedef struct vk_bytes {
     size_t ld;
     int groups;
 } vk_bytes;
-/* all rows of a task times a panel whose bytes are [k / 4, 32, 4] and whose scales are f32 [groups, 32] */
+/* All rows of a task times a panel whose bytes are [k / 4, 32, 4] and whose scales are f32 [groups, 32]. What is at
+ * `next`, the next panel's integers, may be fetched meanwhile. */
 typedef void (*vk_quant_many)(const vk_sink *sink, float *sums, const vk_bytes *x, const char *panel,
-                              const float *scales, int k, int rows);
+                              const float *scales, int k, int rows, const char *next);
 typedef void (*vk_quant_level)(char *out, float *scales, const char *panel, int k, int group, int bits);
 
 static size_t vk_bytes_ld(int k_padded) { return ((size_t)k_padded + 63) / 128 * 128 + 64; }
@@ -210,7 +211,8 @@ VK_TVNNI static void vk_some_vnni(float *y, const vk_bytes *x, const char *panel
 }
 /* sums of 24 rows, finished while they are in the first-level cache */
 VK_TVNNI static void vk_many_vnni(const vk_sink *sink, float *sums, const vk_bytes *x, const char *panel,
-                                  const float *scales, int k, int rows) {
+                                  const float *scales, int k, int rows, const char *next) {
+    (void)next;
     for (int r = 0; r < rows; r += 24) {
         int now = rows - r < 24 ? rows - r : 24;
         vk_bytes from = vk_bytes_from(x, r);
@@ -232,6 +234,8 @@ typedef struct vk_bytes_shadow {
     const vk_bytes *x;
     const float *scales;
     int group, base, row, end;
+    const char *ahead, *ahead_end; /* fetched into the second-level cache, `lines` lines a step */
+    int lines;
 } vk_bytes_shadow;
 VK_TAMX VK_INLINE void vk_bytes_shadow_row(vk_bytes_shadow *shadow) {
     int row = shadow->row++, last = shadow->group + 1 == shadow->x->groups;
@@ -264,6 +268,8 @@ VK_TAMX VK_INLINE void vk_bytes_steps(const int two, int32_t *part, const int8_t
         vk_amx_bytes(0, 4, 6);
         vk_amx_bytes(1, 4, 7);
         if (two) { vk_amx_bytes(2, 5, 6); vk_amx_bytes(3, 5, 7); }
+        for (int i = 0; i < shadow->lines && shadow->ahead < shadow->ahead_end; i++, shadow->ahead += 64)
+            _mm_prefetch(shadow->ahead, _MM_HINT_T1);
         for (int i = 0; i < 4 && shadow->row < shadow->end; i++) vk_bytes_shadow_row(shadow);
     }
     while (shadow->row < shadow->end) vk_bytes_shadow_row(shadow);
@@ -272,12 +278,15 @@ VK_TAMX VK_INLINE void vk_bytes_steps(const int two, int32_t *part, const int8_t
     if (two) { vk_amx_store(2, part + 16 * VK_PAD, 4 * VK_PAD); vk_amx_store(3, part + 16 * VK_PAD + 16, 4 * VK_PAD); }
 }
 VK_TAMX static void vk_many_amx(const vk_sink *sink, float *sums, const vk_bytes *x, const char *panel,
-                                const float *scales, int k, int rows) {
+                                const float *scales, int k, int rows, const char *next) {
     int32_t room[2 * VK_ROWS_MAX * VK_PAD + 16], *part = room + (64 - (uintptr_t)room % 64) % 64 / sizeof *room;
     vk_bytes_shadow shadow;
     int turn = 0;
     memset(&shadow, 0, sizeof shadow);
     shadow.sink = sink; shadow.sums = sums; shadow.x = x;
+    /* of 8 bits: a panel of 4 ends earlier, and the one after it comes as well */
+    shadow.ahead = next; shadow.ahead_end = next + k / VK_QUANT_BLOCK * VK_QUANT_BYTES_8;
+    shadow.lines = VK_QUANT_BYTES_8 * 2 / 64 / ((rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX) + 1;
     for (int g = 0; g < x->groups; g++) {
         int from = g * VK_AMX_GROUP, length = k - from < VK_AMX_GROUP ? k - from : VK_AMX_GROUP;
         for (int r = 0; r < rows; r += VK_ROWS_MAX, turn ^= 1) {
