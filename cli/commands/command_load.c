@@ -622,6 +622,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     if (load->search_ns && !level->concurrency) {
         plan.more = extend_trial;
         plan.slo = &load->slo;
+        plan.is_good = load_is_good;
     }
     load->records = &records;
     plan.user = load;

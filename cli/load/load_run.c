@@ -3,7 +3,6 @@
 
 #include "base/console.h"
 #include "base/memory.h"
-#include "load/load_stats.h"
 #include "server/ask.h"
 #include "vlmprof.h"
 #include "vlmprof_server.h"
@@ -203,7 +202,7 @@ static int is_hopeless(const struct trial *trial, int64_t now_ns) {
     int64_t good_ns = -1;
     size_t after = 0, all = 0;
     for (size_t i = 0; i < records->count; i++)
-        if ((load_is_good(&records->items[i], plan->slo) || records->items[i].is_empty)
+        if ((plan->is_good(&records->items[i], plan->slo) || records->items[i].is_empty)
             && records->items[i].due_ns > good_ns)
             good_ns = records->items[i].due_ns;
     for (size_t i = 0; i < records->count; i++) {

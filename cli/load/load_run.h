@@ -20,6 +20,7 @@ struct load_body {
     int32_t width_px, height_px; /* of the first image, upright; 0: none */
 };
 
+struct load_record;
 struct load_records;
 struct load_plan {
     const struct load_body *bodies; size_t body_count;
@@ -33,7 +34,10 @@ struct load_plan {
      * were due before before_s have ended. Returns 1 if it made due_s, due_count and duration_s longer. */
     int (*more)(struct load_plan *plan, const struct load_records *records, double before_s);
     void *user;
-    const vp_slo *slo;   /* a trial at a rate in which no request meets it any more is ended early; NULL: none is */
+    /* A trial at a rate in which no request meets its limits any more is ended early; NULL: none is. is_good: whether
+     * a request met them. */
+    const vp_slo *slo;
+    int (*is_good)(const struct load_record *record, const vp_slo *slo);
     int64_t deadline_ns; /* of vp_clock_ns: then the trial ends, and requests in flight are let go; 0: never */
     int is_hopeless;     /* set by load_run: the trial was ended early, and duration_s is how long it sent requests */
     double cut_s;        /* set by load_run: all requests due before then have ended; infinite: all have */
