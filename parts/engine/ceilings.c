@@ -1,4 +1,4 @@
-/* ceilings.c - what the device can: bytes and operations a second */
+/* ceilings.c - the device's limits: bytes and operations a second */
 #include "engine_internal.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void vk_fill_ceiling(vp_engine *engine, char *memory) {
     for (size_t at = piece; at < VK_CEILING_BYTES; at += piece)
         backend->copy(engine->queue, memory + at, memory, piece);
 }
-/* ns on the device of what was sent since mark 0 */
+/* device ns of the work sent since mark 0 */
 static int64_t vk_ceiling_end(vp_engine *engine) {
     engine->backend->mark(engine->queue, 1, NULL);
     if (engine->backend->wait(engine->queue, 1, NULL) != VP_OK) return 0;
@@ -70,7 +70,7 @@ static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
     }
 }
 
-/* A copy from one half of what was borrowed to the other */
+/* A copy from one half of the borrowed memory to the other */
 static void vk_measure_copy(vp_engine *engine, char *memory, vp_ceilings *out) {
     size_t bytes = VK_CEILING_BYTES / 2;
     int64_t start = vp_clock_ns();

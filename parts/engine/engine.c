@@ -157,7 +157,7 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     return result;
 }
 
-/* A zeroed engine on its device, of which nothing is reserved yet. A failure leaves *opened to vp_engine_close. */
+/* A zeroed engine on its device, with nothing reserved yet. After a failure the caller closes *opened. */
 static vp_result vk_begin(const vp_engine_options *options, const vp_packed *packed, vp_engine *opened,
                           vp_error *error) {
     const vp_model_config *config = options->config;

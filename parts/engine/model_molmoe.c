@@ -100,7 +100,7 @@ const vk_draw vk_molmo_draws[] = {
 /* tensors of more than one dimension that the weights above keep in fp32 */
 const char *const vk_molmo_fp32[] = { ".mlp.gate.weight", "pad_embed", "positional_embedding", NULL };
 
-/* a view whose pixels contain exactly -1 anywhere is a padding view to the reference: its features are zeroed */
+/* the reference treats a view with a pixel of exactly -1 as padding: its features are zeroed */
 int32_t vk_molmo_is_dead_view(const float *pixels, size_t count) {
     int dead = 0;
     for (size_t i = 0; i < count; i++) dead |= pixels[i] == -1.0f;

@@ -77,7 +77,7 @@ static void vk_source_blocks(const vp_tensor *tensor, size_t first, int count, v
         for (int k = 0; k < step; k++) vk_put(out, (size_t)(i + k), values[k], wide);
     }
 }
-/* where the file has a row of a head whose rows are in pairs */
+/* the file's position of a row in a head with paired rows */
 static int64_t vk_paired_row(const vp_tensor *tensor, int64_t row) {
     int64_t rows = tensor->shape[0] / tensor->paired_heads, half = rows / 2, in = row % rows;
     return row - in + (in < half ? 2 * in : 2 * (in - half) + 1);
@@ -204,7 +204,7 @@ static inline float vk_float(uint32_t word) {
     memcpy(&value, &word, 4);
     return value;
 }
-/* Half away from zero, as roundf, of what is at most 2^22 */
+/* Rounds half away from zero, as roundf, for values of at most 2^22 */
 static inline int vk_rounded_off(float value) {
     /* the largest float below 0.5 */
     return (int)(value + vk_float((vk_bits(value) & 0x80000000u) | 0x3effffffu));

@@ -362,7 +362,7 @@ static void vk_window_region(vp_engine *engine, const int32_t *positions, int ro
     engine->pruning.regions[region].gone = gone;
     engine->pruning.regions[region].gone_counted = counted;
 }
-/* positions of the region's rows and of what is generated after them -> its table */
+/* positions of the region's rows and of the tokens generated after them -> its table */
 static void vk_turn_region(vp_engine *engine, const vp_request *request, int region) {
     const vp_model_config *config = &engine->config;
     vk_pruning *pruning = &engine->pruning;
@@ -431,7 +431,7 @@ static void vk_shorten(vp_engine *engine, const vp_request *request, int count) 
 }
 
 /* ---- scores and choices */
-/* what the device chose cannot be trusted once it failed: indices stay in range, and the request fails later */
+/* a failed device's choice cannot be trusted: indices are kept in range, and the request fails later */
 static void vk_check_chosen(vp_engine *engine, int32_t *chosen, int count, int tokens) {
     int is_good = !engine->queue->dry;
     for (int i = 0; i < count && is_good; i++)
@@ -459,7 +459,7 @@ static void vk_choose_spread(vp_engine *engine, int keep) {
                     pruning->host.chosen);
     vk_prune_sort(pruning->host.chosen, keep);
 }
-/* random and stride, of the tokens that are there */
+/* random and stride, over the remaining tokens */
 static int vk_choose_blindly(vp_engine *engine, int keep) {
     vk_pruning *pruning = &engine->pruning;
     if (pruning->how.method == VP_PRUNE_RANDOM)
@@ -649,7 +649,7 @@ static void vk_choose_merged(vp_engine *engine, const vp_request *request) {
     for (int i = 0; i < host->start[pruning->early_keep]; i++) host->list[i] = host->source[host->list[i]];
 }
 
-/* ---- pool: each square's tokens, and the first of them, whose place it takes */
+/* ---- pool: the tokens of each square; the result replaces the first of them */
 static void vk_choose_squares(vp_engine *engine) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -693,7 +693,7 @@ void vk_prune_early_rows(vp_engine *engine, const vp_request *request) {
 }
 
 /* ---- before a block */
-/* where image tokens that are there now are among the rows: host->index; a cut sets it, before the first it is place */
+/* rows of the remaining image tokens: host->index; a cut sets it, before the first cut it is `place` */
 static void vk_find_rows(vk_pruning *pruning) {
     if (pruning->kept == pruning->tokens)
         memcpy(pruning->host.index, pruning->host.place, (size_t)pruning->tokens * sizeof(int32_t));
@@ -727,7 +727,7 @@ static void vk_score_query(vp_engine *engine, int block, const void *query, int 
                            (size_t)job.keys * sizeof *host->scores);
     for (int i = 0; i < gone; i++) host->scores[i] = 0.0f;
 }
-/* of the last query's attention what the image tokens get */
+/* the share of the last query's attention that goes to image tokens */
 static void vk_choose_attended(vp_engine *engine, int keep) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -772,7 +772,7 @@ static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
                    (const char *)buffers->q + (is_apart ? 0 : (size_t)last * (size_t)ldq * element), rows);
     vk_choose_attended(engine, keep);
 }
-/* DART: pivots by the size of their keys, then what is least similar to each of them */
+/* DART: pivots by the norm of their keys, then the tokens least similar to each pivot */
 static void vk_choose_dart(vp_engine *engine, int block, int keep, int rows) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;

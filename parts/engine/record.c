@@ -1,4 +1,4 @@
-/* record.c - what a request leaves behind on its way: times and counts of its stages, copies of what --dump asks for */
+/* record.c - the records of a request: times and counts of its stages, copies for --dump */
 #include "engine_internal.h"
 
 void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes) {

@@ -28,7 +28,7 @@ static vp_result vk_check_images(const vp_model_config *config, const vp_request
                ? VP_OK
                : vp_fail(error, VP_ERR_RANGE, -1, "request images", "the images' views must be `views` together");
 }
-/* sizes, knobs, and room for records: what a request that is only counted needs as well */
+/* sizes, knobs and room for records, which a request that is only counted needs too */
 static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
     char text[160];

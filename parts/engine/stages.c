@@ -213,7 +213,7 @@ static void vk_pool(vp_engine *engine, int first, int count, float *features) {
         engine->wide);
     vk_pool_rows(engine, count * vp_geometry_tokens_per_crop(&config->geometry), pool * pool, NULL, features);
 }
-/* windows that are across crops, as many at once as `count` views have at most */
+/* windows across crops, at most as many at once as `count` views have */
 static void vk_stitch(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
@@ -744,7 +744,7 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
             is_last = is_active && i + 1 == request->active_block_count, region = vk_region_of(engine, b);
         vk_prune_before_block(engine, request, b);
         rows = pruning->regions[region].rows;
-        /* a dump of logits alone leaves the last block's other rows out as ever, and so no bit differs */
+        /* a dump of logits alone still skips the other rows of the last block, so no bit differs */
         if (is_last && engine->backend->decode && !adds
             && !(request->dump && (request->dump->block_last || request->dump->block_mean)))
             one_row = region;

@@ -64,7 +64,7 @@ static const char *vp_impl_caption_says(const vp_impl_caption_lexer *lexer, cons
     return at;
 }
 
-/* letters beyond ASCII, with the marks that belong to them, as the reference has them */
+/* letters beyond ASCII with their combining marks, as in the reference */
 static int vp_impl_caption_unicode_letter(uint32_t code) {
     if (code > 0xFFFF) return 0; /* in Java these are two halves, which the reference drops */
     if (code == 0xAD || code == 0x670 || (code >= 0x2C2 && code <= 0x36F) || (code >= 0x483 && code <= 0x487)
@@ -333,7 +333,7 @@ static void vp_impl_caption_rule_hyphens(vp_impl_caption_lexer *lexer) {
     vp_impl_caption_token(lexer, stop);
 }
 
-/* one part of a/b/c: letters and digits, then up to two hyphens with letters; NULL if there is none */
+/* one part of a/b/c: letters and digits, then up to two hyphens with letters; NULL: no such part */
 static const char *vp_impl_caption_slash_part(const vp_impl_caption_lexer *lexer, const char *at) {
     const char *stop = vp_impl_caption_ascii_alnums(lexer, at);
     int i;

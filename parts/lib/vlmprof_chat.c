@@ -266,7 +266,7 @@ static const char *vp_impl_chat_bracket(const char *at, vp_impl_chat_step *step)
     }
     return *at == ']' ? at + 1 : NULL;
 }
-/* Takes a path apart; 0: it is none. */
+/* Splits a path; 0: not a path. */
 static int vp_impl_chat_path(const char *path, vp_impl_chat_setting *setting) {
     const char *at = path;
     if (!path || vp_utf8_valid_bytes(path, strlen(path)) != strlen(path)) return 0;
@@ -561,7 +561,7 @@ VP_API vp_result vp_sse_feed(vp_sse *sse, const char *bytes, size_t count) {
     return VP_OK;
 }
 
-/* ---- answers: what is known of one */
+/* ---- answers: the state of one */
 typedef enum vp_impl_chat_form { VP_IMPL_CHAT_UNKNOWN, VP_IMPL_CHAT_EVENTS, VP_IMPL_CHAT_LINES, VP_IMPL_CHAT_WHOLE }
     vp_impl_chat_form;
 typedef struct vp_impl_chat_state {
@@ -778,7 +778,7 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
 }
-/* Keeps a part of the body unchanged, in the place of what was kept there. */
+/* Keeps a part of the body unchanged, instead of an earlier one. */
 static vp_result vp_impl_chat_keep_json(vp_chat_reply *reply, char **kept, const char *text, size_t bytes) {
     char *copy = (char *)VP_MALLOC(bytes + 1);
     if (!copy) return vp_impl_chat_no_memory(reply);
@@ -1124,7 +1124,7 @@ VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error) {
                                                : "the server sends JSON that contains no answer");
     if (usage->cached_tokens < 0) usage->cached_tokens = state->timed_cached;
     if (usage->completion_tokens < 0) usage->completion_tokens = state->timed_completion;
-    /* llama.cpp counts the prompt without what it read from the cache */
+    /* llama.cpp counts the prompt without its cached tokens */
     if (usage->prompt_tokens < 0 && state->timed_prompt >= 0 && state->timed_cached >= 0) {
         if (state->timed_prompt > INT32_MAX - state->timed_cached)
             return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "prompt_n",

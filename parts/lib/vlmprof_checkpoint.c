@@ -87,7 +87,7 @@ static const vp_impl_file_type vp_impl_file_types[] = {
     {"U32", 32},    {"C64", 64},    {"F64", 64},        {"I64", 64},        {"U64", 64}};
 enum { VP_IMPL_FILE_TYPE_COUNT = sizeof vp_impl_file_types / sizeof vp_impl_file_types[0] };
 
-/* what the checks of one header share */
+/* state shared by the checks of one header */
 typedef struct vp_impl_header {
     const vp_json *json;
     const char *where;

@@ -406,7 +406,7 @@ static vp_result vp_impl_molmoe_preprocessor(const vp_impl_fields *fields, const
     return processor.result;
 }
 
-/* the tower of the Molmo models and what it is cut from */
+/* the tower of the Molmo models, and the settings by which their pictures are cut */
 static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     vp_impl_fields vision = *fields;
     int64_t side;

@@ -549,7 +549,7 @@ VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uin
     return result;
 }
 
-/* ---- what a request costs */
+/* ---- the cost of a request */
 VP_API const char *vp_latency_stage_name(vp_latency_stage stage) {
     switch ((int)stage) {
 #define VP_IMPL_LATENCY_CASE(name, text) case VP_LATENCY_##name: return text;
@@ -640,7 +640,7 @@ static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency
     return count;
 }
 
-/* adds what the bytes of weights and their widening cost, after the physical columns */
+/* adds the cost of the weights' bytes and their widening, after the physical columns */
 static int32_t vp_impl_latency_weights(vp_latency_stage stage, const vp_latency_request *request, double *x,
                                        int32_t count) {
     const double widened = request->weight_bits < 16 ? 1.0 : 0.0,
@@ -711,7 +711,7 @@ static const unsigned char *vp_impl_latency_signs(vp_latency_features features) 
     return vp_impl_latency_is_physical(features) ? all : NULL;
 }
 
-/* how rows weigh: all the same (at first), or by what the fit before predicts */
+/* weights of the rows: equal at first, then by the predictions of the fit before */
 typedef struct vp_impl_latency_weigh {
     int by_prediction;
     vp_linear before;
@@ -851,7 +851,7 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
     if (!model->fitted[stage]) return VP_ERR_MISMATCH;
     vp_impl_latency_row(model->features, stage, request, x);
     value = vp_linear_value(&model->fit[stage], x);
-    /* what is not measured yet weighs as predicted */
+    /* rows that are not measured yet are weighted by their prediction */
     weight = vp_impl_latency_is_physical(model->features) ? 1.0 / (value * value) : 1.0;
     result = vp_linear_interval(&model->fit[stage], x, weight, level, &made);
     if (result != VP_OK) return result;

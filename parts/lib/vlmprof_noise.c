@@ -33,7 +33,7 @@ static double vp_impl_noise_decimal(const char **at) {
     }
     return ((double)whole * scale + part) / scale;
 }
-/* The first bytes of a file, with a NUL after them; "" when there is none. */
+/* The first bytes of a file, with a NUL after them; "" for a missing file. */
 static void vp_impl_noise_text(const char *root, const char *name, char *text, size_t capacity) {
     char path[480];
     size_t bytes = 0;

@@ -51,7 +51,7 @@ VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style) {
     return NULL;
 }
 
-/* what the messages consist of */
+/* parts of the messages */
 typedef struct vp_impl_prompt_plan {
     const vp_prompt *prompt;
     const char *fixed;      /* replaces the question */

@@ -94,7 +94,7 @@ typedef struct vp_impl_curl {
 #undef VP_IMPL_CURL_MEMBER
 } vp_impl_curl;
 
-/* ---- what is known of a request */
+/* ---- the state of a request */
 enum { VP_IMPL_SERVER_HEADERS_MAX = 65536, VP_IMPL_SERVER_REFUSAL_MAX = 65536, VP_IMPL_SERVER_WORDS_MAX = 300,
        VP_IMPL_SERVER_KEY_MAX = 2048, VP_IMPL_SERVER_SECRET_MIN = 8, VP_IMPL_SERVER_PAUSE_MAX_MS = 60000,
        VP_IMPL_SERVER_EVENTS = 128,
@@ -227,7 +227,7 @@ static void vp_impl_server_scrub_words(const vp_server *server, char *text) {
     text[at] = 0;
 }
 
-/* ---- a heap of what is due next */
+/* ---- a heap of the next due times */
 static int vp_impl_server_is_before(const vp_impl_flight *left, const vp_impl_flight *right) {
     return left->at_ns != right->at_ns ? left->at_ns < right->at_ns : left->order < right->order;
 }
@@ -749,7 +749,7 @@ static void vp_impl_server_fail(vp_impl_flight *flight, vp_result code, const ch
 }
 
 /* ---- the end of an attempt */
-/* Waits before the next attempt; 0: there is none. */
+/* Waits before the next attempt; 0: no attempt is left. */
 static int vp_impl_server_retry(vp_impl_flight *flight) {
     const int32_t attempts = flight->exchange->attempts;
     int64_t pause_ms = flight->pause_ms;
@@ -1065,7 +1065,7 @@ VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange
     if (flight) vp_impl_server_release(flight);
     return result;
 }
-/* Waits for one exchange; *body, where it is not NULL, gets what a GET kept. */
+/* Waits for one exchange; *body, if not NULL, gets the body of a GET. */
 static vp_result vp_impl_server_finish_one(vp_server *server, vp_exchange *exchange, char **body, size_t *bytes,
                                            vp_error *error) {
     vp_impl_flight *flight;

@@ -533,7 +533,7 @@ static size_t vp_impl_word_bytes_cl100k(const uint8_t *properties, const uint8_t
     return at;
 }
 
-/* Bytes of the first word of a piece (bytes > 0) where each number is complete and the rest is as GPT-2 has it. */
+/* Bytes of the first word of a piece (bytes > 0): a number is one word, all else follows GPT-2's pattern. */
 static size_t vp_impl_word_bytes_digits(const uint8_t *properties, const uint8_t *text, size_t bytes) {
     size_t end = 0, length = 0;
     while (end < bytes
@@ -865,7 +865,7 @@ static int vp_impl_load_is_null(const vp_impl_loader *loader, uint32_t node) {
     return node == VP_JSON_NONE || loader->nodes[node].type == VP_JSON_NULL;
 }
 
-/* The id of the special token that is first in a template; -1: what is there is none, or it has not one id. */
+/* The id of the special token at the start of a template; -1: it starts with something else, or with several ids. */
 static int32_t vp_impl_load_template_bos(const vp_impl_loader *loader, uint32_t item, uint32_t special_tokens) {
     uint32_t token = vp_json_get(&loader->json, item, "SpecialToken"), key, ids;
     int64_t id = -1;
@@ -996,7 +996,7 @@ static vp_result vp_impl_load_split(vp_impl_loader *loader, uint32_t node) {
 #undef VP_IMPL_CL100K
 }
 
-/* Spaces become U+2581 in what is between added tokens. */
+/* Spaces become U+2581 in the text between added tokens. */
 static vp_result vp_impl_load_metaspace(vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option metaspace[6] = {
         {"type", "=Metaspace", 1},
@@ -1176,7 +1176,7 @@ static void vp_impl_load_alphabet(vp_impl_loader *loader) {
     }
 }
 
-/* The byte that a token of Llama's stands for, as <0x0A> does; -1: none. */
+/* The byte that one of Llama's byte tokens means, such as <0x0A>; -1: not a byte token. */
 static int vp_impl_load_fallback_byte(const char *name, size_t bytes) {
     static const char digits[] = "0123456789ABCDEF";
     const char *high, *low;
