@@ -72,7 +72,10 @@ static int64_t widened_wrong(const format *of, const vk_linear *linear, int pane
     static uint16_t pairs[K * VK_PAD];
     static float values[K];
     int64_t wrong = 0;
+    static uint16_t plain[K * VK_PAD];
     vk_blocks_widen(pairs, vk_panel_at(linear, panel), K, (int)of->dtype);
+    vk_blocks_widen_plain(plain, vk_panel_at(linear, panel), K, (int)of->dtype);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) wrong += !same_number(pairs[i], plain[i]);
     for (int c = 0; c < rows; c++) {
         row_values(of, blocks, first + c, values);
         for (int k = 0; k < K; k++) wrong += !same_number(pairs[(size_t)(k / 2 * VK_PAD + c) * 2 + (size_t)(k % 2)], vk_f2b(values[k]));

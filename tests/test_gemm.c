@@ -212,6 +212,7 @@ static layer load_layer(int s, int has_bias, int wide) {
     char name[64];
     size_t n = (size_t)shapes[s].n, k = (size_t)shapes[s].k;
     memset(&loader, 0, sizeof loader);
+    memset(&l, 0, sizeof l);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.wide = wide; loader.threads = 2; loader.error = &error;
     l.linear.n = shapes[s].n; l.linear.k = shapes[s].k; l.linear.k_padded = (int)padded(k); l.linear.wide = wide; l.linear.bits = 0;
     l.linear.weights = take(padded(n) * padded(k) * (wide ? 4 : 2)); /* rows after n stay NaN: they may not reach a result */

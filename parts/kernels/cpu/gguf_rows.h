@@ -71,7 +71,7 @@ VK_INLINE void vk_block_find(vk_block_at *at, const char *panel, int index, int 
 static int vk_blocks_bits(int format) { return format == VK_Q4_0 || format == VK_Q4_K ? 4 : 8; }
 
 /* a panel as bf16: two values of k side by side for each of 32 rows */
-static VK_CLONES void vk_blocks_widen(uint16_t *out, const char *panel, int k_padded, int format) {
+static VK_CLONES void vk_blocks_widen_plain(uint16_t *out, const char *panel, int k_padded, int format) {
     uint32_t *pairs = (uint32_t *)(void *)out;
     const int bits = vk_blocks_bits(format);
     vk_block_at at;
@@ -97,6 +97,51 @@ static VK_CLONES void vk_blocks_widen(uint16_t *out, const char *panel, int k_pa
                 }
         }
     }
+}
+
+#ifdef VK_X86
+/* 16 values to bf16 in the low halves of words, as in vk_f2b; what a file's blocks hold is no NaN, or the block's scale
+ * is one, and stays one */
+VK_T512 VK_INLINE __m512i vk_f2b_512(__m512 values) {
+    const __m512i word = _mm512_castps_si512(values);
+    const __m512i half = _mm512_and_si512(_mm512_srli_epi32(word, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(word, _mm512_add_epi32(half, _mm512_set1_epi32(0x7fff)));
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
+    return _mm512_srli_epi32(_mm512_mask_or_epi32(rounded, is_nan, word, _mm512_set1_epi32(0x400000)), 16);
+}
+VK_T512 static void vk_blocks_widen_avx512(uint16_t *out, const char *panel, int k_padded, int format) {
+    const int bits = vk_blocks_bits(format);
+    const __m512i mask = _mm512_set1_epi32(15);
+    vk_block_at at;
+    for (int block = 0; block < k_padded / VK_QUANT_BLOCK; block++) {
+        vk_block_find(&at, panel, block, format);
+        for (int k = 0; k < VK_QUANT_BLOCK; k += 2)
+            for (int c = 0; c < VK_PAD; c += 16, out += 32) {
+                const __m512 scale = _mm512_loadu_ps(at.scale[k / 16] + c), least = _mm512_loadu_ps(at.least + c);
+                __m512i word = _mm512_loadu_si512(at.words + 4 * (k / (bits == 8 ? 4 : 8) * VK_PAD + c)), first, second;
+                __m512 low, high;
+                if (bits == 8) {
+                    word = _mm512_srl_epi32(word, _mm_cvtsi32_si128(k % 4 * 4));
+                    first = _mm512_srai_epi32(_mm512_slli_epi32(word, 24), 24);
+                    second = _mm512_srai_epi32(_mm512_slli_epi32(word, 8), 24);
+                } else {
+                    word = _mm512_srl_epi32(word, _mm_cvtsi32_si128(k % 4 * 4 + k % 8 / 4 * 4));
+                    first = _mm512_and_si512(word, mask);
+                    second = _mm512_and_si512(_mm512_srli_epi32(word, 16), mask);
+                }
+                low = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(first));
+                high = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(second));
+                if (bits == 4) { low = _mm512_sub_ps(low, least); high = _mm512_sub_ps(high, least); }
+                _mm512_storeu_si512(out, _mm512_or_si512(vk_f2b_512(low), _mm512_slli_epi32(vk_f2b_512(high), 16)));
+            }
+    }
+}
+#endif
+static void vk_blocks_widen(uint16_t *out, const char *panel, int k_padded, int format) {
+#ifdef VK_X86
+    if (vk_has_avx512()) { vk_blocks_widen_avx512(out, panel, k_padded, format); return; }
+#endif
+    vk_blocks_widen_plain(out, panel, k_padded, format);
 }
 
 /* plain C, for any processor */
