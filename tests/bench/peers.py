@@ -425,7 +425,8 @@ def work_torch(folder, name, blocks, tokens, threads, views, how):
 
 def work_vllm(folder, name, blocks, tokens, threads):
     os.environ |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": threads,
-                   "VLLM_NO_USAGE_STATS": "1", "VLLM_TARGET_DEVICE": "cpu"}
+                   "VLLM_NO_USAGE_STATS": "1", "VLLM_TARGET_DEVICE": "cpu",
+                   "VLLM_LOGGING_STREAM": "ext://sys.stderr"}
     out = os.dup(1)
     os.dup2(2, 1)  # vLLM and its processes write to stdout
     sys.stdout = os.fdopen(out, "w")
