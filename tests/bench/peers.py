@@ -425,11 +425,12 @@ def work_torch(folder, name, blocks, tokens, threads, views, how):
 
 def work_vllm(folder, name, blocks, tokens, threads):
     os.environ |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": threads,
-                   "VLLM_NO_USAGE_STATS": "1"}
-    import vllm
+                   "VLLM_NO_USAGE_STATS": "1", "VLLM_TARGET_DEVICE": "cpu",
+                   "VLLM_LOGGING_STREAM": "ext://sys.stderr"}
     out = os.dup(1)
-    os.dup2(2, 1)  # vLLM's processes write to stdout
+    os.dup2(2, 1)  # vLLM and its processes write to stdout
     sys.stdout = os.fdopen(out, "w")
+    import vllm
     model = vllm.LLM(model=os.path.join(folder, f"{name}-{blocks}"), dtype="bfloat16", max_model_len=1024, max_num_seqs=1, enable_prefix_caching=False,
                      enforce_eager=True, disable_log_stats=True)
     prompt = {"prompt_token_ids": PROMPT[:int(tokens)]}
