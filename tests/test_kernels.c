@@ -1156,6 +1156,7 @@ static void put_integers(const vk_linear *linear, const void *values) {
 static layer layer_at(void *weights, void *values, int n, int k, int wide) {
     size_t k_padded = padded((size_t)k);
     layer l;
+    memset(&l, 0, sizeof l);
     l.values = values;
     l.linear.weights = weights;
     l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
@@ -2392,6 +2393,7 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     check_case("loading %dx%d, %d rows at a time, wide %d", n, k, row_limit, wide);
     use_mode(wide);
     memset(&loader, 0, sizeof loader);
+    memset(&l, 0, sizeof l);
     loader.backend = vk_cpu_code(); loader.wide = wide; loader.threads = 2; loader.seed = 3; loader.error = &error;
     l.values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
     vk_load_rows(&loader, "a.weight", l.values, first, k, wide);

@@ -294,8 +294,8 @@ static void test_failures(void) {
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2);
     said("needs --endpoint_model NAME; http://127.0.0.1:");
     said("has: good, cached");
-    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:1"), 2);
-    said("the server does not list its models");
+    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:1"), 4);
+    said("is the server up");
     CHECK_INT(run("run --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 2);
     said("-p TEXT");
     CHECK_INT(ask("good", "--model x"), 2);
@@ -408,7 +408,7 @@ static void test_tls_port(void) {
     }
     CHECK_INT(code, 4);
     said("this port speaks TLS: --endpoint https://127.0.0.1:");
-    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 2);
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 4);
     said("this port speaks TLS: --endpoint https://127.0.0.1:");
     CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d --endpoint_model good", port), 4);
     said("--ca_file FILE names certificates to trust");

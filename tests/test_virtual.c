@@ -301,7 +301,7 @@ static void test_no_rate(void) {
     CHECK(strstr(last.out, "answers are empty, and a lower rate does not change that") && strstr(last.out, "; 1 trial in"));
     check_case("a swamped server: the goodput counts requests by when they were due, and a warning says so");
     server("");
-    CHECK_INT(run(LOAD "w --duration_s 1 --request_rate 300 --slo e2e:60000"), 0);
+    CHECK_INT(run(LOAD "swamped --duration_s 1 --request_rate 300 --slo e2e:60000"), 0);
     CHECK(strstr(last.err, "rate 300: the goodput") && strstr(last.err, "it counts good requests by when they were due"));
     check_case("a search goes on from its trials with a larger budget");
     server("");

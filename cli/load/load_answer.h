@@ -31,7 +31,7 @@ struct load_point load_point_of(const struct load_summary *summary, double at, d
 void load_answer_of(const struct load_point *points, size_t count, double share, struct load_answer *answer);
 
 extern const char *const LOAD_VERDICTS[]; /* by vp_trial */
-/* Does the objective hold at a load? */
+/* Is the objective met at a load? */
 vp_trial load_answer_at(const struct load_answer *answer, const struct load_point *point);
 
 #endif

@@ -33,7 +33,7 @@ struct load_level {
     const char *metrics_url;
     struct load_sample *metrics; size_t metric_count; /* NULL: none */
     char *path, *date;   /* of a file that was read */
-    char *tag;           /* what tells it from another trial at the same load; NULL: there is none */
+    char *tag;           /* its name beside another trial at the same load; NULL: there is none */
 };
 void load_level_free(struct load_level *level);
 
