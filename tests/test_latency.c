@@ -715,6 +715,12 @@ static void test_latency(void) {
     CHECK(model.affine[VP_LATENCY_PREFILL].offset > 1); /* 3, and what the noise makes of it */
     CHECK_INT(vp_latency_recalibrate(&kept, requests, request_ms, 1, 0, scratch, &error), VP_ERR_MISMATCH);
     CHECK(memcmp(&kept, &same, sizeof kept) == 0 && strcmp(error.where, "vision") == 0);
+    /* stages that are the same for all requests have no line: they are moved by the mean difference, whatever was measured */
+    CHECK_INT(vp_latency_fit(VP_LATENCY_MEAN, requests, request_ms, REQUESTS, &model, &error), VP_OK);
+    CHECK_INT(vp_latency_predict(&model, &requests[5], &p), VP_OK);
+    CHECK_INT(vp_latency_recalibrate(&model, requests, other_ms, 1, 0, scratch, &error), VP_OK);
+    NEAR(model.affine[VP_LATENCY_PREFILL].offset, other_ms[VP_LATENCY_PREFILL] - p.stage[VP_LATENCY_PREFILL], 1e-9, 0);
+    CHECK(model.affine[VP_LATENCY_PREFILL].slope == 1 && model.affine[VP_LATENCY_PREFILL].count == 1);
     requests[1] = requests[0];
     requests[1].text_tokens++;
     requests[1].sequence++; /* other text, the same image: the vision stage cannot be recalibrated by these two, and prefill hardly */

@@ -25,7 +25,7 @@ with_driver=$(grep -E '^(demo|test)' <<<"$targets" | grep -vE '^test-(gpu|saniti
 others=$(grep -vxF "$with_driver" <<<"$targets" | grep -vx help)
 if ! command -v aarch64-linux-gnu-gcc >/dev/null; then # make -n asks the compiler of packages for another processor as well
     with_driver=$(grep -vx test-dist <<<"$with_driver")
-    others=$(grep -vE '^(dist|wheel|deb)(-|$)' <<<"$others")
+    others=$(grep -vE '^(dist|wheel|deb|bench-portable)(-|$)' <<<"$others")
 fi
 for compiler in "" /opt/none/nvcc; do
     for driver in "" /dev/none; do

@@ -992,6 +992,23 @@ VP_API double vp_affine_apply(const vp_affine *affine, double predicted) {
     return affine ? affine->slope * predicted + affine->offset : (double)NAN;
 }
 
+/* Returns 1 if a stage takes the same time in all requests: its model is an intercept alone. */
+static int vp_impl_latency_is_constant(const vp_latency_model *model, vp_latency_stage stage) {
+    const vp_linear *fit = &model->fit[stage];
+    const int has_intercept = stage != VP_LATENCY_DECODE || !vp_impl_latency_is_physical(model->features);
+    return has_intercept && fit->used_columns == 1 && fit->state[0] == VP_LINEAR_USED;
+}
+/* The predictions are all the same: they are moved by the mean difference. */
+static vp_affine vp_impl_affine_shift(double predicted, const double *measured, size_t count) {
+    vp_affine made;
+    size_t i;
+    memset(&made, 0, sizeof made);
+    made.slope = 1.0;
+    made.condition = 1.0;
+    made.count = count;
+    for (i = 0; i < count; i++) made.offset += (measured[i] - predicted) / (double)count;
+    return made;
+}
 VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests,
                                         const double *measured, size_t rows, int force, double *scratch,
                                         vp_error *error) {
@@ -1015,6 +1032,10 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
             scratch[rows + used++] = value;
         }
         if (!used) continue;
+        if (vp_impl_latency_is_constant(model, stage)) {
+            line[s] = vp_impl_affine_shift(scratch[0], scratch + rows, used);
+            continue;
+        }
         result = vp_affine_fit(scratch, scratch + rows, used, &line[s]);
         if (result != VP_OK) {
             return vp_fail(error, result, -1, vp_latency_stage_name(stage),

@@ -222,7 +222,8 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
  *          only in its sixth digit */
 VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, size_t count, vp_affine *affine);
 VP_API double vp_affine_apply(const vp_affine *affine, double predicted);
-/* Recalibrates every stage that has measurements; the model keeps its fits, earlier recalibrations are replaced.
+/* Recalibrates every stage that has measurements; the model keeps its fits, earlier recalibrations are replaced. A
+ * stage whose model is an intercept alone is moved by the mean difference.
  * in:      measured  as vp_latency_fit
  *          force     1: takes ill-conditioned lines too
  *          scratch   double [2 * rows]
