@@ -23,7 +23,7 @@
  *     read JSON                        vp_json_parse, vp_json_get, vp_json_at, vp_json_to_int, vp_json_text
  *
  * What it is
- *   A vision-language model looks at an image: where do the milliseconds go, and what accuracy do they buy? This
+ *   When a vision-language model processes an image, where do the milliseconds go, and what accuracy do they buy? This
  *   header is the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
  *   samplers, a clock and statistics, JSON. It is one file to copy, and it needs no GPU, no Python and no weights.
  *   Companion headers in parts/ contain the other subjects. The program `vlmprof` is built from all of them.
@@ -39,9 +39,9 @@
  *     VP_API                  replaces the linkage word before every function, for shared libraries
  *     VP_MALLOC(bytes), VP_CALLOC(count, bytes), VP_REALLOC(memory, bytes), VP_FREE(memory)
  *                             replace malloc, calloc, realloc and free in the companions that allocate. Define all
- *                             four, in every file that includes a header. What a declaration calls malloc'ed is then
- *                             released with VP_FREE. vlmprof.h itself allocates nothing
- *   It needs stdint, stddef, string, math and time; link with -lm. It is plain C11 that is C++17 as well.
+ *                             four, in every file that includes a header. Memory that a declaration calls malloc'ed
+ *                             is then released with VP_FREE. vlmprof.h itself allocates nothing
+ *   It needs stdint, stddef, string, math and time; link with -lm. It is plain C11 and also compiles as C++17.
  *
  * Companion headers
  *   For another subject copy its header from parts/ too, into the same folder. VLMPROF_IMPLEMENTATION compiles the
@@ -65,8 +65,8 @@
  *     vlmprof_caption.h     CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
  *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
  *     vlmprof_latency.h     regression, the latency model, recalibration to another device, guardrails
- *     vlmprof_noise.h       what else the machine did while something was measured
- *     vlmprof_chat.h        requests to chat servers and their answers; vlmprof_server.h sends them and takes the times
+ *     vlmprof_noise.h       other activity of the machine during a measurement
+ *     vlmprof_chat.h        requests to chat servers and their answers; vlmprof_server.h sends and times them
  *     vlmprof_load.h        arrivals, objectives and the statistics of a server under load
  *     vlmprof_engine.h      the engine: open a model, run a request, read its times
  *
@@ -88,7 +88,7 @@
  *     }
  *
  * What it does not do
- *   - The GPU code has been tested on an emulated GPU only. Nothing is known yet about what it measures on a real one.
+ *   - The GPU code has been tested only on an emulated GPU. Nothing is known yet about its measurements on a real one.
  *   - It runs MolmoE; its engine computes some models more (cli/guides/models.txt). It does not train; it samples
  *     greedily only, one request at a time.
  *   - It uses no network: it downloads nothing and sends nothing.
@@ -139,8 +139,8 @@
  *   of captions release their memory before they return.
  *
  * Threads
- *   There is no mutable global state. All functions are reentrant; one object belongs to one thread at a time.
- *   Objects that are only read (tokenizer, checkpoint, vp_json) can be shared. The engine uses OpenMP threads inside
+ *   There is no mutable global state. All functions are reentrant; an object belongs to one thread at a time.
+ *   Read-only objects (tokenizer, checkpoint, vp_json) can be shared. The engine uses OpenMP threads inside
  *   a call.
  *
  * Numerics
@@ -168,8 +168,8 @@
 #define VLMPROF_VERSION_MINOR 2
 #define VLMPROF_VERSION_PATCH 0
 
-/* In strict ISO mode (-std=c11) the C library hides clock_gettime and others, unless it is asked before its first
- * header. */
+/* In strict ISO mode (-std=c11) the C library hides clock_gettime and others, unless they are requested before its
+ * first header. */
 #if defined(VLMPROF_IMPLEMENTATION) && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
 #endif
@@ -254,7 +254,7 @@ typedef struct vp_error {
 /* The pinned text of a result code; never NULL. */
 VP_API const char *vp_result_text(vp_result result);
 /* Fills an error (NULL is allowed) and returns its code, so that `return vp_fail(...)` reads well. Long texts are
- * cut; what is not UTF-8 in `text` becomes '?'. */
+ * cut; bytes of `text` that are not UTF-8 become '?'. */
 VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text);
 
 /* A bump allocator over the caller's memory; used by the sections that need more than fixed buffers. */
@@ -266,9 +266,9 @@ typedef struct vp_arena {
 /* Returns `count * element_bytes` bytes aligned to 64, or NULL when they do not fit or overflow (used_bytes then
  * unchanged). */
 VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes);
-/* Adds to *bytes what `count` elements take of an arena, wherever its memory is; SIZE_MAX after an overflow. */
+/* Adds to *bytes the size of `count` elements in an arena at any address; SIZE_MAX after an overflow. */
 VP_API void vp_arena_need(size_t *bytes, size_t count, size_t element_bytes);
-/* An empty arena over the caller's memory; NULL has no room. */
+/* An empty arena over the caller's memory; an arena over NULL has no room. */
 VP_API vp_arena vp_arena_over(void *memory, size_t bytes);
 
 /* ---- small helpers that the companion headers share; any program may use them
@@ -309,7 +309,7 @@ typedef struct vp_geometry {
 } vp_geometry;
 /* The geometry of MolmoE-1B and all Molmo 0924 models, with CLIP's mean and std. */
 VP_API vp_geometry vp_geometry_default(void);
-/* Says whether a geometry makes sense.
+/* Checks that a geometry is consistent.
  * returns: VP_OK; VP_ERR_RANGE: a side < 1 or crop_px > VP_CROP_PX_LIMIT; patch_px does not divide crop_px; pool does
  *          not divide the patches per side or a margin; the margins leave no window; max_crops outside
  *          1..VP_CROPS_LIMIT; mean or std not finite, or std < 1e-6 */
@@ -322,7 +322,7 @@ VP_API int32_t vp_geometry_tokens_per_crop(const vp_geometry *geometry);   /* 14
 VP_API int32_t vp_geometry_window_px(const vp_geometry *geometry);
 VP_API int32_t vp_geometry_margin_px(const vp_geometry *geometry);         /* both margins together: 112 */
 
-/* a range of crop counts: the reference's third way to name an image size */
+/* a range of crop counts: the reference's third way to specify an image size */
 typedef struct vp_tier {
     const char *name; /* low, medium, high */
     int32_t min_crops, max_crops;
@@ -366,7 +366,7 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
  * source:  ChulanZhang/molmo_hf experiments, crops_to_tiling
  * numeric: double */
 VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, double aspect, vp_tiling *tiling);
-/* The size of an image scaled to fit inside a canvas (VP_FIT_PAD), also if a side becomes 0 and vp_layout_compute
+/* The size of an image scaled to fit inside a canvas (VP_FIT_PAD), even if a side becomes 0 and vp_layout_compute
  * rejects it.
  * in:      canvas 1..VP_CANVAS_PX_LIMIT, image >= 1 [px]
  * returns: VP_OK; VP_ERR_RANGE a side outside that
@@ -389,7 +389,7 @@ typedef struct vp_tile_options {
 } vp_tile_options;
 VP_API vp_tile_options vp_tile_options_default(void); /* adaptive, pad, 12 */
 
-/* everything that follows from an image size; `views` = crops + the global view */
+/* all numbers derived from an image size; `views` = crops + the global view */
 typedef struct vp_layout {
     int32_t width_px, height_px; /* of the upright image */
     vp_fit fit;
@@ -401,11 +401,11 @@ typedef struct vp_layout {
     int32_t global_resized_width_px, global_resized_height_px;
     int32_t global_offset_left_px, global_offset_top_px;
     int32_t theoretical_tokens; /* views * tokens_per_crop */
-    int32_t feature_tokens;     /* <im_patch>: what the LLM really sees */
+    int32_t feature_tokens;     /* <im_patch>: the tokens that the LLM sees */
     int32_t col_tokens, marker_tokens;
     int32_t image_tokens;       /* feature + col + marker: image part of the sequence, without BOS */
 } vp_layout;
-/* One of several images of a request: its views, and their rows and columns where the tower takes images of any size */
+/* One of several images of a request: its views, and their rows and columns if the tower takes images of any size */
 typedef struct vp_image_views { int32_t views, rows, cols; } vp_image_views;
 /* Image size and options -> tiling, sizes and token counts.
  * in:      options              only the member that its rule names is read
@@ -464,7 +464,7 @@ VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layou
                                      int32_t *out, size_t capacity);
 
 /* =============================================================================================== sampler >>sampler
- * Random draws equal to numpy's, number for number, and what the experiments draw with them.
+ * Random draws equal to numpy's, number for number, and the experiments' samples drawn with them.
  * source: numpy.random.RandomState (legacy generator, frozen by numpy's policy); checked against numpy 1.26.4 */
 /* MT19937 seeded with one 32-bit integer. memory: 2.5 KB, the caller's. threads: one generator per thread. */
 typedef struct vp_random { uint32_t state[624]; int32_t position; } vp_random;

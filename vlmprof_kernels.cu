@@ -7,15 +7,15 @@
  * The engine (parts/engine) reaches a backend through one table of functions (parts/engine/backend.h), vk_cpu_code()
  * or vk_gpu_code(). The second is a weak symbol: if the second object is linked too, the engine finds it.
  *
- * Shared kernels are written once. One rule makes this work: A KERNEL BODY IS RIGHT FOR ANY NUMBER OF THREADS IN A
- * BLOCK, 1 INCLUDED. The CPU build is the case of 1 thread; there a block is one iteration of an OpenMP loop. What
- * cannot be shared (GEMM, attention over many queries, single rows of experts) has one body per target.
+ * Shared kernels are written once. One rule makes this work: A KERNEL BODY IS CORRECT FOR ANY NUMBER OF THREADS IN A
+ * BLOCK, INCLUDING 1. The CPU build is the case of 1 thread, where a block is one iteration of an OpenMP loop. Kernels
+ * that cannot be shared (GEMM, attention over many queries, single rows of experts) have one body per target.
  *
- * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu
+ * Sections: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even); products are summed
  * in fp32; residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. Linears with weights
- * of 8 or 4 bits round their inputs to integers, too (kernels/cpu/quant_rows.h, quant_bytes.h). "in-type" below
+ * of 8 or 4 bits also round their inputs to integers (kernels/cpu/quant_rows.h, quant_bytes.h). "in-type" below
  * means bf16 or f32, depending on the mode. Rows of in-type buffers are padded with zeros to a multiple of VK_PAD
  * elements, so GEMM kernels need no special case for the end of k. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
@@ -31,9 +31,9 @@
 
 enum {
     VK_BLOCK_MAX = 256, /* threads of a block of most kernels */
-    /* below these a second thread costs more than it brings */
+    /* below these a second thread costs more than it gains */
     VK_PARALLEL_BYTES = 131072, VK_PARALLEL_PRODUCTS = 1 << 21,
-    VK_TEAM_PRODUCTS = 1 << 14 /* the same where threads already wait for work: kernels/cpu/team.h */
+    VK_TEAM_PRODUCTS = 1 << 14 /* the same if threads already wait for work: kernels/cpu/team.h */
 };
 
 #if defined(__CUDACC__) || defined(CUDA_ON_CPU)
@@ -92,7 +92,7 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     launch = &queue->log[index];
     memset(launch, 0, sizeof *launch);
     launch->name = name;
-    launch->stage = VP_STAGE_DECODE; /* until the end of another stage says otherwise */
+    launch->stage = VP_STAGE_DECODE; /* until another stage ends */
     launch->step = queue->step;
     launch->part = queue->part;
     launch->block = queue->block;
@@ -110,7 +110,7 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     else if (queue->traced) vk_stamp_node(queue, index);
 #endif
 }
-/* Each operation is between these two. This one counts it and says whether it is to be sent; .. */
+/* Each operation is between these two calls. This one counts it and returns whether to send it, .. */
 #define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, VK_HERE)
 static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, const char *file, int line) {
     if (!queue->error) {
@@ -135,7 +135,7 @@ static int vk_threads_for(int count) {
 }
 
 #ifdef VK_CUDA
-#ifndef CUDA_ON_CPU /* tests/emulator/cuda_on_cpu.h brings all of these names itself */
+#ifndef CUDA_ON_CPU /* tests/emulator/cuda_on_cpu.h defines all of these names itself */
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda.h>
@@ -159,8 +159,8 @@ static int vk_threads_for(int count) {
 /* a kernel for exactly this many threads; `resident` blocks per multiprocessor limit its registers */
 #define KERNEL_OF(threads, resident, name, ...) \
     static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
-/* two neighbouring blocks reach into each other's shared memory: a cluster, from compute capability 9.0 on. Code for
- * other chips is never launched. */
+/* two neighbouring blocks access each other's shared memory: a cluster, from compute capability 9.0 on. Code for other
+ * chips is never launched. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define KERNEL_OF_PAIRS KERNEL_OF
 #else
@@ -321,7 +321,7 @@ FN uint32_t vk_pack2(float low, float high) {
 #ifdef VK_X86
 #include <immintrin.h>
 #if !defined(__clang__) && defined(__cplusplus)
-#pragma GCC diagnostic ignored "-Wuninitialized" /* g++ 12 says so of its own avx512fintrin.h */
+#pragma GCC diagnostic ignored "-Wuninitialized" /* g++ 12 warns about its own avx512fintrin.h */
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #elif defined(VK_NEON)
@@ -351,8 +351,8 @@ static void vk_span_end(const vk_queue *queue, int64_t since);
         } \
         vk_end(queue); \
     } while (0)
-/* What each thread of a parallel loop does is between these two: a span of the open launch, if spans are wanted.
- * A loop that one thread runs alone has no span: its launch says everything. */
+/* The work of each thread in a parallel loop is between these two: a span of the open launch, if spans are requested.
+ * A loop run by one thread has no span, because its launch has the same times. */
 static int64_t vk_span_begin(const vk_queue *queue) { return queue->spans ? vp_clock_ns() : 0; }
 static void vk_span_end(const vk_queue *queue, int64_t since) {
 #ifdef _OPENMP
@@ -438,23 +438,23 @@ FN void vk_put(void *array, size_t index, float value, int wide) {
 }
 FN float vk_silu(float value) { return vk_divide(value, 1.0f + vk_exp(-value)); }
 FN float vk_quickgelu(float value) { return vk_divide(value, 1.0f + vk_exp(-1.702f * value)); }
-/* x times the normal distribution's share below x: within 1.5e-7 of it (Abramowitz and Stegun, 7.1.26) */
+/* x times the normal distribution function of x, within 1.5e-7 (Abramowitz and Stegun, 7.1.26) */
 FN float vk_gelu(float value) {
     float z = (value < 0.0f ? -value : value) * 0.707106781f, t = vk_divide(1.0f, 1.0f + 0.3275911f * z), share;
     share = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
     share *= 0.5f * vk_exp(-z * z);
     return value * (value < 0.0f ? share : 1.0f - share);
 }
-/* 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), by way of tanh(u) = 2 / (1 + exp(-2 u)) - 1 */
+/* 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), with tanh(u) = 2 / (1 + exp(-2 u)) - 1 */
 FN float vk_gelu_tanh(float value) {
     return vk_divide(value, 1.0f + vk_exp(-1.59576912f * value * (1.0f + 0.044715f * value * value)));
 }
 
 /* ================================================================================================ kernels >>kernels
  * d, width: width of a row; ld: padded row length of an in-type buffer. One block per row unless stated.
- * Launchers are after their kernels in kernels/shared/, those of the kernels here in >>launchers; a row of VK_KERNELS
- * (parts/engine/backend.h) names each. A kernel that one target has alone is in that target's folder; a function of
- * vk_backend or vk_decode_kernels leads to it. */
+ * Launchers follow their kernels in kernels/shared/; those of the kernels here are in >>launchers. Each has a row in
+ * VK_KERNELS (parts/engine/backend.h). A kernel for only one target is in that target's folder and is reached through a
+ * function of vk_backend or vk_decode_kernels. */
 
 #ifndef VK_CUDA /* the GPU's body: kernels/gpu/rows.h */
 /* out in-type [rows, ld_out] = weight * in / rms(in); in f32 [rows, width] */
@@ -597,8 +597,8 @@ KERNEL(k_silu_mul, void *out, const float *gate_up, int width, int ld_out, int w
     EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, vk_silu(gate[i]) * up[i], wide);
 }
 
-/* out f32 [tokens, width] = embedding rows. k_argmax gives a negative id for logits that are not numbers: its row is 0.
- * The step after such a token may already be under way before the host knows. */
+/* out f32 [tokens, width] = embedding rows. k_argmax returns a negative id for NaN logits; its row is 0. The step after
+ * such a token may already be running before the host knows. */
 FN void vk_embed_row(float *to, const vk_table *from_table, int id, int width, int wide) {
     const vk_table table = *from_table;
     int row = id < 0 ? 0 : id, in_panel = row % VK_PAD, word = wide ? 1 : 2; /* elements of a word */
@@ -728,8 +728,8 @@ KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void
 #endif
 
 /* Router: softmax over all experts in fp32, then the top_k largest; with norm_topk their weights sum to 1. An expert's
- * place is the number of experts that beat it: so there is no reduction, no order of arrival matters, and ties go to
- * the lower index. index, weight [tokens, top_k] */
+ * place is the number of experts that beat it, so this needs no reduction, the order of arrival does not matter, and
+ * ties go to the lower index. index, weight [tokens, top_k] */
 KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts, int top_k, int norm_topk) {
     SHARED float shares[VK_EXPERTS_MAX];
     const float *row = logits + BLK * (size_t)experts;
@@ -790,8 +790,8 @@ KERNEL(k_gather, void *out, const void *in, const int32_t *list, int top_k, int 
     EACH(i, words) to[i] = from[i];
 }
 
-/* stream row t += sum over its top_k slots of weight * expert row. Every token reads its own rows: so there are no
- * atomics, and the order is fixed. */
+/* stream row t += sum over its top_k slots of weight * expert row. Every token reads its own rows, so it needs no
+ * atomics and the order is fixed. */
 KERNEL(k_combine, float *stream, const float *expert_rows, const int32_t *slot_row, const float *weight, int top_k,
        int width) {
     float *row = stream + BLK * (size_t)width;
@@ -812,7 +812,7 @@ KERNEL(k_combine, float *stream, const float *expert_rows, const int32_t *slot_r
 #endif
 }
 
-/* Index of the largest value of a row of `count`, the lowest one on ties. NaN never wins; a row of only NaN gives
+/* Index of the largest value in a row of `count`, the lowest one on ties. NaN never wins; a row of only NaN returns
  * -1. Indices below 2^24 are exact in a float. */
 KERNEL(k_argmax, int32_t *out, const float *values, int count) {
     const float *row = values + BLK * (size_t)count;
@@ -827,15 +827,15 @@ KERNEL(k_argmax, int32_t *out, const float *values, int count) {
     if (TID == 0) out[BLK] = best > -INFINITY ? (int32_t)-best : -1;
 }
 
-/* The sequence grew: *position += by. One block. The position is stored on the device, so one recorded decode step
+/* After the sequence grows: *position += by. One block. The position is on the device, so one recorded decode step
  * serves all steps. */
 KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
 }
 
 #ifndef VK_CUDA /* the GPU's body: kernels/gpu/rows.h */
-/* The sum of each block's `count` floats, only to read them, as one stream or as four at once: which of the two is
- * faster depends on the machine. */
+/* The sum of each block's `count` floats, only to read them, as one stream or as four at once. The faster one depends
+ * on the machine. */
 KERNEL(k_read, float *sums, const float *from, int count, int streams) {
     const float *block = from + BLK * (size_t)count;
     int quarter = count / 4;
@@ -850,7 +850,7 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 #endif
 
 /* ============================================================================================== launchers >>launchers
- * The shared kernels after one table, the same for every target: vk_kernels. */
+ * The launchers of the shared kernels in one table, the same for every target: vk_kernels. */
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static int64_t vk_weight_bytes(const vk_linear *linear) {
     int64_t weights = (int64_t)linear->n * linear->k;
@@ -967,7 +967,7 @@ static int64_t vk_attention_decode_bytes(int keys, const vk_heads *heads, int wi
     int64_t head_dim = heads->head_dim;
     return (vk_seen_keys(keys, heads) * heads->kv_heads + heads->heads) * head_dim * 2 * vk_element(wide) + 4;
 }
-/* of all heads of a job over many tokens: what is needed, not the squares that are computed */
+/* of all heads of a job over many tokens: the scores needed, not the full squares that are computed */
 static int64_t vk_attention_scores(const vk_attention_job *job) {
     int64_t tokens = job->tokens,
             scores = job->scores ? job->scores
@@ -1040,8 +1040,8 @@ static void l_read(vk_queue *queue, float *sums, const float *from, int blocks, 
 #define VK_KERNEL_TABLE { VK_KERNELS(VK_KERNEL_LAUNCHER) }
 
 /* ================================================================================================ backend >>backend
- * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that shows
- * nothing. */
+ * Shared by both backends: the order of their tables (engine/backend.h), ranges, telemetry without
+ * values. */
 /* the functions that every backend has, in the order of the table */
 #define VK_BACKEND_FUNCTIONS(own) \
     own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, \
@@ -1062,24 +1062,24 @@ static void vk_no_telemetry(vp_telemetry *telemetry) {
 
 #ifdef VK_CUDA
 /* ==================================================================================================== tiles >>tiles
- * What a GPU does with many rows in bf16 on tensor cores (mma.sync), in addition to cuBLAS: attention, and the
- * experts of routed tokens. Blocks have a fixed number of threads. No schedule changes the order of a sum, and
- * nothing is added by atomics: the same input gives the same bits. */
+ * Kernels for many rows in bf16 on a GPU's tensor cores (mma.sync), in addition to cuBLAS: attention, and the experts
+ * of routed tokens. Blocks have a fixed number of threads. The order of a sum does not depend on scheduling, and there
+ * are no atomic additions: the same input gives the same bits. */
 
 #include "kernels/gpu/attend_tiles.h"
 
 /* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its
  * weights, 64 x 32 per warp. Slices of both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES
- * stages. Within a row of 128 bytes, vectors of 16 bytes are at their number ^ (row & 7): so no two of an ldmatrix
- * share a bank. What is after the last row, column or k is not fetched: it would only meet results that are
- * dropped, or no product at all. Fragments whose rows are all after the last row are left out: a few rows cost
+ * stages. Within a row of 128 bytes, vectors of 16 bytes are at index ^ (row & 7), so no two of an ldmatrix share
+ * a bank. Data after the last row, column or k are not fetched: they would only affect dropped results, or no
+ * product at all. Fragments whose rows are all after the last row are skipped, so a few rows cost
  * little. */
 enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
        VK_GROUP_BYTES = VK_GROUP_STAGES * (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH * 2 };
 /* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
 typedef struct vk_group {
     const uint16_t *x, *weights;
-    const int32_t *list; /* of the tile's rows, or NULL: they follow each other in x */
+    const int32_t *list; /* of the tile's rows, or NULL: they are consecutive in x */
     int rows, column, n, k_padded, ldx, top_k, gated;
 } vk_group;
 /* row `row` of 64 values, vector `vector`, in shared memory */
@@ -1140,7 +1140,7 @@ FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
     enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
     int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, source[4],
-        /* of a register of lane 0: so the compiler knows that no warp parts on it */
+        /* from a register of lane 0, so the compiler knows that warps do not diverge on it */
         live = __shfl_sync(~0u, group->rows - (TID >> 5 & 1) * 64, 0);
     vk_group_begin(group, source, acc);
     for (int s = 0; s < VK_GROUP_STAGES - 1; s++) {
@@ -1150,7 +1150,7 @@ FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
     VK_ROLLED for (int s = 0; s < steps; s++) {
         int ahead = s + VK_GROUP_STAGES - 1;
         vk_copy_wait(VK_GROUP_STAGES - 2);
-        SYNC(); /* this slice is complete for all threads, and none still reads the slice before */
+        SYNC(); /* all threads have written this slice and read the previous one */
         vk_group_fetch(group, slices + ahead % VK_GROUP_STAGES * SLICE, source, ahead * VK_GROUP_DEPTH);
         vk_copy_commit();
         uint16_t *slice = slices + s % VK_GROUP_STAGES * SLICE;
@@ -1239,7 +1239,7 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, uint16_t *y, const uint16_t *hidd
     vk_group_store_shares(&group, acc, y, list, share, first, ldy);
 }
 /* stream row t f32 [width] += the sum of its top_k slots' rows of y bf16, 8 columns a thread. Every token reads its own
- * rows in the order of the slots: so there are no atomics, and the order is fixed. */
+ * rows in the order of the slots, so it needs no atomics and the order is fixed. */
 KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y, const int32_t *__restrict__ slot_row,
        int top_k, int width, int ldy) {
     float *row = stream + BLK * (size_t)width;
@@ -1274,9 +1274,9 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
  * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only these wait: `wait`, `fetch`, and `stage`
  * if its buffer is still in flight. */
 enum {
-    VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
-    VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
-    VK_WIDENED_BYTES = 32 << 20,    /* most of integers as bf16: it fits the second-level cache of Ampere and later */
+    VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves for copying weights and inputs */
+    VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS needs on Hopper; provided so that it never allocates */
+    VK_WIDENED_BYTES = 32 << 20,    /* limit of integers as bf16: fits the second-level cache of Ampere and later */
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are kept at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
@@ -1345,7 +1345,7 @@ typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
     int device, wide, multiprocessors, shared_most;
     int dependent, wgmma_linears, tuned; /* vp_gpu_switch */
-    int pairs; /* of blocks that are on the device at once, as clusters; 0: not asked for, or not here */
+    int pairs; /* blocks that run at once as clusters; 0: not requested, or not available */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
                        CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
@@ -1362,16 +1362,16 @@ typedef struct vk_cuda {
     int in_flight[2];
     int64_t marks, timers, timers_with_events;
     cudaEvent_t *mark;
-    cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
+    cudaEvent_t *arrived; /* [marks] without times: used to wait for tokens when timing is off */
     const char **after;   /* [marks] the first operation behind each mark; .. */
     int reached;          /* .. the last mark that was waited for */
     vk_timer *timer;      /* [timers], the first timers_with_events of which have events */
-    const char *events_only; /* why CUPTI (kernels/gpu/cupti.h) does not time launches; NULL: it does, where it is */
+    const char *events_only; /* why CUPTI (kernels/gpu/cupti.h) does not time launches; NULL: it does if available */
     int64_t cupti_zero_ns;   /* its clock when mark 0 was reached */
     int64_t graph_launch, graph_begin_ns, graph_ns; /* the last graph's first launch, and the host's times */
     int last_mark;        /* slot of the newest one */
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
-    vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
+    vk_kernel_facts facts[VK_FACTS]; /* of kernels queried so far */
     vk_residence residences[VK_FACTS];
     int32_t *tokens;      /* [marks] in mapped host memory, by position: k_decode_pick writes them there, .. */
     int32_t *tokens_there; /* .. at this address */
@@ -1388,8 +1388,8 @@ typedef struct vk_cuda {
     int64_t plan_launches;
 } vk_cuda;
 static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
-/* Not in prefill, whose last block uses kernels of a step too: position and cache have just been written there. */
-/* Not in profiles, which time kernels of their own. */
+/* Not in prefill: its last block also uses kernels of a step, but position and cache have just been written. */
+/* Not in profiles, which time single kernels. */
 static int vk_is_persistent(const vk_queue *queue) { return ((const vk_cuda *)queue)->persistent && !queue->log; }
 static void vk_plan_open(vk_queue *queue);
 static void vk_plan_block(vk_queue *queue, const vk_decode_job *job);
@@ -1427,7 +1427,7 @@ static vp_result vk_cuda_count(int32_t *count, vp_error *error) {
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA GPU that CUDA can use");
     return vk_cuda_fail(error, status, "cudaGetDeviceCount");
 }
-/* is there such a device? */
+/* Returns VP_OK if the device exists. */
 static vp_result vk_cuda_find(int32_t index, vp_error *error) {
     int32_t count;
     char text[80];
@@ -1441,7 +1441,7 @@ static vp_result vk_cuda_find(int32_t index, vp_error *error) {
     return VP_OK;
 }
 static uint64_t vk_nvml_free_bytes(int32_t index);
-/* makes no context: that takes some 300 MB of the device and as many ms, also for who only lists devices */
+/* makes no context: that would take about 300 MB of the device and 300 ms, even to list devices */
 static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp_error *error) {
     struct cudaDeviceProp properties;
     int driver = 0, runtime = 0;
@@ -1545,7 +1545,7 @@ static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuBLAS", text);
     }
     vk_cublas_check(&cuda->queue, cuda->blas.set_stream(cuda->blas.handle, cuda->stream), "cublasSetStream", VK_HERE);
-    /* sums in fp32 also where a product is split along k; TF32 is off by default */
+    /* sums in fp32 even if a product is split along k; TF32 is off by default */
     vk_cublas_check(&cuda->queue,
                     cuda->blas.set_math_mode(cuda->blas.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
                     "cublasSetMathMode", VK_HERE);
@@ -1564,7 +1564,7 @@ static int vk_cuda_engines; /* open in this process, on any device */
 static void vk_cuda_close(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_cupti_close(queue);
-    cudaSetDevice(cuda->device); /* the caller may have gone on to another, and cuBLAS minds */
+    cudaSetDevice(cuda->device); /* the caller may have switched devices, and cuBLAS depends on it */
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (int i = 0; i < VK_RECORDINGS; i++)
         if (cuda->recordings[i].steps) cudaGraphExecDestroy(cuda->recordings[i].steps);
@@ -1584,8 +1584,8 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->memory) cudaFree(cuda->memory);
     if (cuda->step_memory) cudaFree(cuda->step_memory);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
-    /* a broken context stays: the program around this engine may keep things in it. vp_device_reset is its
-     * choice. */
+    /* A broken context stays, because the program around this engine may use it. That program may call
+     * vp_device_reset. */
     __atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cudaGetLastError();
     /* the library stays open: cuBLAS registers code with the CUDA runtime, and unloading would leave it behind */
@@ -1697,7 +1697,7 @@ static void vk_cuda_describe(vk_queue *queue, char *text, size_t capacity) {
     snprintf(text, capacity, "cuda:%d: %.90s, %.1f GB, compute capability %d.%d", vk_cuda_of(queue)->device,
              properties.name, (double)properties.totalGlobalMem / 1e9, properties.major, properties.minor);
 }
-/* the ways that this engine uses: for single rows, and for all others */
+/* the kernels that this engine uses: for single rows, and for all others */
 static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const char *vision = cuda->vision_tiles ? " vision" : "", *prefill = cuda->prefill_tiles ? " prefill" : "",
@@ -1750,7 +1750,7 @@ static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
 }
 static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     size_t at[4];
-    vk_cuda_of(queue)->widened_bytes = vk_widened_bytes(extent); /* here: requests that are only counted use nothing */
+    vk_cuda_of(queue)->widened_bytes = vk_widened_bytes(extent); /* set here, because counted requests use nothing */
     return vk_cuda_scratch(extent, at) + 256;
 }
 static void vk_route_use(vk_queue *queue); /* kernels/gpu/route.h */
@@ -1851,9 +1851,9 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
     vk_end(queue);
 }
 #include "kernels/gpu/lt_products.h"
-/* One launch; or, with a bias that cublasLt does not add, two: first the bias, then a product that adds to it. Both
- * ways add the bias to fp32 sums, which are rounded to bf16 for bf16 results. QuickGELU, which no library has, is
- * one launch more. */
+/* One launch; or two if cublasLt does not add the bias: first the bias, then a product that adds to it. Both methods
+ * add the bias to fp32 sums, which are rounded to bf16 for bf16 results. QuickGELU is not in any library and takes
+ * another launch. */
 static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                            vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -1983,7 +1983,7 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     const char *k = (const char *)job->k + from * (size_t)job->ldk * element,
                *v = (const char *)job->v + from * (size_t)job->ldk * element;
     char *y = (char *)job->y + (from + (size_t)first) * (size_t)job->ldy * element;
-    /* counted: what causal attention needs, not the squares that are computed */
+    /* counts the scores that causal attention needs, not the full squares that are computed */
     int64_t seen = job->scores   ? job->scores * rows / job->tokens
                    : job->causal ? (int64_t)rows * first + (int64_t)rows * (rows + 1) / 2
                                  : (int64_t)rows * keys,
@@ -2056,7 +2056,7 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int timed = queue->timing != VP_TIMING_OFF;
     if (queue->error) return 0;
-    if (slot == 0 && !queue->log) vk_cupti_stop(queue); /* a profiled request has failed before this one */
+    if (slot == 0 && !queue->log) vk_cupti_stop(queue); /* the previous profiled request failed */
     if (timed) VK_TRY(cudaEventRecord(cuda->mark[slot], cuda->stream));
     else if (token) VK_TRY(cudaEventRecord(cuda->arrived[slot], cuda->stream));
     queue->stamps += timed;
@@ -2093,7 +2093,7 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
         snprintf(text, sizeof text, "%s (%s, %s:%d)", cudaGetErrorString((cudaError_t)queue->error),
                  cudaGetErrorName((cudaError_t)queue->error), queue->file, queue->line);
     used = strlen(text);
-    /* a call that waits reports what a kernel before it did */
+    /* a call that waits reports errors of earlier kernels */
     if (strncmp(where, "k_", 2) && strstr(where, "Synchronize") && first && queue->last_sent)
         snprintf(text + used, sizeof text - used, "; sent since the device was last known to work: %s .. %s; "
                  "CUDA_LAUNCH_BLOCKING=1 names the kernel", first, queue->last_sent);
@@ -2174,8 +2174,8 @@ static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     if (at < VK_FACTS) cuda->facts[at] = facts;
     return facts;
 }
-/* The host's clock and the device's drift apart by some us per second. If launches would appear after their kernels,
- * they and all later ones move back by the smallest drift that explains it; launches between two marks move
+/* The host's and the device's clock drift apart by some us per second. If launches appear after their kernels, they and
+ * all later ones are moved back by the smallest drift that explains it. Launches between two marks move
  * together. */
 static void vk_cuda_align_host(vk_queue *queue) {
     const vk_timer *timer = vk_cuda_of(queue)->timer;
@@ -2188,8 +2188,8 @@ static void vk_cuda_align_host(vk_queue *queue) {
         for (int64_t i = first; i < end; i++) queue->log[i].host_begin_ns -= drift;
     }
 }
-/* Events report float milliseconds. The time of a launch is measured from the mark before it, of its stage or its
- * decode step: so resolution does not fade during a long request, and rounding never moves launches out of their
+/* Events report float milliseconds. The time of a launch is measured from the mark before it (of its stage or decode
+ * step), so resolution does not degrade during a long request and rounding never moves a launch out of its
  * stage. */
 static void vk_cuda_read_events(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -2218,8 +2218,8 @@ static int vk_cuda_read_log(vk_queue *queue) {
     vk_cuda_align_host(queue);
     return 1;
 }
-/* Waits for what a failed call left behind. Errors that a device does not recover from are returned by every call,
- * also by this one. */
+/* Waits for the work that a failed call left behind. Every call, including this one, returns an error that the device
+ * does not recover from. */
 static void vk_cuda_recover(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) {
@@ -2230,7 +2230,7 @@ static void vk_cuda_recover(vk_queue *queue) {
     cuda->in_flight[0] = cuda->in_flight[1] = 0;
 }
 
-/* ---- memory next to the arena */
+/* ---- memory outside the arena */
 static uint64_t vk_cuda_pinned_bytes(vk_queue *queue) {
     return 2 * (uint64_t)VK_STAGE_BYTES + VK_INBOX_BYTES + (uint64_t)vk_cuda_of(queue)->marks * sizeof(int32_t);
 }
@@ -2277,7 +2277,7 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
             status = cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream);
             if (queue->traced) cuda->graph_ns = VK_HOST_CLOCK() - cuda->graph_begin_ns;
             if (queue->traced) vk_cupti_leave();
-            /* how much of it was sent is unknown: this request fails, the next one does not use it */
+            /* an unknown part of it was sent: this request fails, and the next one does not use it */
             if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaGraphLaunch");
             vk_cuda_check(queue, status, "cudaGraphLaunch", VK_HERE);
             return 1;
@@ -2294,7 +2294,7 @@ static int vk_cuda_record(vk_queue *queue) {
     if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaStreamBeginCapture");
     return status == cudaSuccess;
 }
-/* the step's place, or the oldest one, emptied: a step may be there as a graph and, for profiles, as a plan */
+/* the step's place, or the oldest one cleared; a step may be stored as a graph and, for profiles, as a plan */
 static vk_recording *vk_recording_of(vk_cuda *cuda, uint64_t key) {
     vk_recording *slot;
     for (int i = 0; i < VK_RECORDINGS; i++) {
@@ -2314,7 +2314,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t steps = NULL;
     const char *what = queue->error_at;
-    /* also after a failure: the stream must not stay capturing */
+    /* called even after a failure: the stream must not keep capturing */
     cudaError_t ended, status;
     if (cuda->plan) { vk_plan_keep(queue, key); return; }
     ended = status = cudaStreamEndCapture(cuda->stream, &graph);
@@ -2334,21 +2334,21 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
 }
 
 /* ================================================================================================== decode >>decode
- * One token through the language model: 6 kernels a block, 3 around them, recorded as one graph. Nothing in them
- * depends on what the host knows.
+ * One token through the language model: 6 kernels per block and 3 around them, recorded as one graph. They depend only
+ * on data on the device.
  *
- * A step reads 2.4 GB of weights and cache once and computes next to nothing. So what counts is that memory never
- * waits. Little's law for an H200: 4.3 TB/s times about 0.8 us of latency is 3.4 MB in flight, 26 kB on each of its
+ * A step reads 2.4 GB of weights and cache once and computes very little, so the goal is to keep memory
+ * busy. Little's law for an H200: 4.3 TB/s times about 0.8 us of latency is 3.4 MB in flight, 26 kB on each of its
  * 132 multiprocessors. Hence:
  *  - A warp sums a row of weights. Each lane requests VK_FLIGHT vectors of 16 bytes before it uses the first: 4 kB per
  *    warp, 32 kB per block of 8 warps. With at most 128 registers per thread, two such blocks fit on a multiprocessor:
- *    twice what is needed, so one of them may compute or end.
- *  - The first weights are requested before the block turns to x: norms, merging and barriers are then hidden behind
- *    their arrival.
+ *    twice the number needed, so one of them may compute or end.
+ *  - The first weights are requested before the block reads x, so that norms, merging and barriers overlap with their
+ *    arrival.
  *  - Small work (norms, the merge of attention, the choice of experts, silu) is repeated by every block that needs it,
- *    on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own, which
+ *    while loading shared memory: reading 16 kB from the second-level cache costs less than a separate kernel, which
  *    takes about 1.5 us between neighbours in a graph.
- * Grids are what the GPU says that it runs at once (vk_resident), if there are enough rows; blocks
+ * A grid has as many blocks as the GPU reports that it runs at once (vk_resident), if there are enough rows; blocks
  * walk the rows in strides of the grid. One warp sums a row in an order that does not depend on the grid, and
  * nothing is added by atomics: the same input gives the same bits.
  *
@@ -2357,11 +2357,11 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  * used instead. */
 enum {
     VK_FLIGHT = 8,
-    VK_FLIGHT_MOST = 16,        /* of the router: its rows are f32, its few blocks have nothing else to do meanwhile */
-    VK_STRIP = 1024,            /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
+    VK_FLIGHT_MOST = 16,        /* for the router: its rows are f32, and its few blocks have no other work */
+    VK_STRIP = 1024,            /* vectors of x in shared memory at a time: 16 kB, all of x in current models */
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512, /* a block or two on each multiprocessor: .. */
-    VK_ATTENTION_FLIGHT = 3,    /* .. 48 kB each of keys and values under way, in 64 registers a thread */
+    VK_ATTENTION_FLIGHT = 3,    /* .. 48 kB each of keys and values in flight, in 64 registers per thread */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
 };
 #ifdef __CUDACC__
@@ -2381,7 +2381,7 @@ enum {
 
 #include "kernels/gpu/dependent.h"
 
-/* Vectors first + lane, + 32, .. of a row of `count`. Weights are read once; what all blocks read stays in the
+/* Vectors first + lane, + 32, .. of a row of `count`. Weights are read once; data that all blocks read stay in the
  * caches. */
 FN void vk_fetch(const int flight, uint4 *out, const uint4 *row, int first, int count) {
     VK_UNROLLED for (int j = 0; j < flight; j++) {
@@ -2420,7 +2420,7 @@ FN float vk_dot_wide(float sum, uint4 left, uint4 right) {
               + (__uint_as_float(left.z) * __uint_as_float(right.z)
                  + __uint_as_float(left.w) * __uint_as_float(right.w)));
 }
-/* sum + the products of what vk_fetch brought with the same vectors of the input */
+/* sum + the products of the vectors from vk_fetch with the same vectors of the input */
 FN float vk_products(const int flight, float sum, const uint4 *fetched, const uint4 *input, int first, int count,
                      int wide) {
     if (wide) {
@@ -2442,19 +2442,19 @@ typedef enum vk_origin { VK_NORM_OF_X, VK_MERGED, VK_PLAIN } vk_origin;
 typedef struct vk_input {
     vk_origin origin;
     const float *x, *norm;           /* f32 [d]: norm * x / rms(x), or x alone if norm is NULL; .. */
-    const float *partial;            /* .. what vk_decode_attend left, merged; .. */
+    const float *partial;            /* .. the merged results of vk_decode_attend; .. */
     const uint4 *plain;              /* .. unchanged */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
-    int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
+    int d, head_dim, wide, held;     /* held: the first vector of the loaded strip, -1: none */
     int waited;                      /* for the kernel that makes x; .. */
     vk_turns *turns;                 /* .. NULL, or it is a phase */
-    int summing;                     /* threads that sum x's squares, as in a kernel of so many; 0: all */
+    int summing;                     /* threads that sum x's squares, as in a kernel of that size; 0: all */
 } vk_input;
 FN vk_input vk_input_norm(const float *x, const float *norm, int width, float eps, int wide) {
     vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0, NULL, 0 };
     return in;
 }
-/* 4 columns of what all splits found: sum of weight * value over sum of weights, each split relative to its own
+/* 4 columns of the merged splits: sum of weight * value over sum of weights, with each split relative to its own
  * largest score */
 FN void vk_merge_columns(float out[4], const float *partial, int column, int width, int head_dim) {
     int heads = width / head_dim, head = column / head_dim;
@@ -2501,7 +2501,7 @@ FN float vk_squares(const float *row, int width, int threads) {
 /* what a norm needs before its first column; all threads of the block call this together */
 FN void vk_input_ready(vk_input *in) {
     if (in->origin != VK_NORM_OF_X || in->scale != 0.0f) return;
-    for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* comes while x is summed */
+    for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* arrives while x is summed */
     in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d, in->summing ? in->summing : NTID)) / (float)in->d
                              + in->eps);
 }
@@ -2533,7 +2533,7 @@ FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
     }
 }
 /* The sum of a warp's row with x, `flight` vectors per lane at a time. All warps of the block call this together,
- * also those without a row (live 0). */
+ * even those without a row (live 0). */
 FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, int vectors, int live) {
     float sum = 0.0f;
     for (int first = 0; first < vectors; first += VK_STRIP) {
@@ -2544,7 +2544,7 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
         if (!in->waited) vk_wait_for_inputs(in->turns);
         in->waited = 1;
         if (in->origin != VK_PLAIN && in->held != first) {
-            SYNC(); /* no one reads the strip before */
+            SYNC(); /* the previous strip has been read */
             vk_stage(strip, in, first, count);
             SYNC();
             in->held = first;
@@ -2621,7 +2621,7 @@ FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, c
         if (writes) vk_put(value, row + (size_t)i, v[i], wide);
     }
 }
-/* what some keys gave: the sum of exp(score - top), and the same sum times the values */
+/* the result of some keys: the sum of exp(score - top), and the same sum weighted by the values */
 typedef struct vk_found { float top, weights, sum[8]; } vk_found;
 /* what is subtracted from scores; if nothing was found, exp(top - base) must be 0 */
 FN float vk_base(float top) { return top == -INFINITY ? 0.0f : top; }
@@ -2637,7 +2637,7 @@ FN void vk_found_meet(vk_found *found, int bits) {
         found->sum[c] += __shfl_xor_sync(~0u, found->sum[c], bits);
     }
 }
-/* What a split found: the teams of a warp meet, then the warps; partial as k_decode_attention's */
+/* Combines the results of a split: first the teams of a warp, then the warps; partial as in k_decode_attention */
 FN void vk_found_leave(vk_found *found, float *sums, float *tops, float *partial, const vk_heads *shape, int group,
                        int item, int column, int columns) {
     int heads = shape->heads, head_dim = shape->head_dim, d = heads * head_dim, head = item % heads,
@@ -2736,8 +2736,8 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
 #undef VK_FETCH_KEYS
     vk_found_leave(&found, sums, tops, partial, &shape, group, item, column, columns);
 }
-/* 128 blocks for 16 heads: chips of 108 or 114 multiprocessors need two of them on some, and all at once; those of
- * compute capability 10.0 have 148 */
+/* 128 blocks for 16 heads. On chips with 108 or 114 multiprocessors, some run two of them, and all run at once; chips
+ * of compute capability 10.0 have 148. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 #define VK_ATTENTION_RESIDENT 1
 #else
@@ -2770,7 +2770,7 @@ KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights
     vk_let_next_begin();
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
-/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or GELU's by way of tanh; norm may be NULL.
+/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or with tanh GELU; norm may be NULL.
  * A warp sums one row of gate
  * and the same row of up. */
 KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const uint4 *weights, int rows, int vectors,
@@ -2789,7 +2789,7 @@ KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const ui
             vk_put(hidden, row, (gelu ? vk_gelu_tanh(gate_sum) : vk_silu(gate_sum)) * up_sum, wide);
     }
 }
-/* The router's logits, in fp32 throughout; the first block also leaves norm(x) in-type for the experts. */
+/* The router's logits, all in fp32; the first block also stores norm(x) in-type for the experts. */
 KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float *norm, const uint4 *weights,
        int experts, int vectors, int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
@@ -2809,7 +2809,7 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
         EACH_SUM(i, experts, sum) sum += vk_exp(logits[i] - most);
         sum = block_sum(sum);
     }
-    for (int i = TID; i < top_k; i += NTID) chosen[i] = 0; /* logits that are not numbers leave places empty */
+    for (int i = TID; i < top_k; i += NTID) chosen[i] = 0; /* NaN logits leave places empty */
     SYNC();
     for (int i = TID; i < experts; i += NTID) {
         float mine = logits[i];
@@ -2834,7 +2834,7 @@ FN void vk_decode_chosen(int32_t *chosen, void *hidden, int32_t *index, float *w
                          const uint4 *normed, const char *weights, size_t stride_bytes, int experts, int top_k,
                          int norm_topk, int expert_dim, int vectors, int ldh, vk_turns *turns, int wide) {
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
-    vk_wait_for_inputs(turns); /* the weights to read are known by then */
+    vk_wait_for_inputs(turns); /* then the weights to read are known */
     vk_choose_experts(chosen, index, weight, logits, experts, top_k, norm_topk);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
@@ -2863,8 +2863,8 @@ KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const floa
     vk_decode_chosen((int32_t *)(void *)shared, hidden, index, weight, logits, normed, weights, stride_bytes, experts,
                      top_k, norm_topk, expert_dim, vectors, ldh, NULL, wide);
 }
-/* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots. A warp does one
- * row for all of them, two slots at a time. */
+/* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots. A warp computes
+ * one row for all of them, two slots at a time. */
 FN void vk_decode_back(float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
                        size_t stride_bytes, int top_k, int row, int vectors, int wide) {
     enum { HALF = VK_FLIGHT / 2 }; /* of each slot: their rows are short */
@@ -2950,8 +2950,8 @@ FN vk_candidate vk_best_of_all(const vk_candidate *candidates, int count) {
     for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
     return vk_best_of_block(best);
 }
-/* The sequence is one longer. The host reads the token in tokens[position % places], its own memory, once it has
- * waited: a copy would be an operation of its own for 4 bytes. */
+/* Adds the token to the sequence. After waiting, the host reads the token from tokens[position % places] in its own
+ * memory; a copy would be a separate operation for 4 bytes. */
 FN void vk_take_token(int32_t *token, int32_t *position, int32_t *tokens, int places, int32_t best) {
     int at = *position + 1;
     *token = tokens[at % places] = best;
@@ -2966,9 +2966,9 @@ KERNEL(k_decode_pick, int32_t *token, int32_t *position, int32_t *tokens, int pl
     if (TID == 0) vk_take_token(token, position, tokens, places, best.index);
 }
 
-/* ---- launchers. FLOPs and bytes are counted as everywhere: what the arithmetic needs, and every operand once,
- * however often blocks read it again. */
-/* Blocks that a multiprocessor runs at once. If the driver does not report it, it is 1, and a note says so. */
+/* ---- launchers. FLOPs and bytes are counted as elsewhere: FLOPs that the arithmetic needs, and every operand once,
+ * even if blocks read it repeatedly. */
+/* Blocks that a multiprocessor runs at once. If the driver does not report it, it is 1, and a note reports that. */
 static int vk_resident(vk_queue *queue, const void *kernel, int threads, size_t shared_bytes) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_residence *row = cuda->residences, *end = row + VK_FACTS;
@@ -2998,7 +2998,7 @@ static int vk_vectors(const vk_linear *linear) { return linear->k_padded * (line
 static size_t vk_strip_bytes(const vk_linear *linear) {
     return (size_t)(vk_vectors(linear) < VK_STRIP ? vk_vectors(linear) : VK_STRIP) * 16;
 }
-/* a warp a row, as many blocks as the device runs at once */
+/* one warp per row, as many blocks as the device runs at once */
 #define LAUNCH_ROWS(name, rows, threads, shared, ...) \
     LAUNCH_STEP(name, vk_decode_grid(queue, (const void *)name, rows, threads, shared), threads, shared, __VA_ARGS__)
 #include "kernels/gpu/quant_decode.h"
@@ -3024,7 +3024,7 @@ static int vk_heads_fit(const vk_decode_job *job) {
 }
 static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) {
     const vk_heads *shape = &job->heads;
-    const vk_linear *next = vk_is_dependent(queue) ? job->attn_out : NULL; /* brought ahead */
+    const vk_linear *next = vk_is_dependent(queue) ? job->attn_out : NULL; /* prefetched */
     int wide = job->att_proj->wide, hd = shape->head_dim, heads = shape->heads, warps = VK_ATTENTION_THREADS / 32,
         group = 1, kv_width = shape->kv_heads * hd;
     int64_t d = (int64_t)heads * hd, keys = vk_seen_keys(job->keys, shape), el = vk_element(wide);
@@ -3036,7 +3036,7 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
     }
     while (group * 16 < hd * (int)el) group *= 2;
     vk_shape(queue, 1, 1, keys, d);
-    /* as k_qk_norm_rope and k_attention_decode, except that q is not written; what each split finds is written */
+    /* as k_qk_norm_rope and k_attention_decode, except that the results of each split are written instead of q */
     LAUNCH_STEP(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
                   ((3 + warps) * hd + 2 * warps) * (int)sizeof(float),
                   vk_turn_flops(shape) + keys * (4 * d + 5 * heads),
@@ -3045,7 +3045,7 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
                   job->scratch, job->key, job->value, job->qkv, *shape, job->position, group, 1.0f / sqrtf((float)hd),
                   next ? (const uint4 *)next->weights : NULL, next ? vk_weight_bytes(next) : 0, wide);
 }
-/* what attention and MLP add to x, or leave where it is normed first */
+/* the output of attention and MLP: added to x, or stored if it is normed first */
 static float *vk_decode_sum(const vk_decode_job *job, const float *after) { return after ? job->y : job->x; }
 static void vk_decode_add(vk_queue *queue, const vk_decode_job *job, const float *norm) {
     if (norm) l_add_rmsnorm(queue, job->x, job->y, norm, 1, job->d, job->eps);
@@ -3058,7 +3058,7 @@ static void vk_cuda_decode_plain(vk_queue *queue, const vk_linear *linear, float
     LAUNCH_ROWS(k_decode_out_plain, out, VK_DECODE_THREADS, 0, flops, bytes, to,
            (const uint4 *)plain, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add, linear->wide);
 }
-/* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a
+/* merging: per split and head a difference, exponential, product and sum; per column a product and a sum, and a
  * division at the end */
 static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->attn_out;
@@ -3151,7 +3151,7 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
     int count = vk_head_grid(queue, job->head);
     vk_shape(queue, 1, count, 0, 0);
-    /* bytes: the device's; the host's token is none of them */
+    /* bytes: on the device; the host's token is not counted */
     LAUNCH_STEP(k_decode_pick, 1, vk_threads_for(count), 0, count + 1, 8 * count + 4 + 8, job->token, job->position,
                 vk_cuda_of(queue)->tokens_there, (int)vk_cuda_of(queue)->marks,
                 (const vk_candidate *)(const void *)job->scratch, count);
@@ -3179,7 +3179,7 @@ extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
  *   f32   [n / 32][k][32]
  * with n and k padded by zeros to multiples of 32. A tile function computes y f32 [rows <= 32, 32] = x [rows, k] *
  * panel. The driver walks panels and rows and applies the epilogue while the tile is in the first-level cache. A
- * kernel may have a function of its own for a panel and all rows of a task, epilogue included. */
+ * kernel may have its own function for a panel and all rows of a task, including the epilogue. */
 #ifdef __GNUC__
 #define VK_INLINE static inline __attribute__((always_inline))
 #else
@@ -3188,8 +3188,8 @@ extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #define VK_UNROLL _Pragma("GCC unroll 16")
 typedef void (*vk_tile)(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows);
 
-/* Where the sums of one panel go: y in-type or f32. `stream`: write past the caches, because y is larger than they
- * are. */
+/* The destination of the sums of one panel: y in-type or f32. `stream`: bypass the caches, because y is larger than
+ * they are. */
 typedef struct vk_sink {
     char *y;
     const float *bias; /* of these columns, or NULL */
@@ -3249,7 +3249,7 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
     }
 }
 
-/* Calls F(R) for the next R rows, R a constant of at most 4, until no row is left. */
+/* Calls F(R) for the next R rows, R a constant of at most 4, until all rows are done. */
 #define VK_ROWS_4(F, row) \
     for (int left = rows; left > 0;) { \
         int now = left < 4 ? left : 4; \
@@ -3277,10 +3277,10 @@ typedef struct vk_gemm_kernel {
     vk_tile tile, tile_wide;
     void (*begin)(void), (*end)(void);
     vk_panel panel;
-    int strip;        /* queries that attention hands to its tiles: a multiple of the rows that they take at once */
+    int strip;        /* queries that attention passes to its tiles: a multiple of the rows per tile call */
     vk_soften soften; /* of scores to bf16 weights */
     vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
-    /* .. and many rows, if the processor multiplies bytes; else panels are widened. group: k that share a scale */
+    /* .. and many rows, if the processor multiplies bytes; otherwise panels are widened. group: k per scale */
     int (*has_bytes)(void);
     vk_quant_level level;
     vk_quant_many many;
@@ -3345,14 +3345,14 @@ typedef struct vk_cpu {
     int32_t *tokens;
 } vk_cpu;
 
-/* Tasks are 4 panels x at most 512 rows; fewer if their x would not stay in a second-level cache of 2 MB, or if
- * there would be too few tasks for the threads. Consecutive tasks share rows. These stay in that cache while panels
- * come from memory, each once per task. */
+/* Tasks are 4 panels x at most 512 rows; fewer if their x would not stay in a second-level cache of 2 MB, or if there
+ * would be too few tasks for the threads. Consecutive tasks share rows, which stay in that cache while each task reads
+ * its panels from memory once. */
 enum { VK_TASK_PANELS = 4, VK_TASK_ROWS = 640, VK_TASK_ROWS_MIN = 128, VK_TASK_BYTES = 5 << 18, VK_TASKS_A_THREAD = 8 };
-/* more sums than these, 1 or 2 MB, go past the caches: before they are read, weights have driven them out */
+/* more sums than these, 1 or 2 MB, bypass the caches: weights would evict them before they are read */
 enum { VK_STREAM_SUMS = 1 << 19 };
 static int vk_divide_up(int count, int each) { return (count + each - 1) / each; }
-/* a single row, which waits for weights from memory, takes one panel: all threads end at the same time */
+/* a single row waits for weights from memory, so a task is one panel: all threads then end at the same time */
 static int vk_task_width(const vk_gemm_job *job) { return job->m == 1 ? VK_PAD : VK_TASK_PANELS * VK_PAD; }
 static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, vk_task_width(job)); }
 static int vk_task_rows(const vk_gemm_job *job, int threads) {
@@ -3408,7 +3408,7 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
 static int64_t vk_gemm_tasks(const vk_gemm_job *job, int threads) {
     return job->m > 0 ? (int64_t)vk_task_columns(job) * vk_divide_up(job->m, vk_task_rows(job, threads)) : 0;
 }
-/* Tasks in no order on all threads, or on this one alone if they are not worth waking the others. */
+/* Runs tasks in any order on all threads, or only on this one if waking the others is not worth it. */
 static void vk_share(const vk_cpu *cpu, int64_t tasks, int worth, vk_task work, const void *context) {
 #ifdef _OPENMP
     if (cpu->team) {
@@ -3428,7 +3428,7 @@ static void vk_share(const vk_cpu *cpu, int64_t tasks, int worth, vk_task work, 
         vk_span_end(&cpu->queue, since);
     }
 }
-/* all jobs as one list of tasks; first_task int64 [count + 1] */
+/* runs all jobs as one list of tasks; first_task int64 [count + 1] */
 typedef struct vk_gemm_list {
     const vk_cpu *cpu;
     const vk_gemm_job *jobs;
@@ -3443,8 +3443,8 @@ static void vk_gemm_share(const void *context, int64_t task, int thread) {
     vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream,
                  vk_quant_inputs(list->cpu, list->jobs, j), thread);
 }
-/* jobs from the first on, as many as there is room for their inputs as integers; the first one fits. Returns how
- * many. */
+/* Returns how many jobs, from the first on, have room for their inputs as integers. The first job always
+ * fits. */
 static int vk_gemm_some(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
                         vk_epilogue epilogue) {
     int64_t total = 0, products = 0, sums = 0, rows = 0;
@@ -3470,7 +3470,7 @@ static int vk_gemm_some(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
     vk_share(cpu, total, products > (cpu->team ? VK_TEAM_PRODUCTS : VK_PARALLEL_PRODUCTS), vk_gemm_share, &list);
     return count;
 }
-/* how many rows of a job's inputs there is room for as integers */
+/* the number of rows of a job's inputs that fit as integers */
 static int vk_quant_fitting(const vk_cpu *cpu, const vk_gemm_job *job) {
     int rows = job->m;
     size_t bytes = vk_quant_row_bytes(cpu, job);
@@ -3532,7 +3532,7 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
  * The CPU after the backend table: when a call returns, everything is done. */
 static vk_cpu *vk_cpu_of(vk_queue *queue) { return (vk_cpu *)queue; }
 
-/* zeroed pages; large ones if the system has them, because a decode step reads gigabytes of weights */
+/* zeroed pages; large ones if available, because a decode step reads gigabytes of weights */
 #if defined(__linux__)
 static uint64_t vk_free_bytes(void) {
     char line[128];
@@ -3546,7 +3546,7 @@ static uint64_t vk_free_bytes(void) {
 static void *vk_reserve(size_t bytes) {
     uint64_t available = vk_free_bytes();
     void *memory;
-    if (available && bytes > available) return NULL; /* the kernel would promise it and later kill the process */
+    if (available && bytes > available) return NULL; /* the kernel would overcommit and later kill the process */
     memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return NULL;
     madvise(memory, bytes, MADV_HUGEPAGE);
@@ -3754,7 +3754,7 @@ static void vk_cpu_attention(vk_queue *queue, const vk_attention_job *job) {
     }
     vk_end(queue);
 }
-/* `work` sends operations; threads stay at hand from the first to the last of them */
+/* `work` sends operations; threads stay ready from the first operation to the last */
 static void vk_cpu_together(vk_queue *queue, void (*work)(void *context), void *context) {
 #ifdef _OPENMP
     vk_cpu *cpu = vk_cpu_of(queue);
@@ -3838,7 +3838,7 @@ static void vk_cpu_cores(const char *root, vp_telemetry *telemetry) {
         snprintf(path, sizeof path, "%s/thermal_throttle/core_throttle_count", folder);
         if (vk_read_number(path, &value) && value >= 0.0) { throttled += value; counters++; }
     }
-    if (clocks) telemetry->sm_clock_mhz = sum / clocks * 1e-3; /* files say kHz */
+    if (clocks) telemetry->sm_clock_mhz = sum / clocks * 1e-3; /* files are in kHz */
     if (most > 0.0) telemetry->sm_clock_max_mhz = most * 1e-3;
     if (counters) telemetry->throttle_count = throttled;
 }

@@ -1,11 +1,11 @@
-/* vlmprof_stages.h - v0.2.0 - stages and parts of a request, and what an engine records of them - MIT licence
+/* vlmprof_stages.h - v0.2.0 - stages and parts of a request, and their records - MIT licence
  *
  * Do this:
  *     for (int i = 0; i < VP_STAGE_COUNT; i++) printf("%s ", vp_stage_name((vp_stage)i));
  * It prints preprocess h2d vit, and so on: the stages of a request, in order.
  *
- * What a measured request consists of: names of its stages and parts, their times, the launches, and what a device
- * reports of itself. Reading results and traces needs nothing more; vlmprof_engine.h makes such records.
+ * The data of a measured request: names of its stages and parts, their times, the launches, and what a device reports
+ * about itself. Reading results and traces needs nothing more; vlmprof_engine.h makes such records.
  * memory:  none
  * threads: reentrant
  *
@@ -26,7 +26,7 @@ typedef struct vp_device_info {
     int32_t compute_major, compute_minor, multiprocessor_count;
     int32_t driver_version, runtime_version; /* CUDA's: 13010 is 13.1 */
     uint64_t memory_bytes;
-    uint64_t free_bytes; /* as NVML counts them; UINT64_MAX: not known */
+    uint64_t free_bytes; /* as NVML counts them; UINT64_MAX: unknown */
 } vp_device_info;
 
 /* The clocks and the health of a device at one moment. A number that the device or its driver does not report is
@@ -35,7 +35,7 @@ typedef struct vp_device_info {
     X(0, "gpu_idle") X(1, "applications_clocks_setting") X(2, "sw_power_cap") X(3, "hw_slowdown") X(4, "sync_boost") \
     X(5, "sw_thermal_slowdown") X(6, "hw_thermal_slowdown") X(7, "hw_power_brake_slowdown") \
     X(8, "display_clock_setting")
-#define VP_THROTTLE_SLOWED 0xecu /* the reasons that a measurement suffers from: power cap, heat, power brake */
+#define VP_THROTTLE_SLOWED 0xecu /* the reasons that distort a measurement: power cap, heat, power brake */
 typedef struct vp_telemetry {
     double sm_clock_mhz, sm_clock_max_mhz;         /* CPU: mean over the cores */
     double memory_clock_mhz, memory_clock_max_mhz; /* GPU */
@@ -44,17 +44,17 @@ typedef struct vp_telemetry {
     double utilisation_percent; /* GPU: share of the last fraction of a second in which a kernel ran */
     uint64_t throttle_reasons;  /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
     int has_throttle_reasons;
-    double throttle_count;      /* CPU: how often its cores were slowed since it started; differences count */
+    double throttle_count;      /* CPU: how often its cores were slowed since boot; only differences are meaningful */
 } vp_telemetry;
-VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
+VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: an unknown bit */
 
 /* Stages of a request, in order; decode steps come separately.
  * A new stage needs its name here, in the place where it runs, and a vk_end_stage after its work in the models that
- * have it (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c, PREPROCESS and DETOK at the
- * caller, on the host. Sums over neighbours take a stage in by its place: VIT to CONNECTOR is the vision time, EMBED to
- * SAMPLE the prefill (cli/results/metrics.c, which also names the host's stages). PRUNE is in neither: it is what
- * choosing and merging image tokens costs, wherever a method does that, between other stages or inside VIT and
- * PREFILL; those are then the sum of their pieces. */
+ * have it (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c, PREPROCESS and DETOK in
+ * the caller, on the host. Sums include stages by their place: VIT to CONNECTOR is the vision time, EMBED to SAMPLE the
+ * prefill (cli/results/metrics.c, which also names the host's stages). PRUNE is in neither. It is the cost of choosing
+ * and merging image tokens, wherever a method does that: between other stages or inside VIT and PREFILL, which are then
+ * the sum of their pieces. */
 #define VP_STAGES(X) \
     X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(PRUNE, "prune") \
     X(EMBED, "embed") X(PREFILL, "prefill") X(HEAD, "head") X(SAMPLE, "sample") X(DECODE, "decode") X(DETOK, "detok")
@@ -79,8 +79,8 @@ typedef enum vp_part {
 } vp_part;
 VP_API const char *vp_part_name(vp_part part);
 
-/* What was recorded at the boundaries of the stages; 0 if a stage did not run (see `ran`). wall_ns is the host's
- * clock: on a GPU it is the time it took to send the stage's work. device_ns is the time between the boundaries on
+/* Records taken at the boundaries of the stages; 0 if a stage did not run (see `ran`). wall_ns is from the host's
+ * clock: on a GPU it is the time taken to send the stage's work. device_ns is the time between the boundaries on
  * the device (CUDA events on the compute stream); on the CPU the two are equal. launches, flops and bytes count the
  * kernels, products and copies of a stage by their shapes: the FLOPs that the arithmetic needs, and each operand of
  * each launch read or written once. */
@@ -92,48 +92,48 @@ typedef struct vp_stage_times {
     int64_t stamps;
     /* of device_ns, from the start of the request: a stage begins where the last one ended */
     int64_t begin_ns[VP_STAGE_COUNT];
-    /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle, and on a GPU the copy of each
-     * token to the host, which is not a launch */
+    /* VP_TIMING_KERNEL: sum over the stage's launches. The rest of the device's time is idle, or on a GPU the copy of
+     * each token to the host, which is not a launch */
     int64_t kernel_ns[VP_STAGE_COUNT];
     int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT]; /* the same by part of the model */
-    unsigned char has_kernels;                      /* 0: kernel_ns and part_ns say nothing */
+    unsigned char has_kernels;                      /* 0: kernel_ns and part_ns are not valid */
 } vp_stage_times;
 
 /* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`,
- * launches, flops and bytes are still filled in). KERNEL: each launch, product and copy is between two stamps of
- * its own. That costs time: compare totals of this mode only with its own kernel_ns. On a GPU CUPTI's records take the
- * place of the stamps, if it is available (vp_engine_launch_timer): decode steps are then sent as usual, and times are
- * those of the device. Without it the stamps are events, which the device passes before and after a kernel: launch
- * latency is part of their time, decode steps are sent kernel by kernel, and kernels that are shorter than the host
- * needs to send one appear too long. Tokens and logits have the same bits in all modes. */
+ * launches, flops and bytes are still filled in). KERNEL: each launch, product and copy is between two of its
+ * own stamps. That costs time: compare totals of this mode only with its own kernel_ns. On a GPU CUPTI's records
+ * replace the stamps, if available (vp_engine_launch_timer): decode steps are then sent as usual, and times are those
+ * of the device. Without CUPTI the stamps are events before and after each kernel: they include launch latency, decode
+ * steps are sent kernel by kernel, and kernels that take less time than the host needs to send one appear too
+ * long. Tokens and logits have the same bits in all modes. */
 typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE,
                               VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
 /* On a GPU both clocks start when the device starts the request; the host's clock is read just after that, so no
- * launch appears after its kernel. The device's times count from the last boundary of a stage or decode step: their
- * resolution does not fade, and they are within the stage's times. */
+ * launch appears after its kernel. The device's times count from the last boundary of a stage or decode step, so their
+ * resolution does not degrade, and they are within the stage's times. */
 typedef struct vp_launch {
     /* of the kernel, or "gemm", "attention..", "copy..", perhaps "gemm: " and cuBLAS's kernel; static */
     const char *name;
     int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
     /* vp_part; block of the ViT or the language model, -1 outside blocks */
     int32_t part, block;
-    int32_t kind, line;                              /* vp_launch_kind; where it is sent: .. */
+    int32_t kind, line;                              /* vp_launch_kind; its line in .. */
     const char *file;                                /* .. vlmprof_kernels.cu or one of parts/kernels; static */
     /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys, width];
      * gather [rows, bytes]; other kernels [rows, width]; copies none */
     int32_t shape[4], dimensions;
-    const char *kernel;                              /* of cuBLAS, as CUPTI names it; NULL: not known, or our own */
-    int32_t node;                                    /* of a graph that was sent whole, from 1; 0: sent alone */
-    /* kernels: blocks, threads a block; GPU: registers a thread; 0: not known */
+    const char *kernel;                              /* cuBLAS's kernel, as named by CUPTI; NULL: unknown, or our own */
+    int32_t node;                                    /* index in a graph sent whole, from 1; 0: sent alone */
+    /* kernels: blocks, threads per block; GPU: registers per thread; 0: unknown */
     uint32_t grid, threads, registers, shared_bytes;
     int64_t begin_ns, ns;                            /* from the start of the request, on the device */
     /* the host's clock from the start of the request: sending it; CPU: running it */
     int64_t host_begin_ns, host_ns;
     uint64_t flops, bytes;
 } vp_launch;
-/* CPU: what one thread did in a loop of a launch that several threads shared, without waiting for the others; attention
- * has two loops. Threads count from 0; thread 0 sends. launch: index of the launch; begin_ns as there */
+/* CPU: the work of one thread in a launch's loop shared by several threads, without waiting for the others; attention
+ * has two loops. Threads are numbered from 0; thread 0 sends. launch: index of the launch; begin_ns as there */
 typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span;
 
 VP_EXTERN_C_END

@@ -17,7 +17,7 @@
  * Events go to a temporary file piece by piece (vp_output in vlmprof_file.h), so that only a small buffer is kept in
  * memory; vp_trace_close gives the file its name. Steps, host ranges, memory and counters need no engine.
  *
- * What a reader finds, by cat:
+ * The events, by cat:
  *   on the track of process and thread
  *     user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: the host's time of a step,
  *                          stage, decode step
@@ -28,19 +28,19 @@
  *     kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow
  *     gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries
  *   on the track of process and worker
- *     thread_span          CPU: what each worker thread did of a launch
+ *     thread_span          CPU: the work of each worker thread in a launch
  *   and cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, around all of it
- * HTA drops what begins with the last slice whose name holds "ProfilerStep", where there are several names of that
- * kind. So after several steps is an empty slice, "end of ProfilerStep#N": no reader counts it as a step, because
- * a step's name begins with "ProfilerStep#". HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of
- * the CPU hold no GPU event: viewers and TensorBoard's operator view show them, but HTA's kernel analyses and
- * TensorBoard's kernel view have nothing to show. torch-tb-profiler 0.4.3 does not know cuda_runtime: it shows 0 as
- * the device time of operators, for torch's own traces too (kineto PR 1166).
+ * If several slices have names that contain "ProfilerStep", HTA drops the events from the last of them on. So several
+ * steps are followed by an empty slice, "end of ProfilerStep#N". Readers do not count it as a step, because a step's
+ * name begins with "ProfilerStep#". HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the CPU have
+ * no GPU events: viewers and TensorBoard's operator view show them, but HTA's kernel analyses and TensorBoard's kernel
+ * view are empty. torch-tb-profiler 0.4.3 does not support cuda_runtime: it shows 0 as the device time of operators,
+ * even for torch's own traces (kineto PR 1166).
  *
  * All times are those of vp_clock_ns. In the file, ts and dur are us with three decimals, which is exact in ns.
- * Slices of a track nest or do not touch. A slice that begins or ends where another one forbids it is moved (mostly
- * by 1 ns, so that the slice around it begins earlier), and vp_trace_info counts such moves.
- * errors:  a failed write sticks: every later call returns VP_ERR_WRITE, and vp_trace_close removes the temporary
+ * Slices of a track nest or do not overlap. A slice that would violate this is moved (mostly by 1 ns, so that the
+ * slice around it begins earlier), and vp_trace_info counts such moves.
+ * errors:  a failed write is permanent: every later call returns VP_ERR_WRITE, and vp_trace_close removes the temporary
  *          file
  * threads: one trace belongs to one thread at a time
  * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; the readers' needs: torch-tb-profiler 0.4.3,
@@ -51,7 +51,7 @@
  * VLMPROF_TRACE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
 #ifndef VLMPROF_TRACE_H
 #define VLMPROF_TRACE_H
-/* strict ISO mode hides POSIX unless it is asked for before the first system header */
+/* strict ISO mode hides POSIX unless it is requested before the first system header */
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) \
     && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
@@ -75,14 +75,14 @@ enum {
     VP_TRACE_DEVICES_LIMIT = 64,      /* TensorBoard's own limit */
     VP_TRACE_THREADS_LIMIT = 1024,    /* worker threads */
     VP_TRACE_RANKS_LIMIT = 65536,
-    VP_TRACE_STREAM = 7               /* what PyTorch's default stream is called in a trace */
+    VP_TRACE_STREAM = 7               /* the number of PyTorch's default stream in a trace */
 };
 #define VP_TRACE_MAX_BYTES UINT64_C(250000000) /* chrome://tracing reads no more than about 256 MB */
 #define VP_TRACE_NAME "chrome_trace.json"      /* for callers that want one fixed name */
 
 /* deviceProperties; 0: unknown, and not written */
 typedef struct vp_trace_device {
-    int32_t id;                       /* 0..63; no two alike */
+    int32_t id;                       /* 0..63; unique */
     const char *name;
     uint64_t memory_bytes;
     int32_t compute_major, compute_minor;
@@ -95,32 +95,32 @@ typedef struct vp_trace_metadata { const char *key, *text; } vp_trace_metadata;
 typedef struct vp_trace_options {
     const char *path;                 /* of the file; an existing one is replaced, at the end */
     uint64_t max_bytes;               /* recording stops before the file is larger; VP_TRACE_MAX_BYTES */
-    /* the moment 0 of the trace, by vp_clock_ns and since 1970: now. Nothing may begin earlier */
+    /* time 0 of the trace, by vp_clock_ns and since 1970; default: now. Events must not begin earlier */
     int64_t base_ns, base_unix_ns;
     /* this process's and its main thread's numbers; both the process id, and 1000000 more where that is below 64 */
     int32_t process, thread;
     const char *process_name;         /* "vlmprof" */
-    const vp_trace_device *devices; int32_t device_count; /* NULL and 0: the CPU alone */
-    int emulated;                     /* 1: the devices are not real, and the trace says so */
+    const vp_trace_device *devices; int32_t device_count; /* NULL and 0: only the CPU */
+    int emulated;                     /* 1: the devices are not real, and the trace is marked so */
     int record_shapes, with_stack;    /* launches and ranges with Input Dims, Call stack: more bytes */
-    int profile_memory;               /* only for readers: memory is what vp_trace_memory gets */
+    int profile_memory;               /* only shown to readers; vp_trace_memory provides the data */
     const char *backend;              /* distributedInfo; "none" */
     int32_t rank, world_size;         /* 0 of 1 */
-    /* more top-level members; keys that differ from those that are there anyway */
+    /* additional top-level members; their keys must differ from the standard ones */
     const vp_trace_metadata *metadata; int32_t metadata_count;
 } vp_trace_options;
 VP_API vp_trace_options vp_trace_options_default(void); /* as above; path, devices and metadata NULL */
 
 typedef struct vp_trace vp_trace;
-/* what became of the trace; the first two members are also in the file's head, as "trace_truncated" and
+/* the state of the trace; the first two members are also in the file's head, as "trace_truncated" and
  * "dropped_steps" */
 typedef struct vp_trace_info {
-    int truncated;                    /* 1: max_bytes was reached; what is in the file is whole */
-    int64_t dropped_steps;            /* that began after that */
-    int64_t dropped_launches;         /* of the request in which that happened, and later */
+    int truncated;                    /* 1: max_bytes was reached; the events in the file are complete */
+    int64_t dropped_steps;            /* steps that began after that */
+    int64_t dropped_launches;         /* launches of that request and of later ones */
     uint64_t bytes;
     int64_t events, steps, launches;  /* in the file */
-    /* placed elsewhere than measured by more than the ns of an edge, and the farthest of them */
+    /* events moved by more than the ns of an edge, and the largest move */
     int64_t moved_slices, moved_ns;
 } vp_trace_info;
 
@@ -130,8 +130,8 @@ typedef struct vp_trace_info {
  * out:     name    char [capacity]  on success
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: unix_ns < 0 or an empty worker */
 VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity);
-/* Device properties of a GPU from what vp_device_describe reported. What follows from the compute capability (8.0,
- * 8.6, 8.9, 9.0, 10.0, 12.0) is filled in.
+/* Device properties of a GPU from what vp_device_describe reported. It derives further ones from the compute capability
+ * (8.0, 8.6, 8.9, 9.0, 10.0, 12.0).
  * in:      name     kept as a pointer: it must live until vp_trace_open has returned
  * source:  CUDA C++ Programming Guide 13.0, technical specifications per compute capability */
 VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major,
@@ -145,7 +145,7 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
 
 /* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value outside the range that the comment states, or a
  * time before base_ns (nothing was written); VP_ERR_CAPACITY: max_bytes is reached, and this and all later events
- * are left out (of a request: from the first decode step or stage that does not fit completely); VP_ERR_STATE: the
+ * are dropped (of a request: from the first decode step or stage that does not fit completely); VP_ERR_STATE: the
  * trace is closed; VP_ERR_WRITE. */
 /* A step, "ProfilerStep#<step>". Steps follow one another. A step that is still open when the trace is closed ends
  * with the last event. The step numbers are those of the schedule.
@@ -160,19 +160,19 @@ typedef struct vp_trace_run {
     int32_t device;                   /* id of one of options.devices; -1: the CPU */
     const vp_launch *launches; int64_t launch_count;
     const vp_stage_times *times;      /* NULL: a stage is as long as its launches */
-    /* vp_reply's: how long each decode step took, on the device or, without one, on the host. NULL and 0: as long as
-     * its launches */
+    /* vp_reply's: the time of each decode step, on the device or, without one, on the host. NULL and 0: the time of its
+     * launches */
     const int64_t *step_ns; int32_t step_count;
     const vp_span *spans; int64_t span_count; /* CPU: vp_reply's; NULL and 0: the threads are not shown */
 } vp_trace_run;
-/* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also what each
- * worker thread did.
+/* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also the spans of
+ * each worker thread.
  * in:      launches  in the order of the engine
  * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of
  *          order: an earlier stage or decode step after a later one
- * rule:    the device's times are moved onto the host's clock by one offset per request: the smallest offset with which
- *          no launch begins before the host sends it, nor before the end of what the device did earlier. The stages on
- *          the device carry it as "device clock offset ns" */
+ * rule:    the device's times are moved to the host's clock by one offset per request: the smallest offset for which
+ *          no launch begins before the host sends it, or before the device's earlier work ends. The stages on
+ *          the device have it as "device clock offset ns" */
 VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error);
 /* The ranges of a thread as cpu_op, with their payload, and with shapes and stacks if the trace has them. Thread 0
  * is the main thread: its ranges must nest with the steps and requests that the trace gets, as they do if the calls
@@ -190,7 +190,7 @@ VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, v
  * in:      device     id of a device; -1: the host
  *          address    distinguishes blocks
  *          bytes      < 0: freed
- *          allocated_bytes, reserved_bytes  after it; reserved is what was taken from the system */
+ *          allocated_bytes, reserved_bytes  after it; reserved is the memory taken from the system */
 VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes,
                                  uint64_t allocated_bytes, uint64_t reserved_bytes, vp_error *error);
 /* A value over time, drawn as a curve: power, clocks, queue lengths.
@@ -204,7 +204,7 @@ VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device
  * returns: VP_OK, truncated or not; VP_ERR_STATE: it is already closed: nothing was done, and the file is unchanged;
  *          VP_ERR_WRITE: PATH is what it was before, and the temporary file is removed */
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error);
-/* What became of the trace so far. */
+/* The state of the trace so far. */
 VP_API vp_trace_info vp_trace_tell(const vp_trace *trace);
 /* Releases the memory. A trace that was not closed is abandoned, and its temporary file is removed. NULL is allowed. */
 VP_API void vp_trace_free(vp_trace *trace);
@@ -225,25 +225,25 @@ VP_EXTERN_C_END
 #include <unistd.h> /* lseek */
 VP_EXTERN_C_BEGIN
 
-/* Events are formatted directly into a small buffer. What must be complete (a stage, a decode step) is measured
- * first if the file is nearly full: the same code runs and only counts. The two tracks of a request, host and
- * device, each have a cursor; nothing begins before it any more. */
+/* Events are formatted directly into a small buffer. If the file is nearly full, a unit that must be complete (a stage,
+ * a decode step) is measured first: the same code runs and only counts. The two tracks of a request, host and
+ * device, each have a cursor, before which no new event begins. */
 enum {
     VP_IMPL_TRACE_BUFFER = 65536,
-    VP_IMPL_TRACE_EDGE_NS = 8,      /* what the edges of nested slices may cost: moves up to this are not counted */
-    /* bytes kept for what closes a file: the step, decode stage and record that are open, and the end of the steps */
+    VP_IMPL_TRACE_EDGE_NS = 8,      /* moves up to this, for the edges of nested slices, are not counted */
+    /* bytes reserved for closing a file: the open step, decode stage and record, and the end of the steps */
     VP_IMPL_TRACE_RESERVE = 6144,
     VP_IMPL_TRACE_EVENT = 640,      /* more than any event without its texts */
     VP_IMPL_TRACE_LAUNCH = 4096,    /* the same of all events of a launch */
     VP_IMPL_TRACE_FRAMES = 16,      /* of a call stack */
     VP_IMPL_TRACE_PIDS = 64         /* process ids below are taken by devices */
 };
-/* not vp_stage_name and vp_part_name: who compiles this header alone need not compile vlmprof_stages.h */
+/* instead of vp_stage_name and vp_part_name, so that this header can be compiled without vlmprof_stages.h */
 #define VP_IMPL_TRACE_WORD(name, text) text,
 static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)};
 static const char *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
 #undef VP_IMPL_TRACE_WORD
-#define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: sums of four stay below INT64_MAX */
+#define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: a sum of four stays below INT64_MAX */
 
 /* the state that is restored after an attempt that only counts */
 typedef struct vp_impl_trace_state {
@@ -423,7 +423,7 @@ static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, co
     return track;
 }
 
-/* ---- may it be recorded? ---- */
+/* ---- whether an event may be recorded ---- */
 static vp_result vp_impl_trace_write_failed(const vp_trace *trace, vp_error *error) {
     return vp_failf(error, VP_ERR_WRITE, -1, trace->path, "the trace cannot be written: %s", strerror(trace->failed));
 }
@@ -611,7 +611,7 @@ static void vp_impl_trace_distributed(vp_trace *trace, const vp_trace_options *o
     }
     vp_impl_trace_put(trace, "]}], \"nccl_version\": \"none\"},\n");
 }
-/* what vp_trace_close overwrites: the width must not depend on the values */
+/* vp_trace_close overwrites this, so its width must not depend on the values */
 static void vp_impl_trace_flags(const vp_trace *trace, char out[64]) {
     snprintf(out, 64, "\"trace_truncated\": %d,\n\"dropped_steps\": %20lld,\n", trace->full,
              (long long)trace->dropped_steps);
@@ -752,7 +752,7 @@ VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_n
     trace->step_ns = at;
     return VP_OK;
 }
-/* This works even if the file is full: what is open has its room in the reserve. */
+/* This works even if the file is full: open events have their room in the reserve. */
 VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     int64_t at;
@@ -789,8 +789,8 @@ static void vp_impl_trace_moved(vp_trace *trace, int64_t wanted, int64_t placed)
     trace->state.moved_slices++;
     if (by > trace->state.moved_ns) trace->state.moved_ns = by;
 }
-/* Something that encloses others begins, and the cursor moves to 1 ns after it. It ends 1 ns after the last thing
- * that it encloses. */
+/* Begins a slice that encloses others; the cursor moves to 1 ns after its begin. It ends 1 ns after the last slice
+ * inside it. */
 static int64_t vp_impl_trace_enter(int64_t *cursor, int64_t wanted) {
     const int64_t begin = wanted > *cursor ? wanted : *cursor;
     *cursor = begin + 1;
@@ -871,7 +871,7 @@ static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, in
     vp_impl_trace_arg(trace, "bytes", vp_impl_trace_whole(launch->bytes));
     vp_impl_trace_end(trace);
 }
-/* Share of a multiprocessor's threads that a kernel can keep busy, in per cent; -1: not known.
+/* Share of a multiprocessor's threads that a kernel can keep busy, in per cent; -1: unknown.
  * source:  kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads,
  *          registers, shared memory, and at most 32 blocks */
 static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_launch *launch) {
@@ -882,7 +882,7 @@ static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_l
     blocks = (double)(device->threads_per_multiprocessor / (int32_t)(launch->threads > 4096 ? 4096 : launch->threads));
     if (blocks < resident) resident = blocks;
     if (launch->registers && device->registers_per_multiprocessor > 0) {
-        /* registers are given out by the warp, 256 at a time */
+        /* registers are allocated per warp, 256 at a time */
         const double warps = floor((double)device->registers_per_multiprocessor
                                    / (ceil(launch->registers * 32.0 / 256.0) * 256.0));
         blocks = floor(warps / ceil(launch->threads / 32.0));
@@ -898,7 +898,7 @@ static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_l
 }
 static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch) {
     const int64_t occupancy = vp_impl_trace_occupancy(device, launch);
-    /* products are cuBLAS's: their geometry is not known, and readers take its absence better than zeros */
+    /* products are cuBLAS's: their geometry is unknown, and readers handle missing values better than zeros */
     if (launch->grid && launch->threads) {
         const int32_t grid[3] = {(int32_t)(launch->grid > INT32_MAX ? INT32_MAX : launch->grid), 1, 1},
                       block[3] = {(int32_t)(launch->threads & 0xffff), 1, 1};
@@ -956,7 +956,7 @@ static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
             vp_impl_trace_launch_op(trace, launch, op = ++trace->state.external_id, around,
                                     vp_impl_trace_leave(&walk->host, host.end));
         correlation = ++trace->state.correlation;
-        /* the edges of what is around it may have moved the call */
+        /* edges of the slices around it may have moved the call */
         if (walk->on_device <= host.begin) walk->on_device = host.begin + 1;
         on = vp_impl_trace_leaf(trace, &walk->on_device, vp_impl_trace_device_of(walk, walk->next), launch->ns,
                                 vp_impl_trace_device_of(walk, walk->next + 1));
@@ -1002,8 +1002,8 @@ static void vp_impl_trace_unit(vp_trace *trace, vp_impl_trace_walk *walk, int64_
         }
     }
 }
-/* Does a unit fit? An upper bound decides; if it says no, an attempt that only counts decides. Two annotations come
- * with it. */
+/* Returns 1 if a unit fits. An upper bound decides; if it does not fit, a counting-only attempt decides. The unit
+ * includes two annotations. */
 static int vp_impl_trace_fits(vp_trace *trace, const vp_impl_trace_walk *walk, int64_t to) {
     const uint64_t around = 4 * VP_IMPL_TRACE_EVENT;
     uint64_t bound = around;
@@ -1135,13 +1135,13 @@ static vp_result vp_impl_trace_check_spans(const vp_trace_run *run, vp_error *er
     }
     return VP_OK;
 }
-/* what the workers did in the launches that were written */
+/* the work of the workers in the launches that were written */
 static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk) {
     int64_t i;
     for (i = 0; i < walk->run->span_count && !trace->full; i++) {
         const vp_span *span = &walk->run->spans[i];
         const char *name;
-        if (span->launch >= walk->next) continue; /* left out, or the caller's buffer had no room for it */
+        if (span->launch >= walk->next) continue; /* dropped, or the caller's buffer was full */
         name = walk->run->launches[span->launch].name;
         if (!vp_impl_trace_room(trace, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
         vp_impl_trace_slice(trace, "thread_span", name, trace->process,
@@ -1273,7 +1273,7 @@ static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_
                 vp_impl_trace_int(trace, range->line);
                 vp_impl_trace_put(trace, "): ");
             }
-            /* what a name must not contain is left out: this text is one of many */
+            /* characters that a name must not contain are dropped: this text is one of many */
             for (; *character; character++)
                 if ((unsigned char)*character >= 32 && (unsigned char)*character < 127 && *character != '"'
                     && *character != ';')
@@ -1306,7 +1306,7 @@ static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_
     vp_impl_trace_end(trace);
 }
 /* Ranges are in the order in which they began, each within its parent and after those before it that do not enclose
- * it. Returns the index of the first that is wrong, and what is wrong with it; -1: none. */
+ * it. Returns the index of the first wrong one, with the reason in *what; -1: none. */
 static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *ranges, const char **what) {
     int64_t i, before, at;
     for (i = 0; i < ranges->count; i++) {

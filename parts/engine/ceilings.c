@@ -1,4 +1,4 @@
-/* ceilings.c - the device's limits: bytes and operations a second */
+/* ceilings.c - measures the device's limits: bytes and operations per second */
 #include "engine_internal.h"
 
 #include <stdio.h>
@@ -7,18 +7,18 @@
 enum {
     VK_CEILING_BYTES = 256 << 20,   /* borrowed */
     VK_CEILING_READ_MAX = 1 << 30,  /* bytes read at most */
-    VK_CEILING_PIECE = 1 << 16,     /* floats that a block reads */
+    VK_CEILING_PIECE = 1 << 16,     /* floats read by a block */
     VK_CEILING_PRODUCT_MIN = 256,   /* rows and columns of the smallest product; .. */
     VK_CEILING_PRODUCT_MAX = 4096,  /* .. of the largest */
-    VK_CEILING_FILL = 8 << 20,      /* then copied all over it */
-    VK_CEILING_ROUNDS = 16,         /* of a measurement at most */
+    VK_CEILING_FILL = 8 << 20,      /* bytes filled, then copied over the rest */
+    VK_CEILING_ROUNDS = 16,         /* most rounds of a measurement */
     VK_CEILING_ROW = 8,             /* consecutive products */
     VK_CEILING_NS = 100000000,      /* for one measurement, .. */
     VK_CEILING_MOST_NS = 2000000000 /* .. for all products */
 };
 
-/* Values of both signs from 2^-3 to 1, by a hash, in what was borrowed: products of equal numbers draw less power, and
- * run faster, than any model's. A word is two bf16 values, or one f32. */
+/* Fills the borrowed memory with hashed values of both signs from 2^-3 to 1: products of equal numbers draw less power
+ * than those of a model, and run faster. A word is two bf16 values, or one f32. */
 static void vk_fill_ceiling(vp_engine *engine, char *memory) {
     const vk_backend *backend = engine->backend;
     size_t piece = backend->stage_bytes < (size_t)VK_CEILING_FILL ? backend->stage_bytes : (size_t)VK_CEILING_FILL;
@@ -34,33 +34,33 @@ static void vk_fill_ceiling(vp_engine *engine, char *memory) {
     for (size_t at = piece; at < VK_CEILING_BYTES; at += piece)
         backend->copy(engine->queue, memory + at, memory, piece);
 }
-/* device ns of the work sent since mark 0 */
+/* ns on the device for the work sent since mark 0 */
 static int64_t vk_ceiling_end(vp_engine *engine) {
     engine->backend->mark(engine->queue, 1, NULL);
     if (engine->backend->wait(engine->queue, 1, NULL) != VP_OK) return 0;
     return engine->backend->between(engine->queue, 0, 1);
 }
 
-/* The next round of a measurement, which began at `start`: 1 until two rounds are made and time or rounds run out. */
+/* Returns 1 if the measurement begun at `start` needs another round: at least two, until time or rounds run out. */
 static int vk_ceiling_goes_on(const vp_engine *engine, int round, int64_t start) {
     return !engine->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS));
 }
-/* Ends a round that moved so many bytes; the best rate counts. */
+/* Ends a round that moved this many bytes; keeps the best rate. */
 static void vk_ceiling_rate(vp_engine *engine, double bytes, double *most) {
     const int64_t ns = vk_ceiling_end(engine);
     if (ns > 0 && bytes * 1e9 / (double)ns > *most) *most = bytes * 1e9 / (double)ns;
 }
 
-/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. Each
- * block is read as four streams and as one, in turns. The best round counts: the first one pays for the loading of the
- * kernel, and the clocks of an idle GPU rise for some ms. */
+/* Measures reads: of the weights if they are larger than the borrowed memory, because a decode step reads them. Rounds
+ * alternate between reading a block as four streams and as one. The best round counts, because the first one includes
+ * loading the kernel, and the clocks of an idle GPU take some ms to rise. */
 static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
     int from_weights = engine->weights_bytes > VK_CEILING_BYTES;
     const float *x = from_weights ? (const float *)engine->weights : (const float *)(void *)memory;
     size_t piece = sizeof(float) * VK_CEILING_PIECE,
            most = from_weights ? engine->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
     int blocks = (int)((most < (size_t)VK_CEILING_READ_MAX ? most : (size_t)VK_CEILING_READ_MAX) / piece);
-    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* after what is read */
+    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* after the part that is read */
     int64_t start = vp_clock_ns();
     out->read_bytes = (uint64_t)blocks * piece;
     for (int round = 0; vk_ceiling_goes_on(engine, round, start); round++) {
@@ -70,7 +70,7 @@ static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
     }
 }
 
-/* A copy from one half of the borrowed memory to the other */
+/* Measures copying one half of the borrowed memory to the other. */
 static void vk_measure_copy(vp_engine *engine, char *memory, vp_ceilings *out) {
     size_t bytes = VK_CEILING_BYTES / 2;
     int64_t start = vp_clock_ns();
@@ -81,7 +81,7 @@ static void vk_measure_copy(vp_engine *engine, char *memory, vp_ceilings *out) {
     }
 }
 
-/* ns on the device of `count` products of n x n matrices, one after the other */
+/* ns on the device for `count` consecutive products of n x n matrices */
 static int64_t vk_time_products(vp_engine *engine, char *memory, int size, int count) {
     size_t bytes = (size_t)size * (size_t)size * (engine->wide ? 4 : 2);
     vk_linear weights;
@@ -97,16 +97,16 @@ static int64_t vk_time_products(vp_engine *engine, char *memory, int size, int c
     return vk_ceiling_end(engine);
 }
 
-/* Products of n x n matrices, n doubled at least once and until the next would take long: the best of all. Each size
- * begins with a product that does not count: a GPU's library loads the kernel for that size then, for tens of ms. A GPU
- * gets short ones in rows: the next is sent while one runs. */
+/* Keeps the best rate of products of n x n matrices. n doubles at least once, and until the next size would take long.
+ * The first product of a size does not count, because a GPU's library then loads its kernel for tens of ms. A GPU gets
+ * short products in batches: the next one is sent while one runs. */
 static void vk_measure_product(vp_engine *engine, char *memory, vp_ceilings *out) {
     int64_t took = 0, begin = vp_clock_ns(); /* took: one product, by the host's clock */
     for (int size = VK_CEILING_PRODUCT_MIN; size <= VK_CEILING_PRODUCT_MAX && !engine->queue->error; size *= 2) {
         int64_t start;
         int count = 1;
         if (size > 2 * VK_CEILING_PRODUCT_MIN && 12 * took > VK_CEILING_NS) return;
-        if (vp_clock_ns() - begin > VK_CEILING_MOST_NS) return; /* a machine that is overloaded */
+        if (vp_clock_ns() - begin > VK_CEILING_MOST_NS) return; /* the machine is overloaded */
         vk_time_products(engine, memory, size, 1);
         start = vp_clock_ns();
         for (int round = 0; round < VK_CEILING_ROUNDS && (round < 2 || vp_clock_ns() - start < VK_CEILING_NS / 4);

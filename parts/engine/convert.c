@@ -1,5 +1,5 @@
-/* convert.c - the weights of a model as files: what a loader would put into memory goes to a disk, in the same order
- * and by the same functions */
+/* convert.c - writes the weights of a model to files. The loader's own functions produce them, in the same order, but
+ * the result goes to disk instead of memory. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
 #define _DEFAULT_SOURCE 1 /* mmap's flags and fsync under -std=c11 */
 #endif
@@ -24,7 +24,7 @@ static vp_result vk_output_open(vp_output *out, const char *directory, const cha
     return vp_output_open(path, out, error);
 }
 
-/* result: of what was written so far */
+/* result: of the writes so far */
 static vp_result vk_output_close(vp_output *out, vp_result result, vp_error *error) {
     if (result == VP_OK) return vp_output_commit(out, error);
     vp_output_discard(out);
@@ -44,7 +44,7 @@ static vp_result vk_check_room(const char *directory, uint64_t bytes, vp_error *
     return vp_fail(error, VP_ERR_WRITE, -1, directory, text);
 }
 
-/* ---- packed: addresses for all weights are reserved, and what is complete moves on to the file */
+/* ---- packed: addresses for all weights are reserved, and completed parts are written to the file */
 enum { VK_PIECE_BYTES = 64 << 20 };
 
 typedef struct vk_packer {
@@ -78,7 +78,7 @@ static void vk_pack_until(vk_loader *loader, size_t end) {
     if (loader->result != VP_OK) return;
     loader->result = vp_output_write(&packer->out, packer->base + packer->written, end - packer->written,
                                      loader->error);
-    /* not the page that `end` is in: its rest comes later */
+    /* except the page that contains `end`, which is not complete yet */
     vk_discard(packer->base + packer->written, packer->base + end);
     packer->written = end;
 }
@@ -89,7 +89,7 @@ static void vk_pack_reached(vk_loader *loader, const void *at) {
     if (complete - packer->written >= VK_PIECE_BYTES) vk_pack_until(loader, complete);
 }
 
-/* all but the model and the length */
+/* everything except the model and the length */
 static void vk_describe_packed(const vk_precision *bits, vp_packed *packed) {
     memset(packed, 0, sizeof *packed);
     packed->version = VP_PACKED_VERSION;
@@ -129,7 +129,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
         arena.base = packer.base;
         arena.used = 0;
         vk_layout_model(&arena, &model, options->config, 0, &bits);
-        loader->backend = vk_cpu_code(); /* `stage` gives the place itself; no queue is asked */
+        loader->backend = vk_cpu_code(); /* its `stage` returns the destination itself and uses no queue */
         loader->total = (int64_t)bytes;
         loader->reached = vk_pack_reached;
         loader->reached_user = &packer;
@@ -167,8 +167,8 @@ static vk_source vk_open_entry(vk_loader *loader, const vk_entry *entry) {
     return vk_open_source(loader, entry->spec.name, entry->rows, entry->columns);
 }
 
-/* what the engine keeps in fp32 stays so where bf16 would change a value: a flipped expert costs more than 0.1 % of the
- * bytes */
+/* Tensors that the engine keeps in fp32 stay fp32 if bf16 would change a value: a flipped expert costs more than 0.1 %
+ * of the bytes. */
 static int vk_needs_fp32(vk_loader *loader, const vk_entry *entry, float *row) {
     const char *name = entry->spec.name;
     vk_source source;
@@ -203,7 +203,7 @@ static vp_result vk_folder_plan(vk_loader *loader, const vp_convert_options *opt
         entry->rows = entry->spec.dimensions > 1 ? entry->spec.shape[0] : 1;
         entry->columns = entry->spec.dimensions > 1 ? 1 : entry->spec.shape[0];
         for (int k = 1; k < entry->spec.dimensions; k++) entry->columns *= entry->spec.shape[k];
-        if (entry->spec.dimensions == 3) { /* as the loader sees it, whose synthetic rows have a key each */
+        if (entry->spec.dimensions == 3) { /* as the loader does: each of its synthetic rows has a key */
             entry->rows *= entry->spec.shape[1];
             entry->columns = entry->spec.shape[2];
         }
@@ -237,8 +237,8 @@ static void vk_shard_name(const vk_folder *folder, int shard, char *name, size_t
     else snprintf(name, capacity, "model-%05d-of-%05d.safetensors", shard + 1, folder->shard_count);
 }
 
-/* Length and header of a shard, in one malloc'ed piece; its data begin at a multiple of 8, fp32 ones first: all of them
- * are aligned for their types. The names need no escapes. */
+/* Makes the length and header of a shard, in one malloc'ed piece. Data begin at a multiple of 8 with fp32 tensors
+ * first, so all are aligned for their types. The names need no escapes. */
 static char *vk_shard_header(const vk_folder *folder, int shard, size_t *bytes) {
     size_t used = 8, capacity = 128;
     uint64_t offset = 0, length;

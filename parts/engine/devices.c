@@ -1,4 +1,4 @@
-/* devices.c - the devices that there are, and the one that an engine is to use */
+/* devices.c - lists the devices, and finds the one that an engine will use */
 #include "engine_internal.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 const vk_backend *vk_gpu(void) {
-#if defined(__GNUC__) && !defined(__APPLE__) /* Mach-O links no reference that nothing defines */
+#if defined(__GNUC__) && !defined(__APPLE__) /* Mach-O does not link undefined weak references */
     return vk_gpu_code ? vk_gpu_code() : NULL;
 #else
     return NULL;

@@ -28,7 +28,7 @@ VP_API const char *vp_engine_device_note(const vp_engine *engine) {
 }
 
 VP_API int vp_engine_broken(const vp_engine *engine) {
-    return engine->queue->error != 0; /* vk_recover has forgotten all others */
+    return engine->queue->error != 0; /* vk_recover has cleared all other errors */
 }
 
 VP_API vp_opening vp_engine_opening(const vp_engine *engine) { return engine->opening; }
@@ -60,11 +60,11 @@ static void vk_append(vp_error *error, const char *text) {
     snprintf(error->text + used, sizeof error->text - used, "%s", text);
 }
 
-/* Packed weights serve one arithmetic on one kind of device; anything else is said, never done another way.
+/* Packed weights serve one arithmetic on one kind of device. Anything else is an error, never a silent fallback.
  * packed NULL: nothing to check. */
 static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packed, vp_error *error) {
     vk_arena arena = { NULL, 0 };
-    vk_model model = engine->model; /* its tables get the pointers of a NULL arena, which the next layout replaces */
+    vk_model model = engine->model; /* its tables get pointers from a NULL arena; the next layout replaces them */
     char text[40];
     if (!packed) return VP_OK;
     vp_packed_text(packed, text);
@@ -91,12 +91,12 @@ void vk_recover(vp_engine *engine) {
     if (engine->queue->error) engine->backend->recover(engine->queue);
 }
 
-/* how much is handled at once */
+/* chooses how much is processed at once */
 static void vk_choose_batches(vp_engine *engine) {
     int experts = engine->config.expert_count, most = engine->backend->view_batch;
     engine->view_batch = engine->max_views < most || engine->config.vit_native ? engine->max_views : most;
-    /* on tiles a row needs less, and experts' weights are read once for all rows */
-    if (!experts) { /* a dense MLP: weights are read once for so many */
+    /* tiles need less memory per row, and read the weights of experts once for all rows */
+    if (!experts) { /* a dense MLP reads its weights once for this many rows */
         engine->moe_rows = engine->max_sequence < 1024 ? engine->max_sequence : 1024;
         return;
     }
@@ -104,7 +104,7 @@ static void vk_choose_batches(vp_engine *engine) {
     if ((int64_t)engine->max_sequence * experts < engine->moe_rows) engine->moe_rows = engine->max_sequence * experts;
 }
 
-/* weights from a checkpoint, or drawn; then the biases that the backend wants rounded */
+/* loads or draws the weights, then rounds the biases that the backend wants rounded */
 static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp_error *error) {
     vk_loader loader;
     vp_result result;
@@ -127,7 +127,7 @@ static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp
     return result;
 }
 
-/* the backend of the device that the options name, and the model with its weights checked against it */
+/* finds the backend for the device in the options, and checks the model and its weights against it */
 static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *options, const vp_packed *packed,
                                  vp_error *error) {
     const char *device = options->device ? options->device : "auto";
@@ -157,7 +157,7 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     return result;
 }
 
-/* A zeroed engine on its device, with nothing reserved yet. After a failure the caller closes *opened. */
+/* Makes a zeroed engine on its device, without memory yet. After a failure the caller closes *opened. */
 static vp_result vk_begin(const vp_engine_options *options, const vp_packed *packed, vp_engine *opened,
                           vp_error *error) {
     const vp_model_config *config = options->config;
@@ -184,7 +184,7 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     vp_engine *opened;
     vp_packed mapped;
     const vp_packed *packed = NULL;
-    int64_t at[4] = { vp_clock_ns() }; /* begun; device, memory and weights ready */
+    int64_t at[4] = { vp_clock_ns() }; /* start; device ready; memory ready; weights ready */
     if (result != VP_OK) return result;
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
     opened = calloc(1, sizeof *opened);
@@ -224,10 +224,10 @@ VP_API void vp_engine_settle(vp_engine *engine) {
     engine->queue->timing = VP_TIMING_STAGE;
     engine->backend->mark(engine->queue, 0, NULL);
     (void)engine->backend->wait(engine->queue, 0, NULL);
-    vk_recover(engine); /* what failed was superfluous; a broken device stays so: the next request shows it */
+    vk_recover(engine); /* The failed work was optional. If the device is broken, the next request fails. */
 }
 
-/* the median of some rounds: a round that another process interrupts does not count */
+/* the median of several rounds, so that a round interrupted by another process does not count */
 VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
     enum { ROUNDS = 5, STAMPS = 32 };
     const vk_backend *to = engine->backend;

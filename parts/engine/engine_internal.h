@@ -1,7 +1,7 @@
-/* engine_internal.h - an engine, as the files of this folder share it
+/* engine_internal.h - the internals of an engine, shared by the files of this folder
  *
- * The way of a request: request.c checks it and sends its inputs, stages.c sends the stages in their order, as the
- * model's config says, record.c notes what each took, and each operation goes to the backend (backend.h). */
+ * The path of a request: request.c checks it and sends its inputs. stages.c sends the stages in the order given by the
+ * model's config. record.c records the time of each. Every operation goes to the backend (backend.h). */
 #ifndef VK_ENGINE_INTERNAL_H
 #define VK_ENGINE_INTERNAL_H
 
@@ -14,32 +14,32 @@
  * rows padded to VK_PAD. */
 typedef struct vk_buffers {
     /* vision: `view_batch` views at a time */
-    float *pixels, *masks; /* f32 [max_views, patches, ..]: the request's own where the host's memory serves */
+    float *pixels, *masks; /* f32 [max_views, patches, ..]: the request's own if the backend uses host memory */
     int32_t *dead;         /* int32 [max_views] */
     void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type; patches of a native tower f32 */
-    float *vit_gate_up;                                               /* f32, of a gated MLP: vk_gated_rows at once */
+    float *vit_gate_up;                                               /* f32, for gated MLPs: vk_gated_rows at a time */
     float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
     float *hidden; /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
-    /* a native tower's: of the picture's patches, in the order of its rows; where each view's patches are; cos and
-     * sin of rows and columns. With windows across crops, places: int32 [tokens, patches of a window], -1: none */
+    /* for a native tower: data of the picture's patches in row order; the place of each view's patches; cos and sin of
+     * rows and columns. If windows span crops, places: int32 [tokens, patches of a window], -1: none */
     int32_t *places, *view_place;
     float *vit_cs;
-    /* pool_query_in: in-type, the connector's input; other connectors than attention pooling need only this, f32
-     * projector_gate_up before a norm, and projector_hidden */
+    /* pool_query_in: in-type, the connector's input. Connectors without attention pooling need only this buffer, f32
+     * projector_gate_up before a norm, and projector_hidden. */
     void *pool_keys, *pool_query_in, *pool_attended, *pool_out, *projector_hidden;
     float *pool_query, *pool_key_value, *projector_gate_up;
     float *image_features; /* f32 [1 + deepstack_count, max_views, tokens_per_crop, d_model] */
     /* language */
-    /* position: of the first row that is being worked on, one for each region (prune.h), and a spare one */
+    /* position: that of the first row in progress, one per region (prune.h), and a spare one */
     int32_t *ids, *image_index, *position, *token;
     float *x, *qkv, *logits, *cs, *decode_scratch;
-    /* with M-RoPE cs is the request's, composed from the table of all positions: int32 [3, max_sequence],
+    /* with M-RoPE cs belongs to the request and is composed from the table of all positions: int32 [3, max_sequence],
      * [head_dim / 2] */
     float *cs_table;
-    float *cs_local; /* as cs, of blocks with a window */
-    int32_t *reach;  /* int32 [max_sequence]: span_ends of the request */
+    float *cs_local; /* like cs, for blocks with a window */
+    int32_t *reach;  /* int32 [max_sequence]: the request's span_ends */
     int32_t *rope_positions, *rope_axes;
-    float *y; /* f32 [max_sequence, d_model]: what is normed before it is added; only where norms are after */
+    float *y; /* f32 [max_sequence, d_model]: outputs to norm before adding; only for norms after attention and MLP */
     void *normed, *normed_wide, *q, *attended; /* normed_wide: f32, the router's input */
     void *key, *value;                         /* in-type [blocks, max_sequence, kv_head_count * head_dim] */
     int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
@@ -49,11 +49,11 @@ typedef struct vk_buffers {
     vk_prune_buffers prune; /* of engines that prune */
 } vk_buffers;
 
-/* sequences of a native tower that one call attends to: so many of so many rows */
+/* sequences of a native tower for one attention call: how many, and the rows of each */
 typedef struct vk_window {
     int first, batch, tokens;
 } vk_window;
-enum { VK_WINDOWS = 4 }; /* of an image: whole ones, those at the right edge, at the lower edge, in the corner */
+enum { VK_WINDOWS = 4 }; /* kinds per image: whole, at the right edge, at the lower edge, in the corner */
 /* an image of a native tower, and its first view */
 typedef struct vk_picture {
     vk_picture_grid grid;
@@ -70,34 +70,34 @@ struct vp_engine {
     int wide;
     vk_precision bits;
     int max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
-    /* rows of the expert buffers: (token, slot) pairs handled at once; of a dense MLP's: tokens */
+    /* rows of the expert buffers: (token, slot) pairs processed at once; for a dense MLP: tokens */
     int moe_rows;
-    /* host side of a grouped product */
+    /* the host's side of a grouped product */
     vk_gemm_job *jobs;
     int32_t *counts;
     vk_spans spans;
-    vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
-    int repeats;    /* the request that just ran has to run again */
+    vp_launch *log; /* VP_TIMING_KERNEL; reused by later requests */
+    int repeats;    /* the last request must run again */
     int64_t log_capacity;
     size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes, prune_bytes;
     vp_opening opening;
-    int weights_mapped; /* they are in a file, and are not in the allocation */
-    size_t paper_bytes; /* counts_only: addresses that nothing reads or writes, in the place of memory; else 0 */
+    int weights_mapped; /* weights are in a mapped file, outside the allocation */
+    size_t paper_bytes; /* counts_only: the size of unused addresses that replace memory; otherwise 0 */
     const void *weights;
     vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
     char device[160], device_note[sizeof ((vp_error *)0)->text];
-    /* of the request that runs */
+    /* of the running request */
     const float *pixels, *masks;
     int has_reach, image_tokens;
-    int64_t scores[2]; /* of a head over all input tokens: without a window, with it; 0: causal attention's */
-    /* of a native tower, [max_views]: its images, each of which is a sequence, and the windows of all of them */
+    int64_t scores[2]; /* per head over all input tokens: without a window, with it; 0: as in causal attention */
+    /* for a native tower, [max_views]: the images, each a sequence, and the windows of all images */
     vk_picture *pictures;
     vk_window *wholes, *windows;
     int picture_count, window_count;
-    int32_t *host_places; /* of a native tower: what the request sends is made here */
+    int32_t *host_places; /* for a native tower: where the host prepares what the request sends */
     vk_work counted;
     int64_t since_ns, logged;
-    /* stages in the order in which they ended, each with its mark; a stage that pruning interrupts ends repeatedly */
+    /* stages in the order they ended, each with its mark; a stage interrupted by pruning ends more than once */
     vk_segment *segments;
     int segment_count;
     int prunes; /* as opened */
@@ -106,7 +106,7 @@ struct vp_engine {
 
 /* ---- memory.c */
 
-/* can the backend run the experts of many tokens without asking the host? */
+/* Returns 1 if the backend runs the experts of many tokens without waiting for the host. */
 static inline int vk_has_tiles(const vp_engine *engine) {
     return engine->backend->experts && !engine->wide && engine->config.expert_count;
 }
@@ -122,20 +122,20 @@ static inline int vk_kv_width(const vp_model_config *config) { return config->kv
 static inline int vk_vit_patches(const vp_model_config *config) {
     return config->vit_positions - config->vit_class_token;
 }
-/* image tokens of a view, at most where windows are across crops */
+/* image tokens of a view; an upper bound if windows span crops */
 static inline int vk_view_tokens(const vp_model_config *config) {
     int side = config->geometry.crop_px / config->geometry.patch_px,
         across = config->window_pool ? (side + config->window_pool - 1) / config->window_pool : 0;
     return across ? across * across : vp_geometry_tokens_per_crop(&config->geometry);
 }
-/* a window's patches side by side */
+/* the width of a window's concatenated patches */
 static inline int vk_window_width(const vp_model_config *config) {
     return config->geometry.pool * config->geometry.pool * config->vit_width;
 }
 static inline int vk_has_mrope(const vp_model_config *config) {
     return config->rope.sections[0] + config->rope.sections[1] + config->rope.sections[2] > 0;
 }
-/* rows of a gated MLP that are worked on at once */
+/* rows of a gated MLP processed at once */
 static inline int vk_gated_rows(const vp_engine *engine) {
     int rows = engine->view_batch * engine->config.vit_positions;
     return rows < 4096 ? rows : 4096;
@@ -144,38 +144,38 @@ static inline int vk_gated_rows(const vp_engine *engine) {
 static inline int vk_mlp_dim(const vp_model_config *config) {
     return config->expert_count ? config->expert_dim : config->mlp_dim;
 }
-/* the linears whose bias is added to bf16 results, where the backend rounds it; NULL after the last one */
+/* the linears whose bias is added to bf16 results, if the backend rounds it; NULL after the last one */
 vk_linear *vk_rounded(vp_engine *engine, int index);
 void vk_fill_extent(vp_engine *engine);
 void vk_layout_buffers(vk_arena *arena, vp_engine *engine);
-/* How many bytes they take. Their addresses are set by vk_allocate. */
+/* Computes how many bytes they take; vk_allocate sets their addresses. */
 void vk_measure(vp_engine *engine);
-/* Weights and buffers in one allocation; packed weights stay where they are mapped. */
+/* Puts weights and buffers into one allocation; packed weights stay mapped. */
 void vk_bring_pages(vp_engine *engine);
 vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error);
-/* The same places on paper: addresses alone, for a request that is only counted. */
+/* The same layout as addresses without memory, for a request that is only counted. */
 vp_result vk_lay_out(vp_engine *engine, vp_error *error);
 void vk_free_paper(vp_engine *engine);
-/* host memory to the backend's, in pieces */
+/* copies host memory to the backend in pieces */
 void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);
 /* cos and sin of every position; the reference computes frequencies and angles in fp32 */
 void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp_rope *rope);
 
 /* ---- record.c */
-/* what was sent since the stage before ended */
+/* the work sent since the previous stage ended */
 void vk_end_count(vp_engine *engine, vp_stage_times *times, vp_stage stage);
-/* ends a stage. The host's time and the count are known now, the device's after the request. */
+/* Ends a stage. The host's time and the count are known now, the device's time after the request. */
 void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
-/* what request->dump asks for: after the vision stages, after each active block, which worked on so many rows */
+/* makes the copies for request->dump: after the vision stages; after an active block that processed `rows` rows */
 void vk_dump_vision(vp_engine *engine, const vp_request *request);
 void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int rows);
 void vk_dump_logits(vp_engine *engine, const vp_dump *dump, int step);
-/* A copy for a dump is not work of the model: it is neither counted nor timed. */
+/* Copies for a dump are not the model's work: they are neither counted nor timed. */
 void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes);
 
 /* ---- stages.c */
 
-/* the region that a block is in */
+/* the region of a block */
 static inline int vk_region_of(const vp_engine *engine, int block) {
     int region = 0;
     for (int r = 1; r < engine->pruning.region_count; r++)
@@ -183,39 +183,39 @@ static inline int vk_region_of(const vp_engine *engine, int block) {
     return region;
 }
 
-/* which part of the model follows, in which block; -1: in none */
+/* sets the part of the model and the block of the work that follows; -1: no block */
 static inline void vk_at(vk_queue *queue, vp_part part, int block) {
     queue->part = (int32_t)part;
     queue->block = block;
 }
-/* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden, after the
- * tower's last norm where there is one */
+/* pixels of `count` views from `first` on -> the required block outputs in buffers.hidden, after the tower's last norm
+ * if it has one */
 void vk_vit(vp_engine *engine, int first, int count);
 /* the connector: buffers.hidden -> buffers.image_features of `count` views */
 void vk_connector(vp_engine *engine, int first, int count);
 /* x = the embeddings of `rows` ids; .. */
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
-/* .. plus buffers.image_features where image_index says, or these instead */
+/* .. plus buffers.image_features at image_index, or replaced by them */
 void vk_add_image(vp_engine *engine);
-/* cos and sin of the `rows` positions that the request can reach; .. */
+/* cos and sin of the `rows` positions that the request can reach, .. */
 void vk_compose_rope(vp_engine *engine, int rows);
 /* .. and their three positions: int32 [3, stride], of the first `count` */
 void vk_fill_positions(const vp_request *request, int32_t *positions, size_t stride, int count);
 /* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
 void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k);
-/* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual
+/* one transformer block over `rows` new tokens from *buffers.position on (`position` on the host); x is the residual
  * stream */
 void vk_block_forward(vp_engine *engine, int block, int rows, int position, int top_k);
-/* the stages of a request up to the first token, each with its vk_end_stage; .. */
+/* runs the stages of a request up to the first token, each with its vk_end_stage, .. */
 void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply);
-/* .. and those of one decode step at `position` */
+/* .. and the stages of one decode step at `position` */
 void vk_step(vp_engine *engine, const vp_request *request, int position);
 /* logits of the residual row `row` */
 void vk_head(vp_engine *engine, int row);
-/* the next token, from the logits; the position moves after the `rows` tokens just worked on, or, where single tokens
- * have kernels of their own, one on */
+/* Picks the next token from the logits. The position moves past the `rows` tokens just processed, or by one if single
+ * tokens have their own kernels. */
 void vk_sample(vp_engine *engine, int rows);
-/* A decode step: sent kernel by kernel the first time and recorded after that, replayed from then on. */
+/* A decode step: sent kernel by kernel the first time, then recorded, then replayed. */
 void vk_send_step(vp_engine *engine, const vp_request *request, int position);
 
 /* ---- devices.c */
@@ -225,15 +225,15 @@ vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp
 
 /* ---- engine.c */
 
-/* after every call: an error that is still there afterwards has broken the device for good */
+/* Called after every request: an error that remains has broken the device permanently. */
 void vk_recover(vp_engine *engine);
 
-/* ---- native.c: what a picture of any size asks of the device */
-/* engine->pictures, wholes and windows, and the places and positions on the way to the device */
+/* ---- native.c: what a picture of any size needs on the device */
+/* sets engine->pictures, wholes and windows, and sends places and positions to the device */
 void vk_send_grid(vp_engine *engine, const vp_request *request);
 void vk_send_positions(vp_engine *engine, const vp_request *request);
 
-/* how many images a request has, and the views of one of them */
+/* the number of images in a request, and the views of one image */
 static inline int vk_image_count(const vp_request *request) {
     return !request->views ? 0 : request->image_count ? request->image_count : 1;
 }
@@ -243,22 +243,22 @@ static inline vp_image_views vk_image_at(const vp_request *request, int image) {
 }
 
 /* ---- model_molmo2.c */
-/* of a picture of so many views, which are one and rows x cols crops where windows are across crops */
+/* tokens of a picture with this many views: one and rows x cols crops if windows span crops */
 int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols);
-/* of all images of a request, those that are not in its prompt too */
+/* of all images of a request, including images that are not in its prompt */
 int vk_request_image_tokens(const vp_model_config *config, const vp_request *request);
-/* the patches of each window */
+/* sends the patches of each window */
 void vk_send_windows(vp_engine *engine, const vp_request *request);
 
 /* ---- request.c */
 void vk_send_request(vp_engine *engine, const vp_request *request);
 
 /* ---- prune.c */
-/* scores that attention over `rows` rows needs, which see those before reach[row], or before row + 1 without a reach;
- * gone: the host's, as in vk_heads */
+/* The number of scores in attention over `rows` rows. A row sees the rows before reach[row], or before row + 1 if reach
+ * is NULL. gone: the host's, as in vk_heads */
 void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach, const int32_t *gone);
 /* ---- what stages.c and prune.c share: rows of a block */
-/* how heads of a block are normed and turned, by the positions of a region; its own */
+/* how the heads of a block are normed and rotated, by the positions of a region or of its own region */
 static inline vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_region *region) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
@@ -300,7 +300,7 @@ static inline vk_linear vk_rows_of(const vk_linear *linear, int first, int count
     rows.n = count;
     return rows;
 }
-/* what attention or the MLP reads: x, normed where norms are in front */
+/* the input of attention or the MLP: x, normed if norms come first */
 static inline void vk_norm_before(vp_engine *engine, const vk_norm *norm, int first, int rows) {
     const vp_model_config *config = &engine->config;
     const vk_kernels *kernels = &engine->backend->kernels;
@@ -310,14 +310,14 @@ static inline void vk_norm_before(vp_engine *engine, const vk_norm *norm, int fi
     if (!norm->weight) kernels->convert(engine->queue, normed, x, rows, d, ld, engine->wide);
     else kernels->rmsnorm(engine->queue, normed, x, norm->weight, rows, d, ld, config->norm_eps, engine->wide);
 }
-/* image tokens, and rows of the tower, of any request at most */
+/* the most image tokens, and rows of the tower, of any request */
 static inline size_t vk_tokens_most(const vp_engine *engine) {
     return (size_t)engine->max_views * (size_t)vk_view_tokens(&engine->config);
 }
 static inline size_t vk_tower_rows(const vp_engine *engine) {
     return (size_t)engine->max_views * (size_t)engine->config.vit_positions;
 }
-/* the first mark after those of stages and tokens; how often stages end at most */
+/* the first mark after those of stages and tokens; the most times that stages end */
 static inline int vk_spare_marks(const vp_engine *engine) { return VP_STAGE_COUNT + 1 + engine->max_sequence; }
 static inline int vk_segments_most(const vp_engine *engine) {
     return VP_STAGE_COUNT + (engine->prunes ? 2 * engine->max_views + 2 * VK_REGIONS_MAX + 2 : 0);

@@ -1,4 +1,4 @@
-/* host_loops.h - loops of the host: OpenMP where it is there, SIMD code for the processor that runs it */
+/* host_loops.h - loops on the host: OpenMP if available, and SIMD code for the processor in use */
 #ifndef VK_HOST_LOOPS_H
 #define VK_HOST_LOOPS_H
 
@@ -13,7 +13,7 @@
 #endif
 #define VK_SIMD VK_PRAGMA(omp simd)
 #ifdef __clang__
-/* under a sanitizer it cannot vectorise, and warns about every loop */
+/* with a sanitizer it cannot vectorise, and warns about every loop */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
@@ -22,13 +22,13 @@
 #define VK_X86 1
 #elif defined(__aarch64__) && defined(__GNUC__)
 #define VK_NEON 1
-/* BFDOT and BFMMLA in single functions: a compiler that allows it, a system that says whether the processor has them */
+/* BFDOT and BFMMLA in single functions need compiler support, and a system that reports if the processor has them */
 #if defined(__linux__) && (defined(__clang__) ? __clang_major__ >= 16 : __GNUC__ >= 10)
 #define VK_NEON_BF16 1
 #endif
 #endif
-/* Run-time dispatch instead of -march: GCC compiles a kernel three times and picks by processor. Sanitizers run
- * before the resolver is allowed to, and clang 14 does not know the attribute: both use the baseline. */
+/* Run-time dispatch instead of -march: GCC compiles a kernel three times and picks one for the processor. A resolver
+ * would run before the sanitizers are ready, and clang 14 does not know the attribute: both use the baseline. */
 #if defined(VK_X86) && !defined(__clang__) && __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) \
     && !defined(__SANITIZE_THREAD__)
 #define VK_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

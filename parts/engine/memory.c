@@ -1,4 +1,4 @@
-/* memory.c - everything that an engine uses: how much, where, and what is put there when it opens */
+/* memory.c - the memory of an engine: its size, its layout, and its contents when the engine opens */
 #include "engine_internal.h"
 #include "host_loops.h"
 
@@ -12,7 +12,7 @@ static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
 }
 
-/* linears with a bias whose results are in-type: of the tower's blocks, then of the connector */
+/* linears with a bias and in-type results: those of the tower's blocks, then those of the connector */
 static vk_linear *vk_with_bias(vk_model *model, const vp_model_config *config, int index) {
     int per_block = config->vit_qkv_bias + !config->vit_gated, blocks = per_block * config->vit_blocks_needed;
     if (index < blocks) {
@@ -29,7 +29,7 @@ vk_linear *vk_rounded(vp_engine *engine, int index) {
     return vk_with_bias(&engine->model, &engine->config, index);
 }
 
-/* patches of the longest side that a native picture can have */
+/* the most patches along one side of a native picture */
 static size_t vk_native_side(const vp_engine *engine) {
     return (size_t)engine->max_views * (size_t)engine->config.geometry.pool;
 }
@@ -101,7 +101,7 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
         vk_rounded(engine, i)->bias_bf16 = vk_take(arena, (size_t)vk_rounded(engine, i)->n, 2);
 }
 
-/* of a decode step's scratch: all scores, or the sums and tops of the splits, or the best rows of the head's blocks */
+/* scratch of a decode step: all scores, or sums and maxima of the splits, or the best rows of the head's blocks */
 static size_t vk_decode_floats(int width, int heads, int max_sequence) {
     size_t splits = VK_SPLITS * ((size_t)width + 2 * (size_t)heads), scores = (size_t)heads * (size_t)max_sequence;
     return vk_max(vk_max(scores, splits), 2 * VK_DECODE_BLOCKS);
@@ -154,7 +154,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
                                                : vk_take(arena, pairs * (size_t)d, 4);
 }
 
-/* members of all tokens: patches, squares of tokens, or patches of windows across crops */
+/* most members of all tokens: patches, squares of tokens, or patches of windows that span crops */
 static size_t vk_members_most(const vp_engine *engine) {
     size_t windows = (size_t)(engine->config.window_pool * engine->config.window_pool);
     return vk_max(vk_tower_rows(engine), vk_tokens_most(engine) * vk_max(4, windows));
@@ -234,7 +234,7 @@ void vk_layout_buffers(vk_arena *arena, vp_engine *engine) {
     engine->scratch_bytes = arena->used - engine->scratch_bytes;
 }
 
-/* inputs of the widest linear of the tower and the connector */
+/* the number of inputs of the widest linear in tower and connector */
 static int vk_widest_of_vision(const vp_model_config *config) {
     const int inputs[] = { vk_patch_values(config), config->vit_width, config->vit_mlp_dim,
                            config->vit_width * config->vit_layer_count, vk_window_width(config),
@@ -243,7 +243,7 @@ static int vk_widest_of_vision(const vp_model_config *config) {
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) if (inputs[i] > widest) widest = inputs[i];
     return widest;
 }
-/* inputs of the widest linear, of the tower's and the connector's if `vision` */
+/* the number of inputs of the widest linear; includes tower and connector if `vision` */
 static int vk_widest(const vp_model_config *config, int vision) {
     int q = vk_q_width(config), mlp = vk_mlp_dim(config), widest = config->d_model;
     if (q > widest) widest = q;
@@ -251,7 +251,7 @@ static int vk_widest(const vp_model_config *config, int vision) {
     return vision && vk_widest_of_vision(config) > widest ? vk_widest_of_vision(config) : widest;
 }
 static int64_t vk_max_values(int64_t left, int64_t right) { return left > right ? left : right; }
-/* no linear there has more weights: outputs are the widest inputs, d_model, or two MLPs side by side */
+/* an upper bound on a linear's weights: its outputs are the widest inputs, d_model, or two MLPs next to each other */
 static int64_t vk_most_of_vision(const vp_model_config *config) {
     int64_t widest = vk_padded(vk_widest_of_vision(config));
     return widest * vk_max_values(2 * widest, config->d_model);
@@ -329,7 +329,7 @@ void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp
     }
 }
 
-/* by which of its three positions a token turns each pair */
+/* sends, for each pair of a head, which of a token's three positions rotates it */
 static void vk_send_axes(vp_engine *engine) {
     const vp_rope *rope = &engine->config.rope;
     int32_t axis[256];
@@ -375,7 +375,7 @@ void vk_measure(vp_engine *engine) {
     engine->memory_bytes = weights.used + buffers.used;
 }
 
-/* A mapped file's pages come when they are first read: all of them are read here, by all threads. */
+/* The pages of a mapped file are loaded on first access. All threads together read all pages here. */
 void vk_bring_pages(vp_engine *engine) {
     enum { PAGE = 4096, PIECE = 8 << 20 };
     const char *weights = (const char *)engine->weights;
@@ -392,7 +392,7 @@ void vk_bring_pages(vp_engine *engine) {
     engine->opening.page_bytes = bytes;
 }
 
-/* Hands out the addresses, and makes the tables of the host. Returns 1, or 0 without memory. */
+/* Assigns the addresses and makes the host's tables. Returns 1, or 0 if out of memory. */
 static int vk_place(vp_engine *engine, char *weights_base, char *buffers_base) {
     vk_arena weights = { weights_base, 0 }, buffers = { buffers_base, 0 };
     size_t places = vk_max(2 * (size_t)engine->config.vit_positions + 1,
@@ -437,13 +437,13 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     free_bytes = engine->backend->free_bytes(engine->queue);
     if (!packed) weights.base = (char *)engine->backend->allocate(engine->queue, engine->memory_bytes);
     else if (!free_bytes || engine->memory_bytes <= free_bytes) {
-        /* mapped files count as free memory, but a step reads all of them */
+        /* the system counts mapped files as free memory, but a step reads all their pages */
         buffers.base = (char *)engine->backend->allocate(engine->queue, buffers.used);
-        if (buffers.base) weights.base = (char *)(uintptr_t)packed->weights; /* nothing writes there */
+        if (buffers.base) weights.base = (char *)(uintptr_t)packed->weights; /* read-only */
     }
     if (!weights.base && engine->queue->error) return engine->backend->wait(engine->queue, 0, error);
     if (!weights.base) {
-        int hopeless = free_bytes && engine->weights_bytes > free_bytes; /* whatever the request */
+        int hopeless = free_bytes && engine->weights_bytes > free_bytes; /* for any request */
         snprintf(text, sizeof text,
                  "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), %.2f GB are free on %s; %s%s",
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,

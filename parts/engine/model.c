@@ -1,4 +1,4 @@
-/* model.c - which description serves a model, and the pass over its weights */
+/* model.c - finds the description of a model and makes the pass over its weights */
 #include "model.h"
 
 #include <stdarg.h>
@@ -57,7 +57,7 @@ void vk_model_free(vk_model *model) {
     free(model->vit);
 }
 
-/* The linear that waits for its place gets it: as blocks if all its tensors have them, otherwise in-type. */
+/* Gives the waiting linear its place: as blocks if all its tensors are in blocks, otherwise in-type. */
 static void settle(vk_pass *pass) {
     vk_linear *linear = pass->waiting;
     const int runs = linear && pass->blocks && !pass->plain ? linear->run_count : 0;
@@ -65,7 +65,7 @@ static void settle(vk_pass *pass) {
     pass->waiting = NULL;
     vk_layout_linear(pass->arena, linear, linear->n, linear->k, pass->waiting_bias, pass->wide, 0, runs);
 }
-/* notes the type of a tensor that rows of the waiting linear are of */
+/* notes the type of a tensor that fills rows of the waiting linear */
 static void note_rows(vk_pass *pass, vk_linear *linear, int first_row, const char *name) {
     const int format = vk_format_of(pass->bits.file, name), last = linear->run_count - 1;
     pass->plain |= !format;
@@ -180,7 +180,7 @@ void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int ro
                    const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);
-    if (pass->waiting == linear) /* what is turned round becomes in-type */
+    if (pass->waiting == linear) /* a transposed tensor becomes in-type */
         note_rows(pass, pass->waiting, first_row, piece->patch_px || piece->columns ? "" : text);
     if (pass->loader) vk_load_linear_piece(pass->loader, text, linear, first_row, rows, piece);
 }

@@ -1,9 +1,9 @@
-/* model_common.c - weights that several models have under the same names: those of transformers */
+/* model_common.c - weights that several models share under the names of transformers */
 #include "engine_internal.h"
 
 #include <stdio.h>
 
-/* synthetic weights: norms near 1, small biases, embeddings near the size of what they are added to */
+/* synthetic weights: norms near 1, small biases, embeddings near the size of the rows they are added to */
 const vk_draw vk_common_draws[] = {
     { "norm.weight", 1.0f, 0.1f },
     { "norm1.weight", 1.0f, 0.1f },
@@ -26,7 +26,7 @@ const vk_draw vk_common_draws[] = {
 const char *const vk_common_fp32[] = { ".mlp.gate.weight", "position_embedding.weight", "position_embeddings",
                                        "cls_token", "pos_embed.weight", "patch_embed.proj.weight", NULL };
 
-/* all experts of a layer in two tensors [experts, inputs, outputs] */
+/* all experts of a layer, in two tensors [experts, inputs, outputs] */
 static void packed_experts(vk_pass *pass, vk_block *block, const vp_model_config *config, const char *prefix,
                            int index) {
     int d = config->d_model, dim = config->expert_dim, count = config->expert_count;
@@ -55,7 +55,7 @@ static void layer_experts(vk_pass *pass, vk_block *block, const vp_model_config 
     }
 }
 
-/* Norms around attention and MLP have names of their own. A scale of q goes into its norm's weights: RoPE keeps it. */
+/* Norms around attention and MLP have their own names. q's scale is folded into its norm's weights: RoPE keeps it. */
 static void layer_norms(vk_pass *pass, vk_block *block, const vp_model_config *config, const char *prefix, int index) {
     int d = config->d_model, whole = config->qk_norm == VP_QK_NORM_WHOLE, around = config->norm_around;
     float plus = config->norm_plus_one ? 1.0f : 0.0f;
@@ -123,7 +123,7 @@ void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *con
     if (once) model->embedding = model->head.weights;
 }
 
-/* CLIP and SigLIP: CLIP has a class token and a norm in front, SigLIP a bias of its patches */
+/* CLIP and SigLIP: CLIP has a class token and a norm before its blocks, SigLIP a bias in its patch embedding */
 void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix) {
     int width = config->vit_width, hidden = config->vit_mlp_dim, is_clip = config->vit_class_token;
     char patches[96];

@@ -4,8 +4,8 @@
  * source: transformers 5.23.0, models/gemma3/modeling_gemma3.py and models/siglip/modeling_siglip.py */
 #include "model.h"
 
-/* norms are stored without their 1, and embeddings are multiplied with the root of their width: drawn as others are,
- * they keep every activation near unit size */
+/* norms are stored minus 1, and embeddings are multiplied by the square root of their width: these draws keep every
+ * activation near unit size */
 static const vk_draw gemma3_draws[] = {
     { "layer_norm1.weight", 1.0f, 0.1f },
     { "layer_norm2.weight", 1.0f, 0.1f },

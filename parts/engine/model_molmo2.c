@@ -1,4 +1,4 @@
-/* model_molmo2.c - Molmo2: SigLIP's tower, attention pooling over windows that are across crops, a Qwen3-like or
+/* model_molmo2.c - Molmo2: SigLIP's tower, attention pooling over windows that span crops, a Qwen3-like or
  * OLMo-like language model
  *
  * source: transformers 5.23.0, models/molmo2/modeling_molmo2.py and image_processing_molmo2.py; the names of tensors:
@@ -55,19 +55,19 @@ int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols
                  * windows_across(canvas_patches(geometry, cols), pool);
 }
 int vk_request_image_tokens(const vp_model_config *config, const vp_request *request) {
-    const vp_image_views first = vk_image_at(request, 0); /* the only one where windows are across crops */
+    const vp_image_views first = vk_image_at(request, 0); /* the only image where windows span crops */
     return vk_image_tokens(config, request->views, first.rows, first.cols);
 }
 
-/* which crop of an axis shows patch `at` of all: each keeps what no neighbour's middle shows */
+/* the crop along an axis that provides patch `at`: each crop keeps the patches that no neighbour's middle covers */
 static int crop_of(const vp_geometry *geometry, int at, int crops) {
     int window = geometry->crop_px / geometry->patch_px - geometry->margin_left_patches
                  - geometry->margin_right_patches,
         crop = at < geometry->margin_left_patches ? 0 : (at - geometry->margin_left_patches) / window;
     return crop < crops ? crop : crops - 1;
 }
-/* windows over rows x cols crops, the first of which is view `first`: the patches of each, -1 beyond the edges, half of
- * what is missing in front; returns after the last one */
+/* Lists the patches of each window over rows x cols crops, the first of which is view `first`. A place beyond the edges
+ * is -1, with half of the padding in front. Returns the end of the list. */
 static int32_t *put_windows(const vp_model_config *config, int32_t *places, int first, int rows, int cols) {
     const vp_geometry *geometry = &config->geometry;
     int side = geometry->crop_px / geometry->patch_px, pool = config->window_pool,

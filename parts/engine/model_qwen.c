@@ -24,7 +24,7 @@ static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model
     vk_pass_linear(pass, &block->w2, width, hidden, VK_BIAS, LAYER "mlp.linear_fc2", tower, index);
 }
 
-/* the patch embedding stays in fp32: it costs nothing, and the sum of two frames' weights is not exact in bf16 */
+/* the patch embedding stays in fp32: this is free, and bf16 cannot represent the sum of two frames' weights exactly */
 static void qwen2_5_vl_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
     const char *const tower = "visual.";
     int merged = config->projector_dim;

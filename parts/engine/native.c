@@ -1,12 +1,12 @@
-/* native.c - pictures of any size: the order of their patches in the tower, windows of attention, positions in three
- * dimensions. Integers that the host works out for each request.
+/* native.c - pictures of any size: the order of their patches in the tower, windows of attention, and positions in
+ * three dimensions. The host computes these integers for each request.
  *
  * source: transformers 5.23.0, vision_utils.py (get_vision_window_index, get_vision_position_ids),
  * modeling_qwen2_5_vl.py (get_rope_index) */
 #include "engine_internal.h"
 
 
-/* The views of an image's rows top.. and columns left.. become the next ones of the tower. */
+/* Appends the views of an image from row `top` and column `left` to the tower's order. */
 static int vk_put_views(vp_engine *engine, const vk_picture *picture, const int *box, int next) {
     int pool = picture->grid.pool, cols = picture->grid.cols / pool;
     int32_t *places = engine->host_places,
@@ -24,8 +24,8 @@ static int vk_put_views(vp_engine *engine, const vk_picture *picture, const int 
     return next;
 }
 
-/* Squares of `side` views: whole ones first, then those that the right edge cuts, the lower edge, both. The order does
- * not matter to the result, and so each kind is one batch. */
+/* Splits an image into squares of `side` views: whole ones first, then those cut by the right edge, by the lower edge,
+ * and by both. The order does not affect the result, so each kind is one batch. */
 static void vk_order_windows(vp_engine *engine, const vk_picture *picture, int side) {
     int pool = picture->grid.pool, unit = pool * pool, rows = picture->grid.rows / pool,
         cols = picture->grid.cols / pool, next = picture->first;
@@ -66,8 +66,8 @@ void vk_send_grid(vp_engine *engine, const vp_request *request) {
             (size_t)request->views * sizeof(int32_t));
 }
 
-/* time, row and column of every token that the request can reach: a text counts on, an image's tokens have one time,
- * and what follows goes on after the largest position */
+/* time, row and column of every token that the request can reach: text counts up by one, the tokens of an image share
+ * one time, and the text after an image continues after its largest position */
 void vk_fill_positions(const vp_request *request, int32_t *positions, size_t stride, int count) {
     int next = 0, image = 0, first = 0, view = 0;
     vp_image_views views = vk_image_at(request, 0);

@@ -1,5 +1,5 @@
-/* pack.c - rows of weights, read or drawn -> the panels of the CPU's kernels, or rows of integers where the backend has
- * rows */
+/* pack.c - packs rows of weights, read or drawn, into panels for the CPU's kernels, or into rows of integers if the
+ * backend uses rows */
 #include "weights.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static inline void vk_put(void *out, size_t i, float value, int wide) {
     else ((uint16_t *)out)[i] = vk_f2b(value);
 }
 
-/* a convolution's kernel, its three colours moved after its pixels */
+/* a convolution kernel with its three colours moved after its pixels */
 static void vk_source_patch(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
                             int wide) {
     vk_source plain = *source;
@@ -77,7 +77,7 @@ static void vk_source_blocks(const vp_tensor *tensor, size_t first, int count, v
         for (int k = 0; k < step; k++) vk_put(out, (size_t)(i + k), values[k], wide);
     }
 }
-/* the file's position of a row in a head with paired rows */
+/* the position in the file of a row in a head with paired rows */
 static int64_t vk_paired_row(const vp_tensor *tensor, int64_t row) {
     int64_t rows = tensor->shape[0] / tensor->paired_heads, half = rows / 2, in = row % rows;
     return row - in + (in < half ? 2 * in : 2 * (in - half) + 1);
@@ -127,7 +127,7 @@ static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *ou
     VK_SIMD for (int i = 0; i < rest; i++) vk_put(out, (size_t)(columns + i), 0.0f, wide);
 }
 
-/* as read, then scaled: in bf16 both round, as the references do */
+/* read, then scaled: in bf16 both steps round, as in the references */
 void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide) {
     vk_read_row(source, row, out, columns, padded_columns, wide);
     for (int i = 0; source->times && i < columns; i++) {
@@ -144,11 +144,11 @@ void vk_source_row(const vk_source *source, int64_t row, void *out, int columns,
 #else
 #define VK_ALWAYS inline
 #endif
-enum { VK_PIECE_WORDS = 16 }; /* of rows that become lines at once: a cache line */
+enum { VK_PIECE_WORDS = 16 }; /* words per row converted at once: one cache line */
 
-/* `count` of 32 rows of words (two bf16 along k, or one f32), `stride` apart -> columns first.. of `words` lines, each
- * of which has a word of all 32. By way of a small copy: rows are often a multiple of 4 kB apart, and would drive each
- * other out of the cache. */
+/* Interleaves `count` of 32 rows of words (two bf16 along k, or one f32), `stride` apart, into columns first.. of
+ * `words` lines. A line has one word of each of the 32 rows. Goes through a small copy: rows are often a multiple of
+ * 4 kB apart and would evict each other from the cache. */
 static VK_CLONES void vk_interleave(uint32_t *lines, const uint32_t *rows, size_t stride, int first, int count,
                                     int words) {
     uint32_t piece[VK_PAD][VK_PIECE_WORDS];
@@ -159,10 +159,10 @@ static VK_CLONES void vk_interleave(uint32_t *lines, const uint32_t *rows, size_
     }
 }
 
-/* ---- drawn weights: the same bits as VK_PAD rows from vk_source_row, interleaved, as a value depends on its row and
- * column alone */
+/* ---- drawn weights: the same bits as VK_PAD interleaved rows of vk_source_row, because a value depends only on its
+ * row and column */
 
-/* Returns 1 if rows can be drawn where they belong, without a row in between. */
+/* Returns 1 if rows can be drawn directly into their places, without a temporary row. */
 static int vk_is_drawn_whole(const vk_source *source) {
     return source->synthetic && !source->patch_px && !source->columns && !source->times;
 }
@@ -204,13 +204,13 @@ static inline float vk_float(uint32_t word) {
     memcpy(&value, &word, 4);
     return value;
 }
-/* Rounds half away from zero, as roundf, for values of at most 2^22 */
+/* Rounds half away from zero like roundf, for values of at most 2^22. */
 static inline int vk_rounded_off(float value) {
     /* the largest float below 0.5 */
     return (int)(value + vk_float((vk_bits(value) & 0x80000000u) | 0x3effffffu));
 }
-/* NaN and what is over 512 become 512. Comparisons are of integers: compilers do not vectorise those of floats, which
- * may trap. */
+/* Limits magnitudes to 512, and turns NaN into 512. It compares integers because compilers do not vectorise comparisons
+ * of floats, which may trap. */
 static inline float vk_cut(float value) {
     const uint32_t word = vk_bits(value), size = word & 0x7fffffffu;
     return vk_float((word & 0x80000000u) | (size > 0x44000000u ? 0x44000000u : size));
@@ -218,7 +218,7 @@ static inline float vk_cut(float value) {
 static inline int vk_clamped(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
-/* bf16, of the largest value: integers are chosen by the rounded scale, so that rounding it costs next to nothing */
+/* the bf16 scale for a largest value; integers are chosen by the rounded scale, so rounding it costs almost nothing */
 static inline uint16_t vk_scale_of(float most, int bits) {
     const float scale = bits == 8 ? vk_float(vk_bits(most) & 0x7fffffffu) / 127.0f : most / -8.0f;
     return (vk_bits(scale) & 0x7fffffffu) > 0x7f800000u ? 0x7fc0 : vk_f2b(scale);
@@ -227,8 +227,8 @@ static inline float vk_inverse_of(uint16_t scale) {
     const uint32_t word = (uint32_t)scale << 16, is_zero = (word & 0x7fffffffu) == 0;
     return 1.0f / vk_float(is_zero ? 0x7f800000u : word); /* 1 / infinity: 0 */
 }
-/* value * inverse -> 8 bits: -127 to 127; 4 bits: 0 to 15. is_tame: the scale is a normal number or 0, so that no value
- * is over 127.5 or 8.5 of them. */
+/* value * inverse -> 8 bits: -127 to 127; 4 bits: 0 to 15. is_tame: the scale is a normal number or 0, so values are at
+ * most 127.5 or 8.5 times the scale. */
 static inline uint32_t vk_integer_of(float value, float inverse, const int bits, const int is_tame) {
     const float times = value * inverse;
     int whole = vk_rounded_off(is_tame ? times : vk_cut(times));
@@ -237,7 +237,7 @@ static inline uint32_t vk_integer_of(float value, float inverse, const int bits,
     whole = whole > 15 ? 15 : whole;
     return (uint32_t)(is_tame || whole > 0 ? whole : 0);
 }
-/* a line of words, from those lines of f32 that their bytes are of: kernels/cpu/quant_rows.h */
+/* a line of words from the lines of f32 that its bytes encode: kernels/cpu/quant_rows.h */
 static VK_ALWAYS void vk_quantise_words(uint32_t *words, const float *lines, const float *inverse, int first, int last,
                                      const int bits, const int is_tame) {
     const float *a = lines, *b = lines + 2 * VK_PAD, *c = lines + VK_PAD, *d = lines + 3 * VK_PAD;
@@ -261,7 +261,7 @@ static VK_ALWAYS void vk_quantise_columns(char *block, const float *lines, int f
     const int each = bits == 8 ? 4 : 8;
     for (int k = 0; k < VK_QUANT_BLOCK; k++) {
         const float *line = lines + (size_t)k * VK_PAD;
-        VK_SIMD for (int c = first; c < last; c++) { /* a NaN is above all: the scale says it, and the logits will */
+        VK_SIMD for (int c = first; c < last; c++) { /* NaN compares as largest and reaches scale and logits */
             const uint32_t word = vk_bits(line[c]);
             most[c] = (word & 0x7fffffffu) > (most[c] & 0x7fffffffu) ? word : most[c];
         }
@@ -278,9 +278,9 @@ static VK_ALWAYS void vk_quantise_columns(char *block, const float *lines, int f
         else vk_quantise_words(words, lines, inverse, first, last, bits, 1);
     }
 }
-/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of
- * integers. 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. Each branch is
- * compiled for its own constants. */
+/* Converts VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows, into columns first.. of a block in a
+ * panel of integers. The largest value of a row becomes 127 or -127 in 8 bits, and -8 in 4 bits, as in GGUF's Q4_0.
+ * Each branch is compiled for its own constants. */
 static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
     if (count == VK_PAD && bits == 8) vk_quantise_columns(block, lines, 0, VK_PAD, 8);
     else if (count == VK_PAD) vk_quantise_columns(block, lines, 0, VK_PAD, 4);
@@ -288,7 +288,7 @@ static VK_CLONES void vk_quantise_block(char *block, const float *lines, int fir
     else vk_quantise_columns(block, lines, first, first + count, 4);
 }
 
-/* Returns 1 if rows of the source are read as bf16 without loss. */
+/* Returns 1 if rows of the source can be read as bf16 without loss. */
 static int vk_is_bf16(const vk_source *source) {
     return !source->synthetic && source->tensor.dtype == VP_DTYPE_BF16 && !source->patch_px && !source->times;
 }
@@ -300,7 +300,7 @@ static VK_CLONES void vk_split_pairs(float *lines, const uint32_t *pairs) {
             lines[c + VK_PAD] = vk_float(pairs[c] & 0xffff0000u);
         }
 }
-/* A panel of integers, block by block. rows: NULL: they are drawn; bf16 if is_bf16, else f32; `stride` words apart */
+/* Makes a panel of integers block by block. rows: NULL (drawn), bf16 if is_bf16, otherwise f32; `stride` words apart */
 static void vk_pack_integers(const vk_source *source, const vk_linear *linear, int64_t from, char *panel, int first,
                              int count, const uint32_t *rows, size_t stride, int is_bf16) {
     float lines[VK_QUANT_BLOCK * VK_PAD];
@@ -317,7 +317,7 @@ static void vk_pack_integers(const vk_source *source, const vk_linear *linear, i
         panel += VK_PAD * 2 + VK_PAD * VK_QUANT_BLOCK * linear->bits / 8;
     }
 }
-/* Rows first.. of a panel, `count` of them from row `from` of the source on. rows: room for VK_PAD of them. */
+/* Fills `count` rows of a panel, starting at `first`, from row `from` of the source. rows: room for VK_PAD rows. */
 static void vk_pack_panel(const vk_source *source, const vk_linear *linear, int64_t from, char *panel, int first,
                           int count, uint32_t *rows) {
     const int is_drawn = count == VK_PAD && vk_is_drawn_whole(source), is_bf16 = linear->bits && vk_is_bf16(source),
@@ -353,11 +353,11 @@ int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_line
         }
         free(buffer);
     }
-    (void)loader; /* without OpenMP no one asks for threads */
+    (void)loader; /* without OpenMP there are no threads */
     return !failed;
 }
 
-/* ---- blocks of GGUF files: their integers and scales in panels, in the orders of kernels/cpu/gguf_rows.h
+/* ---- blocks of GGUF files: their integers and scales in panels, ordered as in kernels/cpu/gguf_rows.h
  *
  * source: llama.cpp ggml/src/ggml-quants.c, dequantize_row_*, get_scale_min_k4 */
 
@@ -439,8 +439,8 @@ int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_li
 
 /* ---- rows of integers */
 
-/* A row by the same rule -> integers and scales, where rows follow each other. Of 4 bits eight values are in four
- * bytes: value 2 i in nibble i, value 2 i + 1 in nibble i + 4. */
+/* Converts a row by the same rule for backends with consecutive rows. With 4 bits, eight values are in four bytes:
+ * value 2 i in nibble i, value 2 i + 1 in nibble i + 4. */
 static VK_CLONES void vk_quantise_row(char *out, uint16_t *scales, const float *row, int k_padded, int bits) {
     for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, out += VK_QUANT_BLOCK * bits / 8) {
         const float *from = row + first;
@@ -457,7 +457,7 @@ static VK_CLONES void vk_quantise_row(char *out, uint16_t *scales, const float *
         }
     }
 }
-/* tensor [rows, k] -> integers of the rows first_row.. of a linear, and their scales; 0: no memory */
+/* tensor [rows, k] -> integers and scales of rows first_row.. of a linear. Returns 0 if out of memory. */
 int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
                      int64_t rows) {
     size_t blocks = (size_t)linear->k_padded / VK_QUANT_BLOCK,

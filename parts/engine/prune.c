@@ -1,4 +1,4 @@
-/* prune.c - what goes on of a request's image tokens: the plan, the choice, the rows after it */
+/* prune.c - pruning the image tokens of a request: the plan, the choice, and the rows that remain */
 #include "engine_internal.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ static vp_result vk_plan_keep(const vp_prune *prune, int tokens, int *count, vp_
     else snprintf(text, sizeof text, "keep=%d, and the image has %d tokens", *count, tokens);
     return vk_refuse(error, VP_ERR_RANGE, prune, text);
 }
-/* a cut before `block`, unless everything would go on */
+/* adds a cut before `block`, unless it would drop nothing */
 static vp_result vk_plan_cut(const vp_request *request, vk_pruning *plan, int block, int keep, vp_error *error) {
     char text[160];
     const int last = request->active_blocks[request->active_block_count - 1],
@@ -156,7 +156,7 @@ static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *re
                  plan->tokens);
         return vk_refuse(error, VP_ERR_RANGE, prune, text);
     }
-    if (plan->early_keep == plan->tokens) return VP_OK; /* as many as there are: nothing is pruned */
+    if (plan->early_keep == plan->tokens) return VP_OK; /* all are kept: nothing is pruned */
     plan->early = is_published ? VK_EARLY_CONNECTOR : VK_EARLY_MERGE;
     plan->skips_features = is_published;
     return VP_OK;
@@ -203,7 +203,7 @@ static vp_result vk_plan_method(const vp_model_config *config, const vp_request 
     plan->early = keep < plan->tokens ? VK_EARLY_CHOICE : VK_EARLY_NONE;
     return VP_OK;
 }
-/* whether kept tokens keep their positions; and what that excludes */
+/* decides whether kept tokens keep their positions, and rejects what that excludes */
 static vp_result vk_plan_positions(const vp_model_config *config, vk_pruning *plan, vp_error *error) {
     const vp_prune *prune = &plan->how;
     const int is_mrope = vk_has_mrope(config);
@@ -295,8 +295,8 @@ static int vk_order_draws(const void *left, const void *right) {
     const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
 }
-/* the image's tokens as the language model reads them. A request that is only counted may not say where they are:
- * then they come first. */
+/* the image's tokens as the language model reads them. A request that is only counted may omit their places: they come
+ * first then. */
 static void vk_find_tokens(vp_engine *engine, const vp_request *request) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -314,7 +314,7 @@ static void vk_find_tokens(vp_engine *engine, const vp_request *request) {
 void vk_begin_pruning(vp_engine *engine, const vp_request *request) {
     vk_pruning *pruning = &engine->pruning;
     const vk_prune_host host = pruning->host;
-    (void)vk_plan_pruning(&engine->config, request, pruning, NULL); /* vk_check_shape did that: it can be done */
+    (void)vk_plan_pruning(&engine->config, request, pruning, NULL); /* vk_check_shape has checked that this succeeds */
     pruning->host = host;
     pruning->kept = pruning->tokens;
     pruning->now_rows = request->input_count;
@@ -326,17 +326,17 @@ void vk_begin_pruning(vp_engine *engine, const vp_request *request) {
     for (int row = 0; row < request->input_count; row++) host.row_at[row] = row;
 }
 
-/* ---- rows that go on */
+/* ---- rows that remain */
 static void vk_send_ints(vp_engine *engine, int32_t *to, const int32_t *from, int count) {
     vk_send(engine, to, from, (size_t)count * sizeof *to);
 }
-/* Which rows of the whole sequence go on: text, and the image tokens chosen[count] of those that were there. Sets
- * kept, row_at and index, where the kept tokens' rows now are. */
+/* Finds the rows of the whole sequence that remain: text, and chosen[count] of the image tokens present so far. Sets
+ * kept, row_at and index (the current rows of the kept tokens). */
 static void vk_keep_rows(vp_engine *engine, const vp_request *request, int count) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
     int next = 0, kept = 0, rows = 0;
-    for (int i = 0; i < count; i++) host->kept[i] = host->kept[host->chosen[i]]; /* chosen ascends: none is lost */
+    for (int i = 0; i < count; i++) host->kept[i] = host->kept[host->chosen[i]]; /* safe: chosen ascends */
     for (int row = 0; row < request->input_count; row++) {
         if (next < pruning->tokens && host->place[next] == row) {
             const int goes_on = kept < count && host->kept[kept] == next;
@@ -349,7 +349,7 @@ static void vk_keep_rows(vp_engine *engine, const vp_request *request, int count
     pruning->kept = count;
     pruning->now_rows = rows;
 }
-/* A window counts positions: for each of `rows` rows the ones before it that have left its window. */
+/* A window counts positions. Finds, for each of `rows` rows, how many rows before it have left its window. */
 static void vk_window_region(vp_engine *engine, const int32_t *positions, int rows, int region) {
     const size_t at = (size_t)engine->max_sequence * (size_t)region;
     int32_t *counted = engine->pruning.host.gone + at, *gone = engine->buffers.prune.gone + at;
@@ -362,7 +362,7 @@ static void vk_window_region(vp_engine *engine, const int32_t *positions, int ro
     engine->pruning.regions[region].gone = gone;
     engine->pruning.regions[region].gone_counted = counted;
 }
-/* positions of the region's rows and of the tokens generated after them -> its table */
+/* fills the region's table from the positions of its rows and of the tokens generated after them */
 static void vk_turn_region(vp_engine *engine, const vp_request *request, int region) {
     const vp_model_config *config = &engine->config;
     vk_pruning *pruning = &engine->pruning;
@@ -374,7 +374,7 @@ static void vk_turn_region(vp_engine *engine, const vp_request *request, int reg
     if (is_mrope && !engine->queue->dry) vk_fill_positions(request, host->positions, stride, all + added);
     for (int axis = 0; axis < axes; axis++) {
         int32_t *positions = host->positions + (size_t)axis * stride;
-        for (int row = 0; row < rows; row++) /* row_at ascends, and is never below row */
+        for (int row = 0; row < rows; row++) /* row_at is ascending and never below row */
             positions[row] = is_mrope ? positions[host->row_at[row]] : host->row_at[row];
         for (int i = 0; i < added; i++) positions[rows + i] = is_mrope ? positions[all + i] : all + i;
         vk_send_ints(engine, prune->positions + (size_t)axis * stride, positions, rows + added);
@@ -401,7 +401,7 @@ void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach, const in
         engine->scores[1] += end - VK_GONE(gone, window, row);
     }
 }
-/* masks and positions after a cut */
+/* updates masks and positions after a cut */
 static void vk_begin_region(vp_engine *engine, const vp_request *request, int region) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -415,7 +415,7 @@ static void vk_begin_region(vp_engine *engine, const vp_request *request, int re
     vk_count_scores(engine, pruning->now_rows, engine->has_reach ? host->reach : NULL,
                     pruning->regions[region].gone_counted);
 }
-/* Behind a choice before the language model: the ids and places of what goes on. */
+/* After a choice before the language model: the ids and places of the remaining rows. */
 static void vk_shorten(vp_engine *engine, const vp_request *request, int count) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -431,7 +431,7 @@ static void vk_shorten(vp_engine *engine, const vp_request *request, int count) 
 }
 
 /* ---- scores and choices */
-/* a failed device's choice cannot be trusted: indices are kept in range, and the request fails later */
+/* A failed device can return any choice. Indices are forced into range, and the request fails later. */
 static void vk_check_chosen(vp_engine *engine, int32_t *chosen, int count, int tokens) {
     int is_good = !engine->queue->dry;
     for (int i = 0; i < count && is_good; i++)
@@ -459,7 +459,7 @@ static void vk_choose_spread(vp_engine *engine, int keep) {
                     pruning->host.chosen);
     vk_prune_sort(pruning->host.chosen, keep);
 }
-/* random and stride, over the remaining tokens */
+/* chooses among the remaining tokens: random and stride */
 static int vk_choose_blindly(vp_engine *engine, int keep) {
     vk_pruning *pruning = &engine->pruning;
     if (pruning->how.method == VP_PRUNE_RANDOM)
@@ -473,7 +473,7 @@ static int vk_choose_blindly(vp_engine *engine, int keep) {
 int vk_prunes_tower(const vp_engine *engine, int block) {
     return engine->pruning.early >= VK_EARLY_MERGE && block == engine->config.vit_blocks_needed - 1;
 }
-/* attention received by `tokens` keys, of one query or of all of them, `batch` sequences from row `first` on */
+/* attention that `tokens` keys receive from one query or from all, in `batch` sequences from row `first` on */
 static void vk_score_tower(vp_engine *engine, int first, int out, int batch, int tokens) {
     const vp_model_config *config = &engine->config;
     const int ld = vk_padded(3 * config->vit_width), element = engine->wide ? 4 : 2;
@@ -513,7 +513,7 @@ void vk_prune_tower(vp_engine *engine, int first, int count) {
         config->vit_head_dim, vk_padded(3 * config->vit_width), engine->wide);
     vk_end_stage(engine, engine->pruning.reply, VP_STAGE_PRUNE);
 }
-/* the tower's rows that an image token is made of */
+/* the rows of the tower that form an image token */
 static int vk_members_of(const vp_engine *engine, int token, int32_t *members) {
     const vp_model_config *config = &engine->config;
     const int feature = engine->pruning.host.source[token], pool = config->geometry.pool,
@@ -537,8 +537,8 @@ static int vk_members_of(const vp_engine *engine, int token, int32_t *members) {
     }
     return count;
 }
-/* The dominant rows are known: targets, and which target each other row goes to, by rows of length 1 in prune.unit.
- * Returns the lists of the kept rows, by their numbers among `rows`, in host->base, list and start. */
+/* Once the dominant rows are known, picks the targets and assigns every other row to one, using the rows of length 1
+ * in prune.unit. Puts the lists of the kept rows, as indices into `rows`, into host->base, list and start. */
 static void vk_zip_rows(vp_engine *engine, int rows, int width, int in_place) {
     const vk_backend *to = engine->backend;
     vk_pruning *pruning = &engine->pruning;
@@ -558,7 +558,7 @@ static void vk_zip_rows(vp_engine *engine, int rows, int width, int in_place) {
     } else zip.merged_count = 0; /* nothing to merge into */
     vk_prune_merge(&zip, in_place, host->base, host->list, host->start);
 }
-/* kept rows as host->base, list and start say, to the device; .. */
+/* sends the kept rows in host->base, list and start to the device; .. */
 static void vk_send_lists(vp_engine *engine) {
     const vk_pruning *pruning = &engine->pruning;
     const vk_prune_host *host = &pruning->host;
@@ -568,7 +568,7 @@ static void vk_send_lists(vp_engine *engine) {
     vk_send_ints(engine, prune->start, host->start, keep + 1);
     if (members) vk_send_ints(engine, prune->list, host->list, members);
 }
-/* .. and their sums f32 [early_keep, width] -> out */
+/* .. and writes their sums to out: f32 [early_keep, width] */
 static void vk_send_merged(vp_engine *engine, float *out, const float *from, int width) {
     const vk_pruning *pruning = &engine->pruning;
     const vk_prune_buffers *prune = &engine->buffers.prune;
@@ -577,7 +577,7 @@ static void vk_send_merged(vp_engine *engine, float *out, const float *from, int
                                        prune->start, pruning->early_keep, pruning->host.start[pruning->early_keep],
                                        width);
 }
-/* rows f32 [count, vit_width] that are tokens already, through a connector of two matrices */
+/* sends rows f32 [count, vit_width], which are already tokens, through a connector of two matrices */
 static void vk_project_rows(vp_engine *engine, const float *rows, int count, float *features) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -589,7 +589,7 @@ static void vk_project_rows(vp_engine *engine, const float *rows, int count, flo
     to->linear(engine->queue, features, config->d_model, buffers->projector_hidden, ldh, count,
                &engine->model.projector_down, VK_STORE_F32);
 }
-/* VisionZip as published: of the tower's rows the class token, dominant patches, and contextual sums after them */
+/* VisionZip as published: keeps the tower's class token and dominant patches, followed by contextual sums */
 void vk_prune_connector(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -609,14 +609,14 @@ void vk_prune_connector(vp_engine *engine, const vp_request *request) {
     vk_zip_rows(engine, rows, config->vit_head_dim, 0);
     vk_send_lists(engine);
     vk_send_merged(engine, prune->tokens, engine->buffers.hidden, config->vit_width);
-    for (int i = 0; i < pruning->early_keep; i++) host->chosen[i] = i; /* the picture's first places */
+    for (int i = 0; i < pruning->early_keep; i++) host->chosen[i] = i; /* the first places of the picture */
     vk_shorten(engine, request, pruning->early_keep);
     for (int i = 0; i < dominant; i++) host->kept[i] = host->dominant[i + 1] - 1;
     vk_end_stage(engine, pruning->reply, VP_STAGE_PRUNE);
     vk_at(engine->queue, VP_PART_PROJECTOR, -1);
     vk_project_rows(engine, prune->tokens, pruning->early_keep, prune->features);
 }
-/* in place: image tokens, each scored by its patches' mean */
+/* in place: scores each image token by the mean of its patches */
 static void vk_choose_merged(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -649,7 +649,7 @@ static void vk_choose_merged(vp_engine *engine, const vp_request *request) {
     for (int i = 0; i < host->start[pruning->early_keep]; i++) host->list[i] = host->source[host->list[i]];
 }
 
-/* ---- pool: the tokens of each square; the result replaces the first of them */
+/* ---- pool: the tokens of each square become one; the results take the first places of a view */
 static void vk_choose_squares(vp_engine *engine) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -693,12 +693,12 @@ void vk_prune_early_rows(vp_engine *engine, const vp_request *request) {
 }
 
 /* ---- before a block */
-/* rows of the remaining image tokens: host->index; a cut sets it, before the first cut it is `place` */
+/* rows of the remaining image tokens: host->index, which each cut sets, or `place` before the first cut */
 static void vk_find_rows(vk_pruning *pruning) {
     if (pruning->kept == pruning->tokens)
         memcpy(pruning->host.index, pruning->host.place, (size_t)pruning->tokens * sizeof(int32_t));
 }
-/* the attention of one query, f32 in prune.scores, to all rows of the cache that block `block` has */
+/* attention of one query to all rows in the cache of block `block`: f32 in prune.scores */
 static void vk_score_query(vp_engine *engine, int block, const void *query, int rows) {
     const vp_model_config *config = &engine->config;
     vk_pruning *pruning = &engine->pruning;
@@ -739,15 +739,15 @@ static void vk_choose_fastv(vp_engine *engine, int block, int keep, int rows) {
     vk_score_query(engine, block - 1, (const char *)engine->buffers.q + (size_t)(rows - 1) * ld * element, rows);
     vk_choose_attended(engine, keep);
 }
-/* PyramidDrop: the block's own keys of all rows and query of the last one, which the block makes again for the rows
- * that are left. Weights are in panels of VK_PAD rows: where keys begin within one, all rows get a query too. */
+/* PyramidDrop: computes the block's own keys for all rows and its query for the last one. The block computes them again
+ * for the remaining rows. Weights are in panels of VK_PAD rows: if keys begin within a panel, all rows get a query. */
 static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
     const int block = engine->pruning.cuts[cut].block;
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
-    vk_heads heads = vk_heads_in(engine, block, &engine->pruning.regions[cut]); /* its rows are still those before */
+    vk_heads heads = vk_heads_in(engine, block, &engine->pruning.regions[cut]); /* still the rows before the cut */
     const int q = vk_q_width(config), kv = vk_kv_width(config), ld = vk_padded(config->d_model), ldq = vk_padded(q),
               wide = engine->wide, last = rows - 1, is_apart = q % VK_PAD == 0, first = is_apart ? q : 0;
     const size_t element = wide ? 4 : 2;
@@ -772,7 +772,7 @@ static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
                    (const char *)buffers->q + (is_apart ? 0 : (size_t)last * (size_t)ldq * element), rows);
     vk_choose_attended(engine, keep);
 }
-/* DART: pivots by the norm of their keys, then the tokens least similar to each pivot */
+/* DART: picks pivots by the norm of their keys, then the tokens least similar to each pivot */
 static void vk_choose_dart(vp_engine *engine, int block, int keep, int rows) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -809,12 +809,12 @@ static void vk_choose_dart(vp_engine *engine, int block, int keep, int rows) {
     (void)vk_prune_dart(host->scores, pivots, tokens, pruning->how.per_pivot, host->flags, host->ranks, host->chosen);
     vk_check_chosen(engine, host->chosen, keep, tokens);
 }
-/* where the features of DeepStack's levels go from here on; -1: to no row */
+/* the rows that DeepStack features are added to from here on; -1: none */
 static void vk_place_levels(vp_engine *engine) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
     int32_t *to = host->list;
-    if (pruning->early) return; /* no method cuts twice */
+    if (pruning->early) return; /* no method prunes both early and before a block */
     for (int i = 0; i < engine->image_tokens; i++) to[i] = -1;
     for (int i = 0; i < pruning->kept; i++) to[host->source[host->kept[i]]] = host->index[i];
     vk_send_ints(engine, engine->buffers.image_index, to, engine->image_tokens);
@@ -835,7 +835,7 @@ static void vk_cut_rows(vp_engine *engine, const vp_request *request, int cut) {
     else vk_choose_pyramid(engine, cut, keep, rows);
     memcpy(host->base, host->row_at, (size_t)rows * sizeof *host->base);
     vk_keep_rows(engine, request, keep);
-    for (int row = 0; row < pruning->now_rows; row++) { /* which of the rows before each is: both ascend */
+    for (int row = 0; row < pruning->now_rows; row++) { /* finds each row among the previous ones; both are ascending */
         while (host->base[at] != host->row_at[row]) at++;
         host->start[row] = at;
     }

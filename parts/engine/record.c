@@ -1,4 +1,4 @@
-/* record.c - the records of a request: times and counts of its stages, copies for --dump */
+/* record.c - the records of a request: times and counts of its stages, and the copies for --dump */
 #include "engine_internal.h"
 
 void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes) {
@@ -26,7 +26,7 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
                       level * sizeof(float));
     }
     if (!request->dump->vit_features) return;
-    /* a tower of windows has its views in another order than the picture */
+    /* a tower with windows orders its views differently from the picture */
     const int32_t *view_place = config->vit_native ? engine->host_places + 2 * views * patches : NULL;
     for (size_t v = 0; v < (size_t)request->views; v++) {
         const size_t place = view_place ? (size_t)view_place[v] : v;

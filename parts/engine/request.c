@@ -1,11 +1,11 @@
-/* request.c - one request from its check to its times */
+/* request.c - a request, from checking it to reporting its times */
 #include "engine_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* views of each image add up, and their grids fit */
+/* checks that the views of all images add up and that their grids fit */
 static vp_result vk_check_images(const vp_model_config *config, const vp_request *request, vp_error *error) {
     const int is_stitched = config->connector == VP_CONNECTOR_STITCHED;
     int64_t sum = 0;
@@ -28,7 +28,7 @@ static vp_result vk_check_images(const vp_model_config *config, const vp_request
                ? VP_OK
                : vp_fail(error, VP_ERR_RANGE, -1, "request images", "the images' views must be `views` together");
 }
-/* sizes, knobs and room for records, which a request that is only counted needs too */
+/* checks sizes, knobs and room for records; a request that is only counted needs them as well */
 static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
     char text[160];
@@ -142,7 +142,7 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
     }
 }
 
-/* mark of token `index`: the first comes out of the sample stage */
+/* the mark of token `index`; the sample stage produces the first token */
 static int vk_token_mark(int index) { return index ? VP_STAGE_COUNT + index : VP_STAGE_SAMPLE + 1; }
 
 static void vk_decode_step(vp_engine *engine, const vp_request *request, int step) {
@@ -151,7 +151,7 @@ static void vk_decode_step(vp_engine *engine, const vp_request *request, int ste
     engine->backend->mark(engine->queue, vk_token_mark(step), engine->buffers.token);
 }
 
-/* Puts a token in the place of the one that was sampled. Like a dump's copies this is not work of the model. */
+/* Replaces the sampled token with a given one. Like the copies of a dump, this does not count as the model's work. */
 static void vk_force_token(vp_engine *engine, int32_t token) {
     vk_work before = engine->queue->work;
     vk_send(engine, engine->buffers.token, &token, sizeof token);
@@ -165,8 +165,8 @@ static int vk_ends(const vp_request *request, int32_t token) {
     return ends && !request->ignore_eos && !request->forced_tokens;
 }
 
-/* tokens until the last. Where results are known late, the step after token i is sent before token i is known; one that
- * EOS made superfluous is neither waited for nor counted. */
+/* Decodes up to the last token. If results arrive late, the step after token i is sent before token i is known. If
+ * token i turns out to be EOS, that step is neither waited for nor counted. */
 static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
     const vk_backend *to = engine->backend;
     int ahead = to->run_ahead && !request->dump && !request->forced_tokens;
@@ -200,7 +200,7 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
     return VP_OK;
 }
 
-/* the device's times, when all marks up to the last token's were reached */
+/* reads the device's times once all marks up to that of the last token are reached */
 static void vk_read_times(vp_engine *engine, vp_reply *reply) {
     vp_stage_times *times = &reply->times;
     unsigned char begun[VP_STAGE_COUNT] = { 0 };
@@ -227,7 +227,7 @@ static void vk_read_times(vp_engine *engine, vp_reply *reply) {
         times->device_ns[VP_STAGE_DECODE] += reply->step_ns[i];
 }
 
-/* A dry run of the whole request: what each stage counts. */
+/* Counts the work of each stage in a dry run of the whole request. */
 static void vk_count(vp_engine *engine, const vp_request *request, vp_stage_times *times) {
     const vk_work before = engine->queue->work;
     vp_request shape = *request;
@@ -252,14 +252,14 @@ VP_API vp_result vp_engine_count(vp_engine *engine, const vp_request *request, v
     return result;
 }
 
-/* VP_TIMING_KERNEL: room for every launch that this request can make */
+/* VP_TIMING_KERNEL: reserves room for every launch that this request can make */
 static vp_result vk_open_log(vp_engine *engine, const vp_request *request, vp_error *error) {
     vk_queue *queue = engine->queue;
     vp_request begun = *request;
     vp_stage_times work;
     int64_t most = 0;
     char text[160];
-    if (begun.max_new_tokens > 2) begun.max_new_tokens = 2; /* no step has more launches than the first */
+    if (begun.max_new_tokens > 2) begun.max_new_tokens = 2; /* the first step has the most launches */
     vk_count(engine, &begun, &work);
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
         most += work.launches[stage] * (stage == VP_STAGE_DECODE ? request->max_new_tokens - 1 : 1);
@@ -285,11 +285,11 @@ static vp_result vk_open_log(vp_engine *engine, const vp_request *request, vp_er
     return VP_OK;
 }
 
-/* 0: times are missing */
+/* Returns 0 if times are missing. */
 static int vk_read_log(vp_engine *engine, const vp_request *request, vp_reply *reply) {
     vk_queue *queue = engine->queue;
     int64_t copied = queue->log_count < request->launch_capacity ? queue->log_count : request->launch_capacity;
-    if (queue->log_count > queue->log_capacity) return 1; /* cannot be; has_kernels would say it */
+    if (queue->log_count > queue->log_capacity) return 1; /* cannot happen; has_kernels would show it */
     if (!engine->backend->read_log(queue)) return 0;
     for (int64_t i = 0; i < queue->log_count; i++) {
         reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
@@ -330,7 +330,7 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
         result = vp_fail(error, VP_ERR_STATE, -1, "engine", "was opened to count requests, not to run them");
     if (result != VP_OK) return result;
     engine->backend->enter(engine->queue);
-    do { /* a second time where the times of launches got lost: timed in the other way then */
+    do { /* runs again with the other timer if launch times were lost */
         engine->repeats = 0;
         if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, error);
         if (result == VP_OK) result = vk_run(engine, request, reply, error);

@@ -1,10 +1,10 @@
-/* stages.c - the stages of a model, sent to a backend operation by operation */
+/* stages.c - sends the stages of a model to a backend, one operation at a time */
 #include "engine_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* what attention or the MLP of a tower's block adds: at once, or scaled by its own weights */
+/* adds the output of attention or the MLP in a tower's block, directly or scaled by its own weights */
 static void vk_vit_add(vp_engine *engine, const void *from, int ld, int rows, const vk_linear *linear,
                        const float *scale) {
     const vk_backend *to = engine->backend;
@@ -18,7 +18,7 @@ static void vk_vit_add(vp_engine *engine, const void *from, int ld, int rows, co
     to->kernels.add_scaled(engine->queue, buffers->vit_x, buffers->patch_rows, scale, rows, width);
 }
 
-/* pixels of `count` views -> the rows that the tower's blocks start with */
+/* turns the pixels of `count` views into the input rows of the tower's blocks */
 static void vk_vit_embed(vp_engine *engine, int first, int count) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
@@ -45,7 +45,7 @@ static void vk_vit_embed(vp_engine *engine, int first, int count) {
                               width, width, config->vit_norm_eps, 1);
 }
 
-/* the output of a block, to where the connector reads it */
+/* copies the output of a block to where the connector reads it */
 static void vk_vit_keep(vp_engine *engine, int layer, int first, int count) {
     const vp_model_config *config = &engine->config;
     const vk_norm *norm = &engine->model.post_ln;
@@ -72,11 +72,11 @@ static void vk_vit_norm(vp_engine *engine, void *out, const float *in, const vk_
                            config->vit_norm_eps, wide);
 }
 
-/* of the norms of q and k; transformers has it as a constant next to the configuration's */
+/* of the norms of q and k; a constant in transformers, separate from the eps of the configuration */
 #define VK_VIT_QK_EPS 1e-6f
 
-/* attention of a block, from vit_qkv to vit_attended: view by view; a native tower's image by image, or square by
- * square */
+/* attention of a block, from vit_qkv to vit_attended: one view at a time, or in a native tower one image or one square
+ * at a time */
 static void vk_vit_attend(vp_engine *engine, int block, int count) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -131,7 +131,7 @@ static void vk_vit_mlp(vp_engine *engine, const vk_vit_block *layer, int rows) {
     vk_vit_add(engine, buffers->vit_hidden, ldh, rows, &layer->w2, layer->scale2);
 }
 
-/* q, k and v of a block side by side, from vit_normed to vit_qkv; with norms q and k go through fp32 rows */
+/* q, k and v of a block next to each other, from vit_normed to vit_qkv; q and k with norms pass through fp32 rows */
 static void vk_vit_qkv(vp_engine *engine, const vk_vit_block *layer, int rows) {
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
@@ -174,8 +174,8 @@ void vk_vit(vp_engine *engine, int first, int count) {
     }
 }
 
-/* attention over `windows` windows of n patches, then SwiGLU. places: NULL, or the patches of each, where some are
- * beyond an edge */
+/* attention over `windows` windows of n patches, then SwiGLU. places: the patches of each window if some are beyond an
+ * edge, otherwise NULL */
 static void vk_pool_rows(vp_engine *engine, int windows, int n, const int32_t *places, float *features) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
@@ -213,7 +213,7 @@ static void vk_pool(vp_engine *engine, int first, int count, float *features) {
         engine->wide);
     vk_pool_rows(engine, count * vp_geometry_tokens_per_crop(&config->geometry), pool * pool, NULL, features);
 }
-/* windows across crops, at most as many at once as `count` views have */
+/* windows that span crops, at most as many at once as `count` views have */
 static void vk_stitch(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
@@ -230,8 +230,8 @@ static void vk_stitch(vp_engine *engine, int first, int count, float *features) 
     vk_pool_rows(engine, windows, n, places, features);
 }
 
-#define VK_TORCH_EPS 1e-5f /* torch.nn.LayerNorm's own; the projectors' configs name none */
-/* the patches of a window side by side, through one matrix or two */
+#define VK_TORCH_EPS 1e-5f /* the default of torch.nn.LayerNorm; projector configs have no eps */
+/* the concatenated patches of each window, through one matrix or two */
 static void vk_project(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
@@ -283,8 +283,8 @@ static void vk_mean(vp_engine *engine, int first, int count, float *features) {
                VK_STORE_F32);
 }
 
-/* windows of a native picture through two matrices, their patches normed before that, and side by side; then the same
- * for the outputs of the blocks that DeepStack takes, normed after that */
+/* windows of a native picture: their patches are normed, concatenated and sent through two matrices. The outputs of the
+ * DeepStack blocks go the same way but are normed after concatenation. */
 static void vk_merge(vp_engine *engine, int count) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
@@ -356,7 +356,7 @@ void vk_compose_rope(vp_engine *engine, int rows) {
                                           buffers->rope_axes, rows, engine->max_sequence, engine->config.head_dim);
 }
 
-/* after block `block` the image tokens get the features of their level */
+/* adds the DeepStack features of a level to the image tokens after block `block` */
 static void vk_add_deepstack(vp_engine *engine, int block, int views) {
     vk_buffers *buffers = &engine->buffers;
     vk_at(engine->queue, VP_PART_EMBED, block);
@@ -365,7 +365,7 @@ static void vk_add_deepstack(vp_engine *engine, int block, int views) {
         buffers->image_index, engine->pruning.early ? engine->pruning.early_keep : views, engine->config.d_model);
 }
 
-/* the experts of many tokens where nothing leaves the device: lists and tiles, two products, sums */
+/* the experts of many tokens without leaving the device: lists and tiles, two products, sums */
 static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, int rows, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -396,8 +396,8 @@ static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, in
     to->experts(engine->queue, &job);
 }
 
-/* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU, where fp32
- * comes here, the host waits once a block for the counts: cuBLAS takes its sizes from the host. */
+/* the experts of many tokens: gather the rows of each expert, one product per expert, combine. A GPU uses this for
+ * fp32 only. The host then waits once per block for the counts, because cuBLAS takes its sizes from the host. */
 static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, int rows, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -407,8 +407,8 @@ static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, i
         pairs = rows * top_k;
     size_t element = engine->wide ? 4 : 2, start = 0;
     const char *normed = (const char *)buffers->normed + (size_t)first * (size_t)ld * element;
-    /* what stays when the device has failed; when launches are only counted, experts share the rows evenly: no request
-     * has more launches */
+    /* These counts remain if the device has failed. A dry run spreads the rows evenly over the experts, which gives the
+     * largest number of launches. */
     for (int i = 0; i < config->expert_count; i++)
         engine->counts[i] = queue->dry ? pairs / config->expert_count + (i < pairs % config->expert_count) : 0;
     to->kernels.moe_lists(queue, buffers->expert_count, buffers->expert_start, buffers->expert_list, buffers->slot_row,
@@ -450,7 +450,7 @@ void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k) {
     else vk_moe_tokens(engine, layer, first, rows, top_k);
 }
 
-/* a dense MLP over rows of `normed` from `first` on, which is what its input is */
+/* a dense MLP; its input is `normed` from row `first` on */
 static void vk_dense(vp_engine *engine, const vk_block *layer, int first, int rows) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -511,7 +511,7 @@ static vk_decode_job vk_decode_job_of(vp_engine *engine, int block, int position
     return job;
 }
 
-/* one transformer block over one token, row `row` of x, as vk_block_forward; everything is decided on the device */
+/* one transformer block over one token (row `row` of x), like vk_block_forward but with every choice on the device */
 static void vk_block_decode(vp_engine *engine, int block, int row, int position, int top_k) {
     const vk_decode_kernels *to = engine->backend->decode;
     vk_queue *queue = engine->queue;
@@ -535,7 +535,7 @@ static void vk_block_decode(vp_engine *engine, int block, int row, int position,
     to->down(queue, &job);
 }
 
-/* attention over `rows` new tokens, from `normed` to `attended`, the cache appended */
+/* attention over `rows` new tokens, from `normed` to `attended`; appends to the cache */
 static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
@@ -577,7 +577,7 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     to->attention(queue, &job);
 }
 
-/* which experts `rows` rows from `first` on go to, and `normed` of them, which the experts read */
+/* chooses the experts of `rows` rows from `first` on, and computes `normed`, which the experts read */
 static void vk_choose(vp_engine *engine, int block, int first, int rows, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
@@ -638,8 +638,8 @@ void vk_block_forward(vp_engine *engine, int block, int rows, int position, int 
     }
 }
 
-/* The last block of a prefill, of which only the last row goes on: keys and values of the rows before it, then a decode
- * step of its own. The position becomes the last row's. */
+/* The last block of a prefill. Only its last row is used later, so this computes keys and values of the rows before it,
+ * then a decode step for the last row. The position becomes that of the last row. */
 static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
@@ -648,7 +648,7 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     vk_queue *queue = engine->queue;
     vk_heads heads = vk_heads_of(engine, block);
     int q = vk_q_width(config), kv = vk_kv_width(config), wide = engine->wide;
-    vk_linear linear = vk_rows_of(&layer->att_proj, q, 2 * kv, wide); /* its rows are as q | k | v */
+    vk_linear linear = vk_rows_of(&layer->att_proj, q, 2 * kv, wide); /* its rows are q | k | v */
     size_t cache = vk_cache_of(engine, block);
     int32_t *at = buffers->position + vk_region_of(engine, block);
     heads.heads = 0;
@@ -665,7 +665,7 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     vk_block_decode(engine, block, rows - 1, rows - 1, top_k);
 }
 
-/* logits of row `row` and the token that follows it, by kernels made for that */
+/* logits of row `row` and the next token, from dedicated kernels */
 static vk_decode_end_job vk_decode_end_job_of(vp_engine *engine, int row) {
     vk_buffers *buffers = &engine->buffers;
     vk_decode_end_job job;
@@ -714,7 +714,7 @@ void vk_sample(vp_engine *engine, int rows) {
                                          rows > 1 ? engine->pruning.regions[region].rows : 1);
 }
 
-/* the stages of an image: its features, those that go on, and where they go */
+/* the stages of an image: its features, the ones that are kept, and their rows */
 static void vk_prefill_image(vp_engine *engine, const vp_request *request, vp_reply *reply) {
     int views = request->views, batch = engine->view_batch;
     for (int v = 0; v < views; v += batch) vk_vit(engine, v, views - v < batch ? views - v : batch);
@@ -728,7 +728,7 @@ static void vk_prefill_image(vp_engine *engine, const vp_request *request, vp_re
 }
 
 void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
-    int views = request->views, one_row = -1, rows; /* one_row: the region whose last block did that */
+    int views = request->views, one_row = -1, rows; /* one_row: the region whose last block ran for one row */
     vk_pruning *pruning = &engine->pruning;
     pruning->reply = reply;
     if (views) vk_prefill_image(engine, request, reply);
@@ -744,7 +744,7 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
             is_last = is_active && i + 1 == request->active_block_count, region = vk_region_of(engine, b);
         vk_prune_before_block(engine, request, b);
         rows = pruning->regions[region].rows;
-        /* a dump of logits alone still skips the other rows of the last block, so no bit differs */
+        /* a dump of logits alone also skips the other rows of the last block, so it has the same bits */
         if (is_last && engine->backend->decode && !adds
             && !(request->dump && (request->dump->block_last || request->dump->block_mean)))
             one_row = region;
@@ -788,9 +788,9 @@ static void vk_work_step(void *context) {
     vk_step(work->engine, work->request, work->position);
 }
 
-/* A decode step: sent kernel by kernel the first time and recorded after that, replayed from then on. Nothing in it
- * depends on the step but what is on the device (token, position, caches), so one recording serves all steps with
- * these knobs. Recording costs the host some time, once: warm up with at least two tokens. */
+/* A decode step: sent kernel by kernel the first time, then recorded, then replayed. Only data on the device (token,
+ * position, caches) change between steps, so one recording serves all steps with these knobs. Recording takes the host
+ * some time, once: warm up with at least two tokens. */
 void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     const vk_backend *to = engine->backend;
     uint64_t key = vk_mix((uint64_t)request->top_k);
@@ -801,7 +801,7 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     }
     key = vk_mix(key ^ ((uint64_t)(engine->pruning.region_count - 1) << 56));
     vk_queue *queue = engine->queue;
-    const int replays = !queue->log || queue->traced; /* else each launch is between two events */
+    const int replays = !queue->log || queue->traced; /* otherwise each launch is timed by two events */
     if (to->replay && replays && to->replay(queue, key)) {
         engine->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
         vk_step(engine, request, position);
@@ -815,7 +815,7 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     }
     vk_step(engine, request, position);
     if (to->record && replays && to->record(queue)) {
-        vk_work counted = queue->work; /* what is recorded is not sent */
+        vk_work counted = queue->work; /* recorded work is not sent */
         vp_launch *log = queue->log;
         queue->log = NULL;
         vk_step(engine, request, position);

@@ -1,4 +1,4 @@
-/* weights.c - rows of weights from a checkpoint, or drawn from their names, to where the backend wants them */
+/* weights.c - puts rows of weights, read from a checkpoint or drawn from their names, where the backend wants them */
 #include "weights.h"
 
 #include <math.h>
@@ -111,7 +111,7 @@ void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int
         loader->result = vp_fail(loader->error, VP_ERR_INTERRUPTED, -1, name, "loading was stopped");
 }
 
-/* `rows` rows, each padded with zeros, to backend memory unchanged */
+/* copies `rows` rows, each padded with zeros, to backend memory unchanged */
 static void vk_send_rows(vk_loader *loader, const vk_source *source, char *to, int64_t rows, int columns,
                          int padded_columns, int wide) {
     size_t row_bytes = (size_t)padded_columns * (wide ? 4 : 2);

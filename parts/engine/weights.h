@@ -1,5 +1,5 @@
-/* weights.h - the weights of a model: where they are, and how they come there from a checkpoint or from numbers drawn
- * by name */
+/* weights.h - the weights of a model: where they are, and how they get there from a checkpoint or from numbers drawn by
+ * name */
 #ifndef VK_WEIGHTS_H
 #define VK_WEIGHTS_H
 
@@ -9,15 +9,15 @@
 
 typedef struct vk_description vk_description; /* model.h */
 
-/* bits of the integers that linears store: of the language model's blocks, of its head, of tower and connector; 0:
+/* bits of the integers in linears: the language model's blocks, its head, tower and connector; 0:
  * in-type */
 typedef struct vk_precision {
     int blocks, head, vision;
-    /* whose tensors of blocks keep them where the three above say 0; NULL: they become in-type */
+    /* keeps this checkpoint's block formats where the three above are 0; NULL: blocks become in-type */
     const vp_checkpoint *file;
 } vk_precision;
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision);
-static inline uint32_t vk_stored_bits(int bits) { return bits ? (uint32_t)bits : 16; } /* as packed files count them */
+static inline uint32_t vk_stored_bits(int bits) { return bits ? (uint32_t)bits : 16; } /* as in packed files */
 
 /* ---- what the stages multiply with */
 typedef struct vk_norm {
@@ -27,19 +27,19 @@ typedef struct vk_norm {
 typedef struct vk_vit_block {
     vk_norm attention_norm, ffn_norm;
     vk_linear qkv, wo, w1, w2; /* w1 of a gated MLP: gate rows over up rows */
-    vk_norm q_norm, k_norm;    /* with vit_qk_norm; then qkv is of v alone, and q and k are theirs */
+    vk_norm q_norm, k_norm;    /* with vit_qk_norm; qkv is then v only, and q and k have these */
     vk_linear q, k;
-    float *scale1, *scale2; /* f32 [width]: of what attention and MLP add; NULL: there is none */
+    float *scale1, *scale2; /* f32 [width]: scales of what attention and MLP add; NULL: none */
 } vk_vit_block;
 
 typedef struct vk_block {
-    /* in front of attention and MLP, and after them; a weight of NULL: there is none */
+    /* before attention and MLP, and after them; weight NULL: none */
     vk_norm attn_norm, ff_norm, attn_after, ff_after, q_norm, k_norm;
     vk_linear att_proj, attn_out, router;
-    vk_linear *gate_up, *down; /* [experts] each, or one of a dense MLP; gate rows over up rows */
+    vk_linear *gate_up, *down; /* [experts] each, or one for a dense MLP; gate rows over up rows */
 } vk_block;
 
-/* a norm of patches side by side, then two matrices */
+/* a norm of concatenated patches, then two matrices */
 typedef struct vk_merger {
     vk_norm norm;
     vk_linear in, down;
@@ -47,8 +47,8 @@ typedef struct vk_merger {
 
 typedef struct vk_model {
     const vk_description *description;
-    /* what a model lacks stays NULL or empty: class_embedding, pre_ln and post_ln (before and after the tower's
-     * blocks), pooling, projector_norm; positions: also the table that is stretched over a native picture */
+    /* Parts that a model lacks stay NULL or empty: class_embedding, pre_ln and post_ln (before and after the tower's
+     * blocks), pooling, projector_norm. positions: also the table that is stretched over a native picture */
     float *class_embedding, *positions, *pad_embed;
     vk_norm pre_ln, post_ln, projector_norm, ln_f;
     vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_in, projector_down, head;
@@ -59,17 +59,17 @@ typedef struct vk_model {
     vk_block *blocks;
 } vk_model;
 
-/* room for a layer's weights, as the backend wants them; runs > 0: in that many formats of blocks, whose first panels
- * and formats are in linear->runs */
+/* reserves room for a layer's weights in the backend's layout. runs > 0: the number of runs of block formats; their
+ * first panels and formats are in linear->runs */
 void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits,
                       int runs);
-/* the format that a tensor's blocks have in panels; 0: they become in-type */
+/* the format of a tensor's blocks in panels; 0: they become in-type */
 int vk_format_of(const vp_checkpoint *checkpoint, const char *name);
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
 
-/* where rows of weights come from: a tensor of the checkpoint, or numbers drawn from its name */
+/* the source of rows of weights: a tensor of the checkpoint, or numbers drawn from its name */
 typedef struct vk_loader vk_loader;
-/* of names that end so: offset + scale * uniform(-1, 1) */
+/* for names with this ending: offset + scale * uniform(-1, 1) */
 typedef struct vk_draw {
     const char *end;
     float offset, scale;
@@ -78,24 +78,24 @@ struct vk_loader {
     const vk_backend *backend;
     vk_queue *queue;
     const vp_checkpoint *checkpoint;
-    const vk_description *description; /* NULL: no name has a draw of its own */
+    const vk_description *description; /* NULL: no name has its own draw */
     uint64_t seed;
-    float times, plus; /* what is read becomes times * (value + plus); times 0: it stays (vk_pass_scale) */
+    float times, plus; /* values become times * (value + plus); times 0: unchanged (vk_pass_scale) */
     int wide, threads;
     vp_progress progress;
     void *progress_user;
     int64_t done, total; /* bytes on the device */
-    vp_result result;    /* sticks: once it is not VP_OK nothing more is loaded */
+    vp_result result;    /* sticky: once it is not VP_OK, nothing more is loaded */
     vp_error *error;
-    /* NULL, or called before a linear is loaded: all that is below is complete */
+    /* NULL, or called before a linear is loaded: everything at lower addresses is complete */
     void (*reached)(vk_loader *loader, const void *at);
     void *reached_user;
 };
 
-/* which rows of a tensor, of `of` rows, fill rows of a linear. patch_px > 0: a row is a convolution's kernel
- * [3, frames, side, side], which becomes [side, side, 3], the order of pixels, and the sum of its frames, which all get
- * the same picture. columns > 0: the tensor is transposed, rows of a linear are `columns` columns of its rows from
- * `first` on */
+/* The rows of a tensor with `of` rows that fill rows of a linear. patch_px > 0: a row is a convolution kernel
+ * [3, frames, side, side]. It becomes [side, side, 3], the order of pixels, summed over its frames, which all get the
+ * same picture. columns > 0: the tensor is transposed. Rows of the linear are then `columns` columns of its rows from
+ * `first` on. */
 typedef struct vk_piece {
     int first, of, patch_px, frames, columns;
 } vk_piece;
@@ -103,25 +103,25 @@ enum { VK_PATCH_VALUES_MAX = 4096 };
 
 typedef struct vk_source {
     vp_tensor tensor;
-    int64_t first; /* row 0 of what is read */
+    int64_t first; /* the row read as row 0 */
     int patch_px, frames, columns;
     uint64_t key;        /* synthetic: the name's hash */
     float scale, offset; /* synthetic: offset + scale * uniform(-1, 1) */
     int synthetic;
-    float times, plus;   /* as the loader's when it was opened */
+    float times, plus;   /* the loader's when this was opened */
 } vk_source;
 
 uint64_t vk_mix(uint64_t x); /* splitmix64's finalizer */
 int vk_ends_with(const char *text, const char *end);
-int vk_host_threads(int wanted); /* 0: all cores this process may use */
+int vk_host_threads(int wanted); /* 0: all cores available to this process */
 
 vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int64_t columns);
-/* one row of k elements as in-type, zeros up to k_padded */
+/* one in-type row of k elements, with zeros up to k_padded */
 void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide);
-/* a tensor's data are where they belong: what was read of the file leaves memory */
+/* releases the pages of a tensor's file after its data are in place */
 void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes);
 
-/* the numbers of a drawn row */
+/* draws the numbers of a row */
 static inline uint32_t vk_row_key(const vk_source *source, int64_t row) {
     return (uint32_t)vk_mix(source->key ^ (uint64_t)row);
 }
@@ -133,8 +133,8 @@ static inline float vk_drawn(uint32_t key, uint32_t column) {
     return (float)(int32_t)(h ^ (h >> 16)) * 4.656612873e-10f;
 }
 
-/* ---- pack.c: tensor [rows, k] -> rows first_row.. of a linear's panels; as integers and scales, where rows follow
- * each other. They return 0 without memory. */
+/* ---- pack.c: tensor [rows, k] -> rows first_row.. of a linear's panels, or integers and scales if rows are
+ * consecutive. They return 0 if out of memory. */
 int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows);
 int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows);
 int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
@@ -143,10 +143,10 @@ int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_
 /* f32 vector or in-type table */
 void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int columns, int wide);
 void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int width);
-/* a piece of a tensor, or a tensor [rows, k] -> rows first_row.. of a linear; .. */
+/* a piece of a tensor, or a tensor [rows, k] -> rows first_row.. of a linear, .. */
 void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows,
                           const vk_piece *piece);
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows);
-/* .. with its bias, by the name that both share */
+/* .. with its bias, by the prefix that both names share */
 void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows);
 #endif

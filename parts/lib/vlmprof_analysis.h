@@ -1,8 +1,8 @@
 /* vlmprof_analysis.h - v0.2.0 - tests and verdicts, Pareto fronts, coupling of knobs - MIT licence
  *
- * From measured rows to answers: which configuration to choose, how the knobs are coupled, whether a change
+ * Turns measured rows into answers: which configuration to choose, how the knobs are coupled, whether a change
  * made it slower. Latency may be in any unit; lower is better. For accuracy, higher is better.
- * Configurations, samples and rows count from 0; index lists are uint32_t, and a count above 2^32 - 1 is
+ * Configurations, samples and rows are numbered from 0; index lists are uint32_t, and a count above 2^32 - 1 is
  * VP_ERR_RANGE. Values must be finite. Intervals are two-sided at `level` (0.95). `scratch` is any memory of at
  * least vp_..._scratch_bytes(...) bytes (SIZE_MAX if that overflows), otherwise VP_ERR_CAPACITY.
  * numeric: double, additions in a fixed order: the same input gives the same bits
@@ -14,7 +14,7 @@
 
 VP_EXTERN_C_BEGIN
 
-/* ---- distributions. NaN as input, or a parameter out of range, gives NaN. The binomial's relative error is below
+/* ---- distributions. NaN input, or a parameter out of range, returns NaN. The binomial's relative error is below
  * 1e-12 + 3e-16 * count */
 /* P(Z > z); relative error below 1e-13 where it does not underflow */
 VP_API double vp_normal_tail(double z);
@@ -44,23 +44,23 @@ typedef struct vp_mean_interval {
     size_t count;
     double mean, error;     /* error: standard error of the mean (n - 1) */
     double low, high;
-    double t, degrees, p;   /* of "the mean is 0", two-sided; all differences equal: p 1 where they are 0, else 0 */
+    double t, degrees, p;   /* of "the mean is 0", two-sided; all differences equal: p 1 if they are 0, else 0 */
 } vp_mean_interval;
 /* Paired t test of y - x; x NULL: of y alone.
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 values, a value that is not finite or too large, level outside 0..1 */
 VP_API vp_result vp_paired_t(const double *x, const double *y, size_t count, double level, vp_mean_interval *interval);
 
-/* The smallest differences between two configurations that a two-sided test at 5 % finds with power 0.8. NaN: too
- * few values for an answer. */
+/* The smallest differences between two configurations that a two-sided test at 5 % detects with power 0.8. NaN: too
+ * few values. */
 typedef struct vp_resolution {
     double accuracy;  /* of 0/1 scores, absolute, by McNemar's test over the same questions */
-    /* of a latency, as a share of it, each configuration measured `count` times apart; pairs over the same samples
-     * find less */
+    /* of a latency, as a share of it, with `count` separate measurements of each configuration; pairs over the same
+     * samples detect smaller ones */
     double mean, p50;
 } vp_resolution;
-/* What a sample size can resolve.
- * in:      discordance  0..1  share of the questions on which just one of the two is right; 0.5: two that guess; 1: the
- *                       worst case
+/* The differences that a sample size can resolve.
+ * in:      discordance  0..1  share of the questions that only one of the two answers correctly; 0.5: both guess; 1:
+ *                       the worst case
  *          variation    >= 0  coefficient of variation (standard deviation / mean) of the latency
  * returns: VP_OK; VP_ERR_RANGE: a share outside its range
  * rule:    accuracy: the d with sqrt(count) d = z(0.975) sqrt(discordance) + z(0.8) sqrt(discordance - d^2); NaN below
@@ -71,7 +71,7 @@ typedef struct vp_resolution {
 VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation,
                                           vp_resolution *resolution);
 
-/* ---- intervals of accuracies: honest with few samples, and where all answers agree. No interval here has the width 0
+/* ---- intervals of accuracies: valid with few samples, and if all answers agree. An interval here never has width 0,
  * unless its level is so low that it rounds to 0
  * Wilson's score interval of one rate.
  * in:      successes   0..count, whole; count  > 0, below 2^53
@@ -85,19 +85,19 @@ VP_API vp_result vp_rate_interval(uint64_t successes, uint64_t count, double lev
  * returns: VP_OK; VP_ERR_RANGE more discordant samples than samples, level outside 0..1
  * rule:    the differences d with |T(d)| <= z, T the score statistic with the discordant rate fitted under d; 0
  *          discordant samples give +-z^2 / (count + z^2)
- * source:  T. Tango, Statistics in Medicine 17 (1998) 891-908. tests/test_intervals.c measures it next to Newcombe's
- *          method 10 and the bounded mean below, over 1 to 50 samples: the numbers and the choice are there
+ * source:  T. Tango, Statistics in Medicine 17 (1998) 891-908. tests/test_intervals.c compares it with Newcombe's
+ *          method 10 and the bounded mean below, over 1 to 50 samples: see there for the numbers and the choice
  * numeric: bisection to the last bit of double */
 VP_API vp_result vp_rate_difference(uint64_t only_first, uint64_t only_second, uint64_t count, double level,
                                     double *low, double *high);
-/* Two-sided p of "the difference is `difference`", the test behind that interval; NaN outside -1..1 or for counts out
- * of range. */
+/* Two-sided p of "the difference is `difference`", from the test behind that interval. NaN if `difference` is outside
+ * -1..1 or counts are out of range. */
 VP_API double vp_rate_difference_p(uint64_t only_first, uint64_t only_second, uint64_t count, double difference);
 
-/* a mean with its interval; p: of "the mean is 0", two-sided, below 1 - level just where the interval excludes 0 */
+/* a mean with its interval; p: of "the mean is 0", two-sided, below 1 - level exactly if the interval excludes 0 */
 typedef struct vp_bounded_interval { size_t count; double mean, low, high, p; } vp_bounded_interval;
 VP_API size_t vp_bounded_scratch_bytes(size_t count);
-/* Gaffke's interval of the mean of values that are in a known range, whatever their distribution.
+/* Gaffke's interval for the mean of values in a known range, for any distribution.
  * in:      x, y                  double [count], count >= 1: of y - x; x NULL: of y alone
  *          range_low, range_high the range of each difference (of y where x is NULL)
  * returns: VP_OK; VP_ERR_RANGE a value outside the range or not finite, level outside 0..1; VP_ERR_CAPACITY
@@ -105,10 +105,10 @@ VP_API size_t vp_bounded_scratch_bytes(size_t count);
  *          (Dirichlet of ones), low likewise with range_low. For values at the two ends it is Clopper-Pearson's
  * source:  N. Gaffke, Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
  *          variable, Math. Methods of Statistics 14 (2005); E. Learned-Miller, P. Thomas, arXiv:1905.06208
- * numeric: sum(w_i c_i) > t just where sum(E_i (c_i - t)) > 0 for exponential E_i, which is a race of two chains of
- *          exponential stages: its probability is a recurrence of positive terms, exact to rounding. Above 2^12 pairs
+ * numeric: sum(w_i c_i) > t exactly if sum(E_i (c_i - t)) > 0 for exponential E_i. This is a race of two chains of
+ *          exponential stages, whose probability is a recurrence of positive terms, exact to rounding. Above 2^12 pairs
  *          of stages: the saddlepoint formula of Lugannani and Rice, whose tail is within 0.5 % of the exact one. No
- *          draws. About 45 evaluations an end, of at most 2^12 steps or of about 10 * count: 2 ms for 1,000 values,
+ *          draws. About 45 evaluations per end, of at most 2^12 steps or of about 10 * count: 2 ms for 1,000 values,
  *          15 ms for 10,000 on a desktop processor */
 VP_API vp_result vp_bounded_mean(const double *x, const double *y, size_t count, double range_low, double range_high,
                                  double level, void *scratch, size_t scratch_bytes, vp_bounded_interval *interval);
@@ -132,12 +132,12 @@ typedef enum vp_adjustment { VP_ADJUST_NONE, VP_ADJUST_HOLM, VP_ADJUST_BENJAMINI
  * returns: VP_OK; VP_ERR_RANGE a p outside 0..1 or an unknown method */
 VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, uint32_t *order, double *adjusted);
 
-/* Did it become slower? Paired by sample, with a margin inside which a difference does not matter. */
+/* Did it become slower? A test paired by sample, with a margin within which a difference does not matter. */
 typedef enum vp_verdict { VP_VERDICT_INCONCLUSIVE, VP_VERDICT_SAME, VP_VERDICT_FASTER, VP_VERDICT_SLOWER } vp_verdict;
 typedef enum vp_scale {
     VP_SCALE_ABSOLUTE, /* margin and results in the unit of the values */
     VP_SCALE_RELATIVE, /* as shares of the first side's mean: 0.03 = 3 % slower. All first values must be > 0 */
-    /* mean of log(second / first), given back as a share: each sample counts the same. All values must be > 0 */
+    /* mean of log(second / first), returned as a share: each sample has the same weight. All values must be > 0 */
     VP_SCALE_LOG
 } vp_scale;
 typedef struct vp_comparison {
@@ -153,7 +153,7 @@ typedef struct vp_comparison {
  * alpha out of range
  * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else
  *          INCONCLUSIVE. A difference that is significant but proven to be inside the margin is SAME
- *          Differences that are all equal have no spread to judge by: low and high are NaN, both p 1, INCONCLUSIVE
+ *          If all differences are equal, there is no spread to judge by: low and high are NaN, both p 1, INCONCLUSIVE
  * numeric: RELATIVE treats the first side's mean as known. If the samples spread far more than the differences,
  *          prefer LOG */
 VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale,
@@ -162,21 +162,21 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
  * in:      as there; margin  > 0, in the unit of the scores; alpha  0..0.5
  * returns: VP_OK; VP_ERR_RANGE; VP_ERR_CAPACITY (vp_bounded_scratch_bytes)
  * rule:    as vp_compare_paired, but p_equivalence is the smallest alpha at which the interval at 1 - alpha is inside
- *          the margin. So the verdict never says more than the printed interval: SAME is inside, FASTER (second is
- *          lower) and SLOWER exclude 0, also at the level that vp_compare_adjust leaves */
+ *          the margin. So the verdict always agrees with the printed interval: SAME is inside, FASTER (second is
+ *          lower) and SLOWER exclude 0, even at the level that results from vp_compare_adjust */
 VP_API vp_result vp_compare_accuracy(const double *first, const double *second, size_t count, double range_low,
                                      double range_high, double margin, double alpha, void *scratch,
                                      size_t scratch_bytes, vp_comparison *comparison);
-/* The same for pairs in the order in which they were measured, when neighbours may share what the machine did: its
- * clock, its neighbours. Such pairs know less than as many independent ones, and the interval is wider by that.
- * out:     correlation_time  pairs that know as much as one independent pair, at least 1; may be NULL
+/* The same for pairs in measurement order, if neighbouring pairs may share the machine's state, such as its clock or
+ * other programs. Correlated pairs contain less information than independent ones, so the interval is wider.
+ * out:     correlation_time  the number of pairs worth one independent pair, at least 1; may be NULL
  * returns: as vp_compare_paired
  * rule:    Student's over count / correlation_time values. The time is 1 + 2 * (sum of the autocorrelations), by the
  *          initial monotone sequence; each autocorrelation is raised by 1 / count, and the variance by
- *          1 / (1 - time / count), at most 5, for what the mean itself takes from them. Below 8 pairs it is 1
+ *          1 / (1 - time / count), at most 5, to correct for the estimated mean. Below 8 pairs it is 1
  * source:  C. J. Geyer, Practical Markov chain Monte Carlo, Statistical Science 7 (1992)
  * numeric: first-order series of 60 pairs, coverage of 95 % (tests): 97 % at a correlation of 0, 93 % at 0.5, 89 % at
- *          0.8 (vp_compare_paired: 94, 75, 50 %). A change that lasts as long as the whole series is in no series */
+ *          0.8 (vp_compare_paired: 94, 75, 50 %). A series cannot show a change that lasts longer than itself */
 VP_API vp_result vp_compare_ordered(const double *first, const double *second, size_t count, vp_scale scale,
                                     double margin, double alpha, double *correlation_time,
                                     vp_comparison *comparison);
@@ -201,7 +201,7 @@ VP_API vp_result vp_compare_plan(double deviation, double margin, double effect,
  * in:      as vp_compare_plan; range  of a score, range_high - range_low, above margin;  is_binary  right or wrong
  * rule:    what vp_compare_plan asks for by the deviation, with two-sided limits, plus what the interval of
  *          vp_compare_accuracy asks for where no pair differs: z^2 (1 - m) / m, m = margin / range, for right or
- *          wrong answers, else log(alpha / 2) / log(1 - m). Pairs that agreed so far are not proof that all do */
+ *          wrong answers, else log(alpha / 2) / log(1 - m). Agreement so far does not prove that all pairs agree */
 VP_API vp_result vp_compare_accuracy_plan(double deviation, double range, int is_binary, double margin, double effect,
                                           double alpha, double power, size_t *count);
 
@@ -210,7 +210,7 @@ typedef enum vp_pareto_rule {
     VP_PARETO_FIRST, /* not dominated; of equal points the first: what a tool should print */
     VP_PARETO_ALL,   /* not dominated; equal points all */
     VP_PARETO_WEAK,  /* no other point is better in both; for comparison */
-    VP_PARETO_SWEEP  /* a second rule of the experiments' plot scripts; keeps dominated points; for comparison */
+    VP_PARETO_SWEEP  /* another rule, from the experiments' plot scripts; keeps dominated points; for comparison */
 } vp_pareto_rule;
 /* Points that no other point dominates. A point dominates if it is at least as good in both and better in one.
  * in:      latency, accuracy  double [count], finite; count 0 is an empty front
@@ -227,16 +227,16 @@ VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accu
 /* relative: shares of the dominated point's values, below 1 */
 typedef struct vp_epsilon { double latency, accuracy; int relative; } vp_epsilon;
 /* The fewest points of the front that epsilon-dominate every point: latency <= its + epsilon and accuracy >= its -
- * epsilon. Steps of the front that are smaller than what matters (or than what was measured) disappear.
+ * epsilon. Steps of the front that are too small to matter (or to measure) disappear.
  * in:      front  as vp_pareto_front gives it (FIRST or ALL), front_count indices below count
  * out:     kept   uint32 [front_count], may be front; the first *kept_count, sorted as the front
  * returns: VP_OK; VP_ERR_RANGE an epsilon that is negative, not finite, or relative and >= 1; an index or order that
  *          no front has */
 VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
                                    size_t front_count, vp_epsilon epsilon, uint32_t *kept, size_t *kept_count);
-/* The area that a front dominates, up to a reference point. That point is a latency and an accuracy worse than all
- * that matter; points beyond it add nothing. Use it to compare fronts with a knob fixed. Same `front` as above; NaN
- * if it is not a front. */
+/* The area that a front dominates, up to a reference point. The reference is a latency and an accuracy worse than all
+ * points of interest; points beyond it add nothing. Use it to compare fronts with a knob fixed. Same `front` as above;
+ * NaN if it is not a front. */
 VP_API double vp_pareto_area(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
                              size_t front_count, double latency_limit, double accuracy_limit);
 /* The most accurate point within a budget; of equal ones the fastest, then the first.
@@ -264,8 +264,8 @@ typedef struct vp_bootstrap_point {
     double latency, accuracy; /* of the samples unchanged; accuracy is the mean */
     double latency_low, latency_high;   /* percentile interval */
     double accuracy_low, accuracy_high; /* by accuracy_rule */
-    /* share of the resamples in which it is on the front (ALL). 0 and 1 are of these samples, no certainty: draws of
-     * samples that agree agree as well */
+    /* share of the resamples in which it is on the front (ALL). 0 and 1 do not mean certainty: if the samples agree,
+     * their resamples agree as well */
     double membership;
     double within_budget;     /* ... in which it meets the budget and the least accuracy */
     double best;              /* ... in which vp_pareto_best names it */
@@ -301,7 +301,7 @@ typedef struct vp_effect {
 /* Rows of vp_effects; 0 for knobs out of range. order 1: main effects, 2: and interactions of two knobs. */
 VP_API size_t vp_effect_count(const vp_knobs *knobs, int32_t order);
 VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order);
-/* What each knob does to the mean of a value, and where two knobs together do something other than the sum of both.
+/* The effect of each knob on the mean of a value, and interactions where two knobs differ from the sum of both effects.
  * in:      values   double [config_count, sample_count], each sample measured by every configuration; the grid may
  *                   have holes
  * out:     effects  [vp_effect_count]: the mean; then per knob all levels as MAIN (mean of that level - grand mean)
@@ -311,7 +311,7 @@ VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order);
  *                   configurations, knobs first, then pairs, last what no term explains; they add up to 1 on a full
  *                   grid
  *          error    may be NULL
- * returns: VP_OK; VP_ERR_RANGE; VP_ERR_CAPACITY; VP_ERR_MISMATCH these configurations cannot tell the terms apart
+ * returns: VP_OK; VP_ERR_RANGE; VP_ERR_CAPACITY; VP_ERR_MISMATCH these configurations cannot separate the terms
  * (use order 1)
  * rule:    least squares with effects that add up to 0 over a knob's levels, for each sample; the estimate and
  *          Student's interval are over the samples, so an influence of a sample on all configurations cancels out
@@ -321,7 +321,7 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
                             vp_error *error);
 VP_API size_t vp_effects_bounded_scratch_bytes(const vp_knobs *knobs, size_t sample_count, int32_t order);
 /* Gives effects of a score in a known range the intervals and p of vp_bounded_mean: an effect is a weighted sum of a
- * sample's scores, so it has a range as well. Where all samples agree Student's interval has no width; this one has.
+ * sample's scores, so it has a range as well. If all samples agree, Student's interval has width 0; this one does not.
  * in:      as vp_effects, with the effects that it filled; all values are in range_low..range_high
  * out:     effects  low, high and p
  * returns: as vp_effects
@@ -335,7 +335,7 @@ VP_API vp_result vp_knob_next(const vp_knobs *knobs, size_t config, int32_t knob
 typedef struct vp_gain {
     vp_mean_interval latency, accuracy; /* second - first, paired */
     double gain;                        /* accuracy per unit of latency; NaN for equal latency */
-    double low, high;                   /* Fieller's interval; infinite where the latency's difference may be 0 */
+    double low, high;                   /* Fieller's interval; infinite if the latency difference may be 0 */
 } vp_gain;
 /* Marginal gain: accuracy per ms of a step from one configuration to another.
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 samples, a value that is not finite
@@ -345,9 +345,9 @@ VP_API vp_result vp_gain_compute(const double *first_latency, const double *firs
                                  double level, vp_gain *gain);
 
 /* ---- Householder's reflections, the base of all fits
- * Makes the reflection that leaves nothing of v[rows] below `row`: v[row] becomes the length, and the vector of the
- * reflection is stored below it.
- * returns: its factor for vp_reflection_apply; 0: there was nothing below */
+ * Makes the reflection that zeroes v[rows] below `row`: v[row] becomes the length, and the vector of the reflection is
+ * stored below it.
+ * returns: its factor for vp_reflection_apply; 0: the values below were already 0 */
 VP_API double vp_reflection_make(double *v, size_t rows, size_t row);
 /* Applies a reflection that vp_reflection_make stored in v[rows], and its factor, to y[rows]. */
 VP_API void vp_reflection_apply(const double *v, double factor, size_t rows, size_t row, double *y);

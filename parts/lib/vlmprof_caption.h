@@ -26,8 +26,8 @@ typedef struct vp_caption_scores {
 } vp_caption_scores;
 
 /* A caption as words: lower case, split as the Penn treebank does, without punctuation, one space between words.
- * Wherever a number that depends on it is printed, it is named "built-in tokenizer": it follows the rules below, not
- * every rule of the program that it replaces.
+ * Printed numbers that depend on it are marked "built-in tokenizer", because it follows the rules below, not every rule
+ * of the program that it replaces.
  * in:      text      [bytes] any bytes; bytes that are not UTF-8 are dropped; any white space separates words
  * out:     out       [capacity] with NUL; on success only, and not inside text
  *          needed    bytes without the NUL, at most 6 times those of the text; also written with VP_ERR_CAPACITY; may
@@ -39,7 +39,7 @@ typedef struct vp_caption_scores {
  *          becomes U+00A0
  * source:  behaviour of Stanford CoreNLP 3.4.1's PTBTokenizer -preserveLines -lowerCase and of pycocoevalcap 1.2,
  *          tokenizer/ptbtokenizer.py
- * numeric: the time is linear in the bytes, whatever they are
+ * numeric: the time is linear in the number of bytes, for any input
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, size_t capacity, size_t *needed);
@@ -47,7 +47,7 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
 /* CIDEr-D, BLEU-1..4 and ROUGE-L of each image and of the corpus.
  * in:      images       [image_count], at least 1; document frequencies are those of this corpus, so a score depends on
  *                       all images
- *          input        what the texts are
+ *          input        the form of the texts
  * out:     each         [image_count] on success only; may be NULL
  *          corpus       on success only; may be NULL
  *          error        may be NULL; names the image
@@ -62,8 +62,8 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
  *          ROUGE-L: largest precision and largest recall over the references, beta 1.2, words between single spaces.
  *          Corpus of the last two: means over the images.
  * source:  pycocoevalcap 1.2: bleu/bleu_scorer.py, cider/cider_scorer.py, rouge/rouge.py
- * numeric: double; within 1e-10 of the reference. n-grams are compared and not only hashed: none is mistaken for
- *          another
+ * numeric: double; within 1e-10 of the reference. n-grams are compared after hashing, so two are never
+ *          confused
  * memory:  at most 32 bytes per word, 64 per text and 100 per different word or n-gram of 2 to 4 words, released at the
  *          end. The time grows with the words, for ROUGE-L also with words of candidate * words of reference / 64
  * threads: reentrant */

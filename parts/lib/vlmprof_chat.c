@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names, and what writes and reads each API's JSON: all members of a body but the model, an object of an answer */
+/* ---- names, and functions that write and read each API's JSON: a body without the model, an object of an answer */
 #define VP_IMPL_CHAT_FUNCTIONS(id, name, path, text) \
     static void vp_impl_chat_put_##name(vp_json_writer *writer, const vp_chat_request *request); \
     static vp_result vp_impl_chat_read_##name(vp_chat_reply *reply, const vp_json *json);
@@ -23,7 +23,7 @@ VP_API const char *vp_chat_api_name(int32_t api) {
 VP_API const char *vp_chat_api_path(int32_t api) {
     return api >= 0 && api < VP_CHAT_API_LAST_ ? vp_impl_chat_apis[api].path : NULL;
 }
-/* Bytes of a URL without an end and the slashes before it; the host, after `least` bytes, stays. */
+/* Length of a URL without an ending and the slashes before it; the host, after `least` bytes, stays. */
 static size_t vp_impl_chat_without(const char *url, size_t bytes, const char *end, size_t least) {
     const size_t end_bytes = strlen(end);
     if (bytes > least + end_bytes && memcmp(url + bytes - end_bytes, end, end_bytes) == 0) bytes -= end_bytes;
@@ -48,7 +48,7 @@ VP_API vp_result vp_chat_api_find(const char *name, vp_chat_api *api) {
     return VP_ERR_NOT_FOUND;
 }
 
-/* ---- texts that grow */
+/* ---- growing texts */
 typedef struct vp_impl_chat_text { char *text; size_t bytes, capacity; } vp_impl_chat_text;
 
 /* Makes room for `count` more bytes and a NUL. */
@@ -136,7 +136,7 @@ static void vp_impl_chat_flag(vp_json_writer *writer, const char *key, int value
     vp_json_key(writer, key);
     vp_json_bool(writer, value);
 }
-/* A list with one message, of the user; its content comes between the two calls. */
+/* A list with one user message; its content is written between the two calls. */
 static void vp_impl_chat_begin_message(vp_json_writer *writer, const char *key) {
     vp_json_key(writer, key);
     vp_json_begin_array(writer);
@@ -173,7 +173,7 @@ static void vp_impl_chat_text_part(vp_json_writer *writer, int is_chat, const ch
     vp_json_string_bytes(writer, text, bytes);
     vp_json_end_object(writer);
 }
-/* The images and the text as parts of a list: without places the images first. */
+/* The images and the text as parts of a list; without places the images come first. */
 static void vp_impl_chat_parts(vp_json_writer *writer, const vp_chat_request *request, int is_chat) {
     const size_t bytes = strlen(request->text);
     size_t done = 0;
@@ -189,14 +189,14 @@ static void vp_impl_chat_parts(vp_json_writer *writer, const vp_chat_request *re
     if (done < bytes || !done) vp_impl_chat_text_part(writer, is_chat, request->text + done, bytes - done);
     vp_json_end_array(writer);
 }
-/* Hosted servers refuse members that they do not know: each is here only when it is asked for. */
+/* Hosted servers reject unknown members, so each is written only if requested. */
 static void vp_impl_chat_put_openai(vp_json_writer *writer, const vp_chat_request *request, int is_chat) {
     vp_impl_chat_begin_message(writer, is_chat ? "messages" : "input");
     vp_impl_chat_parts(writer, request, is_chat);
     vp_impl_chat_end_message(writer);
     vp_impl_chat_limits(writer, request, is_chat ? "max_tokens" : "max_output_tokens");
     if (request->ignore_eos) vp_impl_chat_flag(writer, "ignore_eos", 1);
-    if (request->ignore_eos && request->max_tokens > 0) { /* vLLM: stop tokens of the model's own count as well */
+    if (request->ignore_eos && request->max_tokens > 0) { /* vLLM: the model's own stop tokens also count */
         vp_json_key(writer, "min_tokens");
         vp_json_int(writer, request->max_tokens);
     }
@@ -235,7 +235,7 @@ static void vp_impl_chat_put_ollama(vp_json_writer *writer, const vp_chat_reques
 
 static int vp_impl_chat_is_blank(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
 
-/* ---- members that the caller sets */
+/* ---- members set by the caller */
 enum { VP_IMPL_CHAT_STEPS_MAX = 32, VP_IMPL_CHAT_NODES_MAX = 1 << 20 };
 typedef enum vp_impl_chat_step_kind { VP_IMPL_CHAT_KEY, VP_IMPL_CHAT_ITEM, VP_IMPL_CHAT_ALL } vp_impl_chat_step_kind;
 typedef struct vp_impl_chat_step {
@@ -250,7 +250,7 @@ typedef struct vp_impl_chat_setting {
     int32_t step_count;
     const vp_json *json;     /* the body so far */
     vp_impl_chat_text out;   /* the new one */
-    size_t copied;           /* bytes of the old one that it covers */
+    size_t copied;           /* bytes of the old body already copied */
 } vp_impl_chat_setting;
 
 /* Reads "[12]" or "[*]"; NULL: it is neither. */
@@ -298,7 +298,7 @@ static void vp_impl_chat_span(const vp_json *json, uint32_t node, size_t *start,
     *start = (size_t)json->nodes[node].start - quotes;
     *bytes = (size_t)json->nodes[node].bytes + 2 * quotes;
 }
-/* Writes the value, in the objects that the steps from `step` on name. */
+/* Writes the value inside the objects named by the steps from `step` on. */
 static vp_result vp_impl_chat_put(vp_impl_chat_setting *setting, int32_t step) {
     vp_json_writer writer;
     char key[512];
@@ -325,7 +325,7 @@ static vp_result vp_impl_chat_copy(vp_impl_chat_setting *setting, size_t upto) {
     setting->copied = upto;
     return vp_impl_chat_sink(&setting->out, setting->json->text + from, upto - from);
 }
-/* Sets what the steps from `step` on lead to, seen from `node`. List items come in the order of the text. */
+/* Sets the target of the steps from `step` on, starting at `node`. List items are visited in text order. */
 static vp_result vp_impl_chat_walk(vp_impl_chat_setting *setting, uint32_t node, int32_t step) {
     const vp_json *json = setting->json;
     const vp_impl_chat_step *now = &setting->steps[step];
@@ -424,7 +424,7 @@ static vp_result vp_impl_chat_knob(const vp_chat_knob *knob, vp_impl_chat_text *
     return VP_OK;
 }
 
-/* The first text of a request that is missing or no UTF-8; NULL: all are in order. */
+/* The first text of a request that is missing or not UTF-8; NULL: all are valid. */
 static const char *vp_impl_chat_bad_text(const vp_chat_request *request) {
     const char *const texts[] = {request->model, request->text, request->cache_salt ? request->cache_salt : ""};
     const char *const names[] = {"model", "text", "cache_salt"};
@@ -589,7 +589,7 @@ static vp_result vp_impl_chat_no_memory(vp_chat_reply *reply) {
     return vp_impl_chat_fail(reply, VP_ERR_MEMORY, "answer", "no memory for the server's answer");
 }
 
-/* The words of a value on one line, whole: of a text, or of its JSON. NULL: no memory. */
+/* A value's text (or its JSON) on one line, uncut. NULL: out of memory. */
 static char *vp_impl_chat_words(const vp_json *json, uint32_t node) {
     char *text;
     size_t start, bytes = 0;
@@ -607,7 +607,7 @@ static char *vp_impl_chat_words(const vp_json *json, uint32_t node) {
     vp_text_copy(text, bytes + 1, text);
     return text;
 }
-/* A member that contains the words of a value; a text that is not there leaves it unchanged. */
+/* Sets a member to a value's text; a missing text leaves it unchanged. */
 static vp_result vp_impl_chat_keep(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node) {
     char *words;
     if (node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL) return VP_OK;
@@ -641,7 +641,7 @@ static vp_result vp_impl_chat_failure(vp_chat_reply *reply, const vp_json *json,
     return reply->failure ? VP_OK
                           : vp_impl_chat_keep(reply, &reply->failure, json, vp_impl_chat_said(json, error));
 }
-/* What the body of an error says, on one line and whole. NULL: no memory. */
+/* The message of an error's body, on one line and uncut. NULL: out of memory. */
 static char *vp_impl_chat_body_words(const char *body, size_t bytes) {
     static const char *const names[] = {"error", "message", "detail"};
     vp_json_node *nodes = NULL;
@@ -722,7 +722,7 @@ static vp_result vp_impl_chat_piece(vp_chat_reply *reply, size_t text_bytes, siz
     reply->last_ns = state->now_ns;
     return VP_OK;
 }
-/* A whole number of 0 or more; one that is not there leaves the number unchanged. */
+/* Reads an integer of 0 or more; a missing one leaves the number unchanged. */
 static vp_result vp_impl_chat_number(vp_chat_reply *reply, const vp_json *json, uint32_t object, const char *name,
                                      int64_t most, int64_t *number) {
     const uint32_t node = vp_json_get(json, object, name);
@@ -979,7 +979,7 @@ static vp_result vp_impl_chat_read_ollama(vp_chat_reply *reply, const vp_json *j
 }
 
 /* ---- answers: from bytes to objects */
-/* Takes one JSON text of the server's. */
+/* Processes one JSON text from the server. */
 static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, size_t bytes, int is_error) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
     vp_json json;
@@ -1005,14 +1005,14 @@ static vp_result vp_impl_chat_event(void *user, const char *name, const char *da
         state->is_done = reply->is_complete = 1;
         return VP_OK;
     }
-    if (is_error && *data != '{') { /* words without JSON around them */
+    if (is_error && *data != '{') { /* plain text without JSON */
         if (reply->failure) return VP_OK;
         reply->failure = vp_impl_chat_body_words(data, bytes);
         return reply->failure ? VP_OK : vp_impl_chat_no_memory(reply);
     }
     return vp_impl_chat_object(reply, data, bytes, is_error);
 }
-/* 1: the header's value is this type, whatever its letters' case and parameters. */
+/* Returns 1 if the header's value is this type; ignores case and parameters. */
 static int vp_impl_chat_is_type(const char *content_type, const char *type) {
     size_t i;
     while (*content_type == ' ' || *content_type == '\t') content_type++;
@@ -1046,7 +1046,7 @@ VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, cons
     vp_sse_init(&state->sse, most_bytes, vp_impl_chat_event, reply);
     return VP_OK;
 }
-/* An object is never an event: errors come as JSON under the wrong type. Fields of events begin with letters or a
+/* An object is never an event: errors arrive as JSON with the wrong type. Fields of events begin with letters or a
  * colon, maybe after a byte order mark. */
 static vp_impl_chat_form vp_impl_chat_form_of(const vp_impl_chat_state *state, char first) {
     const int is_letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
@@ -1055,7 +1055,7 @@ static vp_impl_chat_form vp_impl_chat_form_of(const vp_impl_chat_state *state, c
     if (state->announced != VP_IMPL_CHAT_UNKNOWN) return state->announced;
     return is_letter || first == ':' || first == '\xEF' ? VP_IMPL_CHAT_EVENTS : VP_IMPL_CHAT_WHOLE;
 }
-/* Keeps bytes of a JSON text until it is whole. */
+/* Stores bytes of a JSON text until it is complete. */
 static vp_result vp_impl_chat_hold(vp_chat_reply *reply, const char *bytes, size_t count) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
     if (count > state->most_bytes - state->body.bytes)
@@ -1097,7 +1097,7 @@ static vp_result vp_impl_chat_feed(vp_chat_reply *reply, const char *bytes, size
     }
     return result == VP_OK ? vp_impl_chat_hold(reply, bytes, count) : result;
 }
-/* Hands out the error that ended the answer. */
+/* Returns the error that ended the answer. */
 static vp_result vp_impl_chat_report(const vp_impl_chat_state *state, vp_error *error) {
     if (state->result != VP_OK && error) *error = state->error;
     return state->result;

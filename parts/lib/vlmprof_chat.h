@@ -27,22 +27,22 @@ VP_EXTERN_C_BEGIN
 #define VP_CHAT_API_ENUM(id, name, path, text) id,
 typedef enum vp_chat_api { VP_CHAT_APIS(VP_CHAT_API_ENUM, VP_CHAT_API_ENUM) VP_CHAT_API_LAST_ } vp_chat_api;
 #undef VP_CHAT_API_ENUM
-/* The name and the path of an API; NULL for a number that is none. */
+/* The name and the path of an API; NULL for an unknown number. */
 VP_API const char *vp_chat_api_name(int32_t api);
 VP_API const char *vp_chat_api_path(int32_t api);
-/* returns: bytes of a URL that are the server's: without an API's path, /v1 and slashes at its end */
+/* returns: the length of the server's part of a URL: without an API's path, /v1 and trailing slashes */
 VP_API size_t vp_chat_base_bytes(const char *url);
-/* returns: VP_OK; VP_ERR_NOT_FOUND: no API is called so */
+/* returns: VP_OK; VP_ERR_NOT_FOUND: no API has this name */
 VP_API vp_result vp_chat_api_find(const char *name, vp_chat_api *api);
 
 /* ---- requests */
-/* An image as a file has it. media_type: "image/png", "image/jpeg" ... */
+/* The bytes of an image file. media_type: "image/png", "image/jpeg" ... */
 typedef struct vp_chat_image { const void *bytes; size_t byte_count; const char *media_type; } vp_chat_image;
 
 /* A member of the body that the caller sets: a path and a JSON value.
  * path: keys between dots, [N] for the N-th item of a list from 0 on, [*] for every item:
- *   "mm_processor_kwargs.max_pixels", "messages[0].content[1].image_url.detail". Objects that are missing on the way
- *   are made; list items are not. "image_url." at the beginning means that member of every image part (in responses
+ *   "mm_processor_kwargs.max_pixels", "messages[0].content[1].image_url.detail". Missing objects on the path
+ *   are created; list items are not. A leading "image_url." means that member of every image part (in responses
  *   next to its URL; Ollama's images have no members)
  * value: JSON text ("1024", "\"low\"", "{\"a\":1}", "null"); a text that is not JSON counts as a string */
 typedef struct vp_chat_knob { const char *path, *value; } vp_chat_knob;
@@ -50,25 +50,25 @@ typedef struct vp_chat_knob { const char *path, *value; } vp_chat_knob;
 typedef struct vp_chat_request {
     const char *model, *text;
     const vp_chat_image *images; int32_t image_count;
-    /* [image_count] ascending bytes of the text, before which the images are; NULL: all are before it. Ollama's images
-     * have no place in the text, and its model puts them in front */
+    /* [image_count] ascending byte offsets in the text, each with an image before it; NULL: all are before the text.
+     * Ollama's images have no place in the text; its model puts them first */
     const size_t *image_places;
     int32_t max_tokens; /* 0: the server decides */
-    int ignore_eos;     /* 1 if exactly max_tokens tokens, where the server has a switch for it (ignore_eos and
+    int ignore_eos;     /* 1: exactly max_tokens tokens, if the server has a switch for it (ignore_eos and
                          * min_tokens; Ollama has none) */
-    int no_stream;      /* 1 if the answer in one piece; TTFT cannot be known then */
-    int no_cache;       /* 1 if ask the server to read nothing from its prompt cache (llama.cpp's cache_prompt; Ollama
+    int no_stream;      /* 1: the answer in one piece; TTFT is then unknown */
+    int no_cache;       /* 1: asks the server not to use its prompt cache (llama.cpp's cache_prompt; Ollama
                          * has no such switch) */
     const char *cache_salt; /* vLLM's cache_salt; NULL: none. Not sent to Ollama */
     const vp_chat_knob *knobs; size_t knob_count; /* applied last, in their order */
 } vp_chat_request;
 
 /* Builds the body of a POST. Temperature is 0. Chat completions stream with stream_options.include_usage. Members that
- * hosted servers refuse (ignore_eos, min_tokens, cache_prompt, cache_salt) are in it only where they are asked for.
+ * hosted servers reject (ignore_eos, min_tokens, cache_prompt, cache_salt) are included only if requested.
  * out:     body, bytes  on success only: malloc'ed UTF-8 JSON, followed by a NUL that is not counted
  * returns: VP_OK; VP_ERR_RANGE: counts below 0; VP_ERR_FORMAT: a text that is not UTF-8, places, or a knob's path
- *          (error->where names it); VP_ERR_NOT_FOUND: a list item of a path that is not there; VP_ERR_MISMATCH: a step
- *          into what is neither object nor list; VP_ERR_MEMORY
+ *          (error->where names it); VP_ERR_NOT_FOUND: a path with a missing list item; VP_ERR_MISMATCH: a step
+ *          into a value that is neither object nor list; VP_ERR_MEMORY
  * threads: reentrant */
 VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, char **body, size_t *bytes,
                               vp_error *error);
@@ -88,18 +88,18 @@ struct vp_sse {
     char *line; size_t line_bytes, line_capacity;
     char *data; size_t data_bytes, data_capacity;
     char name[64];
-    int has_data, after_cr, after_start; /* truths; start: the first line */
+    int has_data, after_cr, after_start; /* 0 or 1; start: the first line */
 };
 VP_API void vp_sse_init(vp_sse *sse, size_t most_bytes, vp_sse_event event, void *user);
 /* returns: VP_OK; VP_ERR_RANGE: an event is longer than most_bytes; VP_ERR_MEMORY; what the callback returned
  * rule:    Lines end with LF, CR LF or CR; comments, ids and unknown fields are skipped; a byte order mark at the very
- *          start is skipped; an event that no empty line ends is none; a name is cut to 63 bytes. A field "error", as
- *          older llama.cpp servers send it, is the data of an event of that name */
+ *          start is skipped; an event without an empty line at its end is dropped; a name is cut to 63 bytes. A field
+ *          "error", as older llama.cpp servers send it, is the data of an event of that name */
 VP_API vp_result vp_sse_feed(vp_sse *sse, const char *bytes, size_t count);
 VP_API void vp_sse_free(vp_sse *sse);
 
 /* ---- answers */
-/* Token counts as the server says them, up to INT32_MAX; -1: it does not. cached: of the prompt, read from a cache */
+/* Token counts reported by the server, up to INT32_MAX; -1: not reported. cached: prompt tokens read from a cache */
 typedef struct vp_chat_usage {
     int64_t prompt_tokens, completion_tokens, image_tokens, cached_tokens, reasoning_tokens;
 } vp_chat_usage;
@@ -110,10 +110,10 @@ typedef struct vp_chat_piece { int64_t at_ns, text_bytes; } vp_chat_piece;
 
 typedef struct vp_chat_reply {
     char *text; size_t text_bytes;           /* the answer; may contain NULs; a NUL follows that is not counted */
-    char *reasoning; size_t reasoning_bytes; /* what a reasoning model says before it; "" : nothing */
+    char *reasoning; size_t reasoning_bytes; /* the text of a reasoning model before it; "": none */
     vp_chat_usage usage;
-    char *finish_reason, *model, *id;        /* as the server says them; NULL: it does not */
-    char *timings;                           /* the server's own times as JSON, an object; NULL: it gives none.
+    char *finish_reason, *model, *id;        /* as reported by the server; NULL: not reported */
+    char *timings;                           /* the server's own times as a JSON object; NULL: not reported.
                                               * llama.cpp: "timings"; Ollama: its durations; vLLM: "metrics" */
     char *logprobs;                          /* chat completions: choices[0].logprobs as JSON, of the first part that
                                               * has some; NULL: none */
@@ -121,31 +121,31 @@ typedef struct vp_chat_reply {
     int64_t first_ns, first_output_ns, last_ns; /* first piece, first that is not reasoning, last; 0: none */
     int64_t first_chunk_ns;                  /* the first part of the reply, with or without text; 0: none */
     int is_streamed;                         /* 1 if it came as a stream of events or lines */
-    int is_complete;                         /* 1 if the server said that the answer is whole */
+    int is_complete;                         /* 1 if the server reported that the answer is complete */
     char *failure;                           /* the server's error inside a reply, one line; NULL: none */
     void *state;                             /* private */
 } vp_chat_reply;
 
-/* content_type: the header's value, NULL where there is none: "text/event-stream" (SSE), "application/x-ndjson" (a JSON
- * object a line); anything else is distinguished by the first byte. most_bytes: of text, of one event and of a whole
+/* content_type: the header's value or NULL: "text/event-stream" (SSE), "application/x-ndjson" (one JSON object per
+ * line); for anything else the first byte decides. most_bytes: limit of the text, of one event and of a whole
  * JSON. returns: VP_OK; VP_ERR_MEMORY */
 VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, const char *content_type,
                                      size_t most_bytes);
 /* Takes bytes of the body that arrived at now_ns.
  * returns: VP_OK; VP_ERR_FORMAT: no JSON, or JSON of another shape; VP_ERR_RANGE: more than most_bytes; VP_ERR_MEMORY
- * rule:    a first piece with a role and empty text is not a piece; usage comes with an empty list of choices or with
- * any
- *          piece, the last one counts; an error inside the stream sets reply->failure and is not a format error */
+ * rule:    a first piece with a role and empty text does not count; usage comes with an empty list of choices or with
+ *          any piece, and the last one counts; an error inside the stream sets reply->failure and is not a format
+ *          error */
 VP_API vp_result vp_chat_reply_feed(vp_chat_reply *reply, const char *bytes, size_t count, int64_t now_ns,
                                     vp_error *error);
-/* The body has ended. An answer in one piece is read now; its piece has the time of its last byte.
- * returns: VP_OK, also with reply->failure; VP_ERR_FORMAT: no JSON, or the stream broke off before the server said that
- *          it was whole ("[DONE]", a finish reason, Ollama's "done"); VP_ERR_RANGE; VP_ERR_MEMORY */
+/* Call it at the end of the body. It reads an answer in one piece; that piece has the time of its last byte.
+ * returns: VP_OK, also with reply->failure; VP_ERR_FORMAT: no JSON, or the stream ended before the server marked it as
+ *          complete ("[DONE]", a finish reason, Ollama's "done"); VP_ERR_RANGE; VP_ERR_MEMORY */
 VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error);
 VP_API void vp_chat_reply_free(vp_chat_reply *reply);
 
-/* What the body of an HTTP error says, on one line: {"error": "..."}, {"error": {"message": "..."}}, {"message": "..."}
- * and {"detail": "..."} as their text, anything else unchanged. Cut to capacity - 1 bytes. */
+/* The message of an HTTP error's body, on one line: {"error": "..."}, {"error": {"message": "..."}},
+ * {"message": "..."} and {"detail": "..."} as their text, anything else unchanged. Cut to capacity - 1 bytes. */
 VP_API void vp_chat_failure(const char *body, size_t bytes, char *out, size_t capacity);
 
 VP_EXTERN_C_END

@@ -1,6 +1,6 @@
 /* vlmprof_checkpoint.h - v0.2.0 - safetensors, packed weights - MIT licence
  *
- * safetensors files and packed weights -> the tensors of a model, compared with its config. Uses
+ * Reads the tensors of a model from safetensors files and packed weights, and compares them with its config. Uses
  * malloc, mmap and stdio. */
 #ifndef VLMPROF_CHECKPOINT_H
 #define VLMPROF_CHECKPOINT_H
@@ -32,12 +32,12 @@ typedef struct vp_tensor {
     const unsigned char *data;
     uint64_t bytes;
     int32_t shard; /* index of its file; shards are in the order of their names; -1: none */
-    /* 0, or the count of heads whose rows are in pairs: rows 2i and 2i + 1 of a head in the file are its rows i and
-     * i + half of its rows (of GGUF files) */
+    /* 0, or the number of heads with paired rows (in GGUF files): rows 2i and 2i + 1 of a head in the file are its rows
+     * i and i + half of its rows */
     int32_t paired_heads;
-    int32_t with_one; /* 1: weights of a norm whose model stores them without their 1 have it here (of GGUF files) */
+    int32_t with_one; /* 1: these norm weights include the 1 that the model omits (GGUF files) */
 } vp_tensor;
-/* owned: malloc'ed memory that tensor.data is in, freed with the checkpoint; NULL: in a file, tensor.shard */
+/* owned: malloc'ed memory of tensor.data, freed with the checkpoint; NULL: the data are in file tensor.shard */
 typedef struct vp_named_tensor { char name[112]; vp_tensor tensor; unsigned char *owned; } vp_named_tensor;
 typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
 
@@ -52,18 +52,18 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
  *          safetensors next to packed weights; VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed
  *          weights of another version or byte order, or a needed tensor is not F32, BF16 or F16; VP_ERR_MEMORY
  * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or
- *          rest; each key once. The index names its shards by plain names: one with a slash, a backslash or ".." is
- *          VP_ERR_FORMAT, so that no text in a folder leads out of it. Symbolic links are followed: the folders of
+ *          rest; each key once. The index has plain names of shards: a slash, a backslash or ".." is
+ *          VP_ERR_FORMAT, so that a file in a folder cannot lead out of it. Symbolic links are followed: the folders of
  *          Hugging Face's cache consist of them
  * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
  * memory:  about 120 bytes per tensor; the files are mapped read-only and must not shrink while they are open
  * threads: one thread opens; many threads may then read one checkpoint */
 VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
                                     vp_error *error);
-/* A checkpoint of tensors that are in memory, in at most 2 files, which outlive it.
+/* A checkpoint of tensors in memory, or in at most 2 files, which must outlive it.
  * in:      tensors  [count] malloc'ed; on success they belong to the checkpoint. shard -1: in no file
  *          maps     [map_count] of tensor.shard; map_bytes their lengths
- * returns: VP_OK; VP_ERR_MISMATCH a name is twice; VP_ERR_MEMORY
+ * returns: VP_OK; VP_ERR_MISMATCH a duplicate name; VP_ERR_MEMORY
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const unsigned char *const *maps,
                                   const size_t *map_bytes, int32_t map_count, vp_checkpoint **checkpoint,
@@ -75,19 +75,19 @@ VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const 
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
-/* The same by its place among all tensors, counted from 0; VP_ERR_NOT_FOUND past the last one. */
+/* The same by its index among all tensors, from 0; VP_ERR_NOT_FOUND past the last one. */
 VP_API vp_result vp_checkpoint_at(const vp_checkpoint *checkpoint, size_t index, vp_tensor *tensor);
 VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
 /* Call it before reading a tensor (needed 1: the system fetches it ahead) and after (needed 0: its pages leave this
- * process's memory and would be read from the file again). So a checkpoint larger than the memory can be read tensor
- * by tensor. This is only advice: the data never change.
+ * process's memory and would be read from the file again). This makes it possible to read a checkpoint larger than
+ * memory, one tensor at a time. This is only advice: the data never change.
  * memory:  none
  * threads: reentrant */
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed);
 
 /* A packed file. vp_engine_convert writes it, and vp_engine_open uses it in place: a header, then the weights of the
- * CPU engine, byte for byte unchanged in its memory. Version 1 was bf16 only and had none of the fields after
- * weights_bytes; a file of it is read with 16 bits everywhere. */
+ * CPU engine, byte for byte unchanged in its memory. Version 1 was bf16 only and lacked the fields after
+ * weights_bytes; such a file is read as 16 bits everywhere. */
 #define VP_PACKED_FILE "model.packed"
 enum { VP_PACKED_VERSION = 2, VP_PACKED_HEADER_BYTES = 4096 };
 typedef struct vp_packed {
@@ -95,9 +95,9 @@ typedef struct vp_packed {
     uint32_t panel_columns;       /* of the kernels the weights were packed for */
     uint64_t model_hash;          /* vp_model_hash */
     uint64_t weights_bytes;
-    /* a weight's in the linears of the language model's blocks, of its head, of tower and connector: 16 bf16, 8, 4 */
+    /* bits per weight in the linears of the language model's blocks, its head, tower and connector: 16 (bf16), 8, 4 */
     uint32_t block_bits, head_bits, vision_bits;
-    uint32_t quant_values;        /* how many integers share a scale */
+    uint32_t quant_values;        /* integers per scale */
     uint32_t quant_order;         /* of integers and bf16 scales in a panel: 1, of kernels/cpu/quant_rows.h */
     const unsigned char *weights; /* in the mapping; not part of the header */
 } vp_packed;
@@ -112,7 +112,7 @@ VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PA
 VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed);
 /* The name of 16, 8 or 4 bits: "bf16", "int8", "int4". */
 VP_API const char *vp_packed_precision(uint32_t bits);
-/* What packed weights contain, to be shown: "int4, head int8, vision int4"; head and vision are named unless bf16. */
+/* The precision of packed weights for display: "int4, head int8, vision int4"; head and vision are omitted if bf16. */
 VP_API void vp_packed_text(const vp_packed *packed, char text[40]);
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed */
 

@@ -1,6 +1,6 @@
 /* vlmprof_config.h - v0.2.0 - config.json, built-in shapes, tensors of a model - MIT licence
  *
- * config.json and preprocessor_config.json -> the shape of a model; the tensors that a model of this shape has. Uses
+ * Reads the shape of a model from config.json and preprocessor_config.json, and lists the tensors of that shape. Uses
  * malloc. */
 #ifndef VLMPROF_CONFIG_H
 #define VLMPROF_CONFIG_H
@@ -41,31 +41,31 @@ typedef enum vp_architecture {
 #undef VP_ARCHITECTURE_ENUM
     VP_ARCHITECTURE_COUNT
 } vp_architecture;
-VP_API const char *vp_architecture_name(vp_architecture architecture); /* to be shown; "unknown" outside the list */
+VP_API const char *vp_architecture_name(vp_architecture architecture); /* for display; "unknown" outside the list */
 
-/* what is normed of q and k, by RMS: nothing, the whole projected width, or each head alone */
+/* RMS norms of q and k: none, over the whole projected width, or over each head */
 typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } vp_qk_norm;
-/* x * sigmoid(1.702 x), x * Phi(x), and the latter by way of tanh */
+/* x * sigmoid(1.702 x), x * Phi(x), and the tanh approximation of the latter */
 typedef enum vp_gelu { VP_GELU_QUICK, VP_GELU_ERF, VP_GELU_TANH } vp_gelu;
-/* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others put
- * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first;
- * MERGER: each patch is normed before. MEAN: the mean of a window's patches, normed by RMS, and one matrix.
- * STITCHED: as POOLING, but the windows are over the patches of all crops put together, and over the first view */
+/* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others
+ * concatenate the patches of a window; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first;
+ * MERGER: each patch is normed first. MEAN: the mean of a window's patches with an RMS norm, and one matrix.
+ * STITCHED: as POOLING, but with windows over the joined patches of all crops, and over the first view */
 typedef enum vp_connector {
     VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP,
     VP_CONNECTOR_MERGER, VP_CONNECTOR_MEAN, VP_CONNECTOR_STITCHED
 } vp_connector;
-/* How RoPE's frequencies are stretched. LINEAR: all divided by factor. LLAMA3: those whose wavelength is above
- * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency. YARN:
- * those of pairs that turn less than low_frequency times in original_positions, with a passage in steps of whole pairs
- * to those that turn more than high_frequency times; sines and cosines are multiplied by magnitude */
+/* How RoPE's frequencies are scaled. LINEAR: all are divided by factor. LLAMA3: those with a wavelength above
+ * original_positions / low_frequency, with a smooth transition to those below original_positions / high_frequency.
+ * YARN: those of pairs that turn less than low_frequency times in original_positions, with a transition in steps of
+ * whole pairs to those that turn more than high_frequency times; sines and cosines are multiplied by magnitude */
 typedef enum vp_rope_scaling { VP_ROPE_PLAIN, VP_ROPE_LINEAR, VP_ROPE_LLAMA3, VP_ROPE_YARN } vp_rope_scaling;
 typedef struct vp_rope {
     vp_rope_scaling scaling;
-    double factor, low_frequency, high_frequency, original_positions, magnitude; /* 0 where the scaling has none */
-    /* M-RoPE: pairs of a head that turn by time, row and column of an image; 0, 0, 0: all by the place in the sequence.
-     * They are in blocks of so many pairs, or interleaved: pair i by i % 3 until a section's pairs are spent, the rest
-     * by time */
+    double factor, low_frequency, high_frequency, original_positions, magnitude; /* 0 if the scaling has none */
+    /* M-RoPE: how many pairs of a head are rotated by time, row and column of an image; 0, 0, 0: all by the position in
+     * the sequence. They are in blocks of this many pairs, or interleaved: pair i uses i % 3 until a section is used
+     * up, the rest use time */
     int32_t sections[3], interleaved;
 } vp_rope;
 
@@ -92,17 +92,17 @@ typedef struct vp_model_config {
     float norm_eps;                                            /* [layer_norm_eps] */
     vp_qk_norm qk_norm;
     int32_t qkv_bias, norm_after;                              /* 1: norms follow attention and MLP, none is before */
-    /* 1: norms are before attention and MLP and after them; 1: weights of RMS norms are stored without the 1 */
+    /* 1: norms both before and after attention and MLP; 1: RMS norm weights are stored minus 1 */
     int32_t norm_around, norm_plus_one;
-    float embedding_scale;     /* what embeddings of text are multiplied with; 0: with nothing */
-    float query_scale;         /* what q is, next to 1 / sqrt(head_dim); 0: with nothing */
-    int32_t gated_gelu;        /* 1: the MLP's gate is GELU by way of tanh, not SiLU */
-    /* 1: the tokens of an image (vp_request.span_ends) see each other both ways */
+    float embedding_scale;     /* factor of text embeddings; 0: none */
+    float query_scale;         /* factor of q in addition to 1 / sqrt(head_dim); 0: none */
+    int32_t gated_gelu;        /* 1: the MLP's gate is tanh GELU instead of SiLU */
+    /* 1: attention among the tokens of an image (vp_request.span_ends) is bidirectional */
     int32_t image_bidirectional;
-    int32_t sliding_window;    /* tokens that a token sees, itself among them; 0: all before it .. */
-    uint64_t full_blocks;      /* .. bit b: but block b sees all; it turns by rope_theta and rope .. */
-    double rope_local_theta;   /* .. and the others, with a window, by this, unscaled */
-    float clip_qkv;                                            /* q, k, v are cut to -clip..clip; 0: not */
+    int32_t sliding_window;    /* tokens that a token sees, including itself; 0: all before it .. */
+    uint64_t full_blocks;      /* .. bit b: but block b sees all, and uses rope_theta and rope .. */
+    double rope_local_theta;   /* .. while blocks with a window use this, unscaled */
+    float clip_qkv;                                            /* q, k, v are limited to -clip..clip; 0: no limit */
     /* [vision_backbone.image_*]; positions: with the class token */
     int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions;
     int32_t vit_class_token;                                   /* rows before the patches: 1 or 0 */
@@ -116,11 +116,11 @@ typedef struct vp_model_config {
     /* 1: pictures of any size. A view is then one window of pool x pool patches (vit_positions), and the views of a
      * picture, row by row, see each other */
     int32_t vit_native;
-    double vit_rope_theta;                                     /* heads are turned by row and column; 0: they are not */
-    int32_t vit_table_side;    /* of a square of learned positions that is stretched over a native picture; 0: none */
-    int32_t vit_rms, vit_gated;                               /* 1: norms by RMS, no bias; 1: an MLP of SwiGLU's kind */
-    int32_t vit_qk_norm; /* 1: q and k, each over all heads, have a norm by RMS */
-    int32_t vit_window;        /* side of the squares that attention is kept to, in views; 0: none .. */
+    double vit_rope_theta;                                     /* heads are rotated by row and column; 0: not */
+    int32_t vit_table_side;    /* side of a square of learned positions stretched over a native picture; 0: none */
+    int32_t vit_rms, vit_gated;                               /* 1: RMS norms without bias; 1: a SwiGLU MLP */
+    int32_t vit_qk_norm; /* 1: q and k have RMS norms over all heads */
+    int32_t vit_window;        /* side in views of the squares that limit attention; 0: none .. */
     uint64_t vit_full_blocks;                                  /* .. bit b: but block b sees everything */
     /* features of vit_layers[1..] that are added to image tokens after the first blocks of the language model */
     int32_t deepstack_count;
@@ -131,7 +131,7 @@ typedef struct vp_model_config {
     vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
 } vp_model_config;
 
-/* Reads the shape of a model. Whatever the engine does not implement is rejected, by name.
+/* Reads the shape of a model. Features that the engine does not implement are rejected with an error that names them.
  * in:      config_json        bytes [config_bytes]        text of config.json
  *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from
  *                             config.json and CLIP's mean and std
@@ -150,9 +150,9 @@ typedef struct vp_model_config {
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
                                        size_t preprocessor_bytes, vp_model_config *config, vp_error *error);
 /* Built-in shapes. "tiny" (MolmoE's architecture), "tiny-dense" (Molmo-7B-D's), "tiny-qwen3-vl-moe" and
- * "tiny-gemma3" run in milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks'
- * first 12. They go with
- * a byte tokenizer, and the ids are after its ids: the end is the last of the vocabulary. The ids of image tokens are
+ * "tiny-gemma3" run in milliseconds; the others are shapes of real models, and "qwen3-vl-30b-a3b-12-blocks" has the
+ * first 12 of 48 blocks. They use a byte
+ * tokenizer, and the special ids follow its ids: the end is the last id of the vocabulary. The ids of image tokens are
  * Molmo's.
  * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched); VP_ERR_MEMORY
  * memory:  temporary, as vp_model_config_parse
@@ -160,7 +160,7 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
 VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config);
 VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids);
 VP_API const char *vp_model_preset_name(int32_t index); /* NULL past the end */
-/* A preset's preprocessor_config.json; NULL: it needs none, or there is no such preset. */
+/* A preset's preprocessor_config.json; NULL: not needed, or an unknown preset. */
 VP_API const char *vp_model_preset_preprocessor(const char *name);
 
 /* A tensor that a model of this config has: name and shape, outermost dimension first. */

@@ -1,7 +1,7 @@
 /* vlmprof_gguf.h - v0.2.0 - models in llama.cpp's files - MIT licence
  *
- * A GGUF file -> its keys and tensors, their values in float32; such a file, alone or with the mmproj file of a vision
- * tower -> the texts that a model's folder would contain, and a checkpoint whose tensors have transformers' names. Uses
+ * Reads the keys and tensors of a GGUF file, with values in float32. From such a file, alone or with the mmproj file of
+ * a vision tower, it makes the texts of a model folder and a checkpoint whose tensors have transformers' names. Uses
  * malloc and mmap. */
 #ifndef VLMPROF_GGUF_H
 #define VLMPROF_GGUF_H
@@ -17,7 +17,7 @@ typedef enum vp_gguf_kind { /* the numbers of the format */
     VP_GGUF_U8, VP_GGUF_I8, VP_GGUF_U16, VP_GGUF_I16, VP_GGUF_U32, VP_GGUF_I32, VP_GGUF_F32, VP_GGUF_BOOL,
     VP_GGUF_STRING, VP_GGUF_ARRAY, VP_GGUF_U64, VP_GGUF_I64, VP_GGUF_F64, VP_GGUF_KIND_COUNT
 } vp_gguf_kind;
-/* A text of the file: UTF-8 by the format, any bytes in a hostile file, without a NUL after. */
+/* A text of the file: UTF-8 by the format, any bytes in a hostile file, not followed by a NUL. */
 typedef struct vp_gguf_text { const char *text; size_t bytes; } vp_gguf_text;
 typedef struct vp_gguf_value {
     vp_gguf_text name;
@@ -35,14 +35,14 @@ typedef struct vp_gguf_tensor {
     uint64_t bytes;            /* of data */
 } vp_gguf_tensor;
 
-/* Maps a file and checks all of it but the values of its tensors.
+/* Maps a file and checks everything except the values of its tensors.
  * in:      path     of the file
  *          data     [bytes] a whole file in memory, which must outlive the result; where: its name in errors as well
  * out:     gguf     on success only; release with vp_gguf_close
  * returns: VP_OK; VP_ERR_NOT_FOUND, VP_ERR_READ; VP_ERR_FORMAT a malformed file (where: the file, offset: the byte);
  *          VP_ERR_UNSUPPORTED version 1, big-endian, arrays of arrays, a part of a split model; VP_ERR_MEMORY
- * rule:    version 2 or 3; no key and no tensor is twice; shapes have 1 to 4 positive dimensions; each tensor
- *          begins where the one before it ends, rounded up to general.alignment (32 unless given; a power of two,
+ * rule:    version 2 or 3; no duplicate key or tensor; shapes have 1 to 4 positive dimensions; each tensor
+ *          begins where the previous one ends, rounded up to general.alignment (32 unless given; a power of two,
  *          8 to 2^20), and all are in the file. Tensors of unknown types have 0 bytes, and must be the last ones.
  * source:  github.com/ggml-org/ggml docs/gguf.md; llama.cpp ggml/src/gguf.cpp
  * memory:  at most 80 bytes per key and per tensor; each takes at least 13 bytes of the file
@@ -57,15 +57,15 @@ VP_API vp_result vp_gguf_value_at(const vp_gguf *gguf, uint64_t index, vp_gguf_v
 VP_API vp_result vp_gguf_value_find(const vp_gguf *gguf, const char *name, vp_gguf_value *value);
 VP_API vp_result vp_gguf_tensor_at(const vp_gguf *gguf, uint64_t index, vp_gguf_tensor *tensor);
 VP_API vp_result vp_gguf_tensor_find(const vp_gguf *gguf, const char *name, vp_gguf_tensor *tensor);
-/* The next item of a value. in: offset [byte] of value->data, 0 at first; out: it is moved to the item after.
+/* The next item of a value. in: offset [byte] in value->data, 0 at first; out: the offset of the item after it.
  * _text: of strings; _number: of all other kinds (BOOL: 0 or 1; integers over 2^53 are rounded).
  * returns: 1; 0: there is none, or it is of another kind */
 VP_API int vp_gguf_next_text(const vp_gguf_value *value, uint64_t *offset, vp_gguf_text *text);
 VP_API int vp_gguf_next_number(const vp_gguf_value *value, uint64_t *offset, double *number);
 
-/* "F32", "Q4_K" and so on; NULL: vlmprof does not know the type. */
+/* "F32", "Q4_K" and so on; NULL: unknown to vlmprof. */
 VP_API const char *vp_gguf_type_name(uint32_t type);
-/* The type whose values vlmprof reads. returns: 1; 0: it reads none of this type (*dtype untouched) */
+/* The dtype of a type that vlmprof reads. returns: 1; 0: it does not read this type (*dtype untouched) */
 VP_API int vp_gguf_type_dtype(uint32_t type, vp_dtype *dtype);
 
 /* Values of a tensor as float32: exact for F32, F16 and BF16; of blocks as ggml computes them, product by product.
@@ -82,7 +82,7 @@ VP_API int32_t vp_dtype_block(vp_dtype dtype);
 VP_API int32_t vp_dtype_block_bytes(vp_dtype dtype);
 
 /* ---- a model */
-/* The text of a file that a model's folder of transformers would have, made from the metadata: config.json,
+/* The text of a file in a transformers model folder, made from the metadata: config.json,
  * preprocessor_config.json, tokenizer.json, chat_template.jinja.
  * in:      model      a language model: llama, qwen2, qwen3, olmoe, qwen3moe, gemma3, qwen2vl, qwen3vl
  *          projector  mmproj file of its vision tower, NULL: text only. Its projector_type: mlp (LLaVA-1.5), idefics3
@@ -90,12 +90,12 @@ VP_API int32_t vp_dtype_block_bytes(vp_dtype dtype);
  *                     qwen3vl_merger with qwen3vl, gemma3 with gemma3
  * out:     text       malloc'ed, with NUL; the caller frees it
  * returns: VP_OK; VP_ERR_NOT_FOUND such a model has no file of that name; VP_ERR_FORMAT a key is missing or of another
- *          kind; VP_ERR_UNSUPPORTED an architecture, tower, tokenizer or option that vlmprof lacks, by name;
+ *          kind; VP_ERR_UNSUPPORTED an architecture, tower, tokenizer or option that vlmprof lacks (named);
  *          VP_ERR_MISMATCH the files do not belong together; VP_ERR_MEMORY
  * rule:    the texts are read by vp_model_config_parse and vp_tokenizer_load, which check them. A SentencePiece
- *          vocabulary (tokenizer.ggml.model "llama") becomes merges ordered by the scores of what they make. Where a
- *          vocabulary has no token for an image, the padding token, or the unknown, stands for it. What llama.cpp knows
- *          and files do not say is as there: Qwen's images have 8 to 4096 tokens, InternVL's 1 to 12 tiles; Gemma 3's
+ *          vocabulary (tokenizer.ggml.model "llama") becomes merges ordered by the scores of their results. If a
+ *          vocabulary has no image token, the padding or the unknown token stands for it. Facts that llama.cpp has
+ *          but files lack are taken from it: Qwen's images have 8 to 4096 tokens, InternVL's 1 to 12 tiles; Gemma 3's
  *          every sixth block sees all, and q of its 62 blocks is scaled by the width of a head of embedding_length;
  *          rope_freqs.weight of llama must be by Llama 3.1's rule for 8192 positions
  * source:  llama.cpp src/llama-vocab.cpp, tools/mtmd/clip.cpp, convert_hf_to_gguf.py; transformers 5.23.0,
@@ -109,10 +109,10 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
  * returns: VP_OK; VP_ERR_MISMATCH a tensor is missing, has another shape, or is not one of the model's;
  *          VP_ERR_UNSUPPORTED a type other than F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K, or one of blocks where
  *          only the first three are read (Qwen's patches, Gemma 3's projection); VP_ERR_MEMORY
- * rule:    of architecture llama the rows of q and k are in pairs in the file; they are read in transformers' order.
+ * rule:    files of architecture llama have paired rows of q and k; they are read in transformers' order.
  *          Experts of a layer are slices of one tensor. Norms of gemma3 have their 1 in the file. Qwen2.5-VL's q, k and
- *          v, and both frames of Qwen's patches, are joined. Where old files have up and down of a tower's MLP the
- *          wrong way round, they are read the right way. What the engine does not run of a tower may be absent.
+ *          v, and both frames of Qwen's patches, are joined. If old files have up and down of a tower's MLP
+ *          swapped, they are swapped back. Parts of a tower that the engine does not run may be absent.
  * source:  llama.cpp gguf-py/gguf/tensor_mapping.py, convert_hf_to_gguf.py LlamaModel.permute
  * memory:  about 230 bytes per tensor and expert, and what is joined
  * threads: as vp_checkpoint_open */

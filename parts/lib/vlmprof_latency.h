@@ -1,10 +1,10 @@
 /* vlmprof_latency.h - v0.2.0 - regression, the latency model, recalibration, guardrails - MIT licence
  *
- * What a request will cost: one linear model per stage, fitted to measured requests, with its errors on requests that
- * were left out; the same model carried to another device; how safe a budget is that relies on it. Latency may be in
- * any unit. Rows and groups count from 0; a count above 2^32 - 1 is VP_ERR_RANGE. Values must be finite. Intervals are
- * two-sided at `level` (0.95). `scratch` is any memory of at least vp_..._scratch_bytes(...) bytes (SIZE_MAX if that
- * overflows), otherwise VP_ERR_CAPACITY.
+ * Predicts the latency of a request: one linear model per stage, fitted to measured requests, with its errors on
+ * held-out requests; the same model recalibrated to another device; the safety of a budget that relies on it. Latency
+ * may be in any unit. Rows and groups are numbered from 0; a count above 2^32 - 1 is VP_ERR_RANGE. Values must be
+ * finite. Intervals are two-sided at `level` (0.95). `scratch` is any memory of at least vp_..._scratch_bytes(...)
+ * bytes (SIZE_MAX if that overflows), otherwise VP_ERR_CAPACITY.
  * numeric: double, additions in a fixed order: the same input gives the same bits
  * memory:  only the caller's, and the stack that a function's comment states; otherwise under 4 KB of stack
  * threads: reentrant */
@@ -17,16 +17,16 @@ VP_EXTERN_C_BEGIN
 
 /* ---- regression */
 enum { VP_LINEAR_COLUMNS_LIMIT = 24 };
-/* AT_ZERO: kept there by its sign; DROPPED: see options */
+/* AT_ZERO: 0 because of its sign constraint; DROPPED: see options */
 typedef enum vp_linear_state { VP_LINEAR_USED, VP_LINEAR_AT_ZERO, VP_LINEAR_DROPPED } vp_linear_state;
 typedef struct vp_linear_options {
     const double *weights;            /* [rows], > 0; NULL: all 1. Variance of a row is sigma^2 / weight */
     const unsigned char *nonnegative; /* [columns], 1: the coefficient must be >= 0; NULL: none */
-    /* 1: a column that the columns before it explain is left out; 0: it is an error */
+    /* 1: a column explained by the columns before it is dropped; 0: it is an error */
     int drop_dependent;
 } vp_linear_options;
 VP_API vp_linear_options vp_linear_options_default(void); /* no weights, no signs, dependent columns are an error */
-/* A linear model and what its intervals need. Plain data: it can be stored. */
+/* A linear model and the data for its intervals. Plain data: it can be stored. */
 typedef struct vp_linear {
     uint64_t rows;
     int32_t columns, used_columns;
@@ -35,14 +35,14 @@ typedef struct vp_linear {
     /* residual deviation at weight 1: sqrt(sum w r^2 / degrees); NaN for degrees 0 */
     double sigma;
     double degrees;                            /* rows - used columns */
-    double coefficient[VP_LINEAR_COLUMNS_LIMIT];  /* exactly 0 where the state is not USED */
-    /* standard errors; 0 where the state is not USED, NaN for degrees 0 */
+    double coefficient[VP_LINEAR_COLUMNS_LIMIT];  /* exactly 0 if the state is not USED */
+    /* standard errors; 0 if the state is not USED, NaN for degrees 0 */
     double error[VP_LINEAR_COLUMNS_LIMIT];
     /* [columns, columns] B with covariance = sigma^2 B B' */
     double root[VP_LINEAR_COLUMNS_LIMIT * VP_LINEAR_COLUMNS_LIMIT];
     unsigned char state[VP_LINEAR_COLUMNS_LIMIT]; /* vp_linear_state */
 } vp_linear;
-/* Weighted least squares, with signs where asked.
+/* Weighted least squares, with sign constraints if requested.
  * in:      x     double [rows, columns], columns 1..VP_LINEAR_COLUMNS_LIMIT; an intercept is a column of ones
  *          y     double [rows]
  * out:     fit   on success only;  error  may be NULL, names the column
@@ -74,7 +74,7 @@ typedef struct vp_linear_errors {
     double mape;                   /* mean of |r| / |y|, a fraction; NaN when a y is 0 */
     double p95_absolute, max_absolute;
 } vp_linear_errors;
-/* How far predictions are from the measurements.
+/* The errors of predictions against the measurements.
  * in:      scratch  double [count]
  * returns: VP_OK; VP_ERR_RANGE count 0 or a value that is not finite */
 VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count,
@@ -90,7 +90,7 @@ VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uin
                                      size_t columns, size_t group_count, const vp_linear_options *options,
                                      void *scratch, size_t scratch_bytes, double *predicted, vp_error *error);
 
-/* ---- what a request costs: one linear model per stage */
+/* ---- the latency of a request: one linear model per stage */
 #define VP_LATENCY_STAGES(X) X(VISION, "vision") X(PREFILL, "prefill") X(DECODE, "decode") X(OTHER, "other")
 typedef enum vp_latency_stage {
 #define VP_LATENCY_ENUM(name, text) VP_LATENCY_##name,
@@ -100,13 +100,13 @@ typedef enum vp_latency_stage {
 } vp_latency_stage; /* T_vision_total, T_LLM_prefill, T_LLM_decode, and T_total minus these */
 typedef enum vp_latency_features {
     /* vp_latency_column_name; no coefficient is negative; rows weigh 1 / predicted^2, found by iteration: noise is
-     * taken as a share of the time, and the line goes through the means. (1 / measured^2 would too, but it trusts low
-     * measurements more than high ones of the same request, and the line runs low.) */
+     * assumed proportional to the time, and the line goes through the means. (1 / measured^2 has the same assumption
+     * but trusts low measurements of a request more than high ones, so the line is too low.) */
     VP_LATENCY_PHYSICAL,
     VP_LATENCY_SEED, /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k,
                       * num_active_blocks, output_tokens */
-    VP_LATENCY_MEAN, /* the mean of what was measured */
-    VP_LATENCY_WEIGHTS /* PHYSICAL, and what weights of several precisions cost: for measurements of more than one */
+    VP_LATENCY_MEAN, /* the mean of the measurements */
+    VP_LATENCY_WEIGHTS /* PHYSICAL, plus the cost of weights by precision: for measurements of more than one */
 } vp_latency_features;
 enum { VP_LATENCY_COLUMNS_LIMIT = 11 };
 typedef struct vp_latency_request {
@@ -117,7 +117,7 @@ typedef struct vp_latency_request {
     int32_t output_tokens; /* decode steps are one fewer */
     int32_t tier_index, top_k, expert_count, active_blocks;
     int32_t weight_bits;   /* of the language model's linears: 4, 8, 16 or 32; only WEIGHTS reads it */
-    /* of vision_tokens those that pruning leaves out, 0: none; the active blocks that see them all the same */
+    /* the vision_tokens that pruning drops, 0: none; the active blocks that still see them */
     int32_t dropped_tokens;
     double full_blocks;
 } vp_latency_request;
@@ -144,7 +144,7 @@ VP_API const char *vp_latency_stage_name(vp_latency_stage stage);
 typedef struct vp_affine { /* measured = slope * predicted + offset */
     double slope, offset;
     double condition;      /* of the columns 1, predicted, scaled to length 1 */
-    /* condition over VP_AFFINE_CONDITION_LIMIT: the predictions are almost all the same, the line is worthless
+    /* condition over VP_AFFINE_CONDITION_LIMIT: the predictions are almost equal, so the line is useless
      * elsewhere */
     int ill_conditioned;
     size_t count;          /* points it was made of; 0: the identity */
@@ -153,7 +153,7 @@ typedef struct vp_affine { /* measured = slope * predicted + offset */
 /* plain data, can be stored */
 typedef struct vp_latency_model {
     vp_latency_features features;
-    unsigned char fitted[VP_LATENCY_STAGE_COUNT]; /* 0: there was nothing measured of this stage */
+    unsigned char fitted[VP_LATENCY_STAGE_COUNT]; /* 0: no measurements of this stage */
     vp_linear fit[VP_LATENCY_STAGE_COUNT];
     vp_affine affine[VP_LATENCY_STAGE_COUNT];
 } vp_latency_model;
@@ -166,13 +166,13 @@ typedef struct vp_latency_model {
  * rule:    columns that these rows cannot distinguish from earlier ones are dropped (a sweep with one top_k says
  *          nothing about top_k). PHYSICAL: least squares with equal weights, then with 1 / predicted^2 of the last fit
  *          until no coefficient moves by more than 1e-9 of itself, at most 30 times; predictions below 1 % of the mean
- *          time weigh as 1 % of it. What is predicted is the mean of such requests, not their median
+ *          time weigh as 1 % of it. The prediction is the mean of such requests, not their median
  * source:  McCullagh and Nelder, Generalized Linear Models, ch. 8 and 9 (variance proportional to the mean squared) */
 VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests,
                                 const double *measured, size_t rows, vp_latency_model *model, vp_error *error);
 /* NaN for a stage that is not fitted */
 typedef struct vp_latency_prediction { double stage[VP_LATENCY_STAGE_COUNT], total; } vp_latency_prediction;
-/* What a request will cost; under a microsecond.
+/* Predicts the latency of a request; takes under a microsecond.
  * out:     prediction  total: the sum of the stages that are fitted
  * returns: VP_OK; VP_ERR_RANGE as vp_latency_row */
 VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request,
@@ -181,9 +181,9 @@ VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_late
  * where the value does not. returns: as vp_linear_interval */
 VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage,
                                      const vp_latency_request *request, double level, vp_linear_range *range);
-/* Limits of a new measurement that assume no distribution: two modes, tails and skew are in them. */
+/* Distribution-free limits of a new measurement: they cover two modes, tails and skew. */
 typedef struct vp_latency_limits {
-    size_t count;            /* ratios they are made of; 0: none */
+    size_t count;            /* ratios they are computed from; 0: none */
     double level, low, high; /* of measured / predicted */
 } vp_latency_limits;
 /* The limits of measured / predicted.
@@ -196,7 +196,7 @@ typedef struct vp_latency_limits {
  * Tibshirani, Predictive inference with the jackknife+ */
 VP_API vp_result vp_latency_limits_compute(const double *measured, const double *predicted, size_t count, double level,
                                            double *scratch, vp_latency_limits *limits);
-/* How much wider the interval of a new value is than one of its noise alone: sqrt(1 + leverage). Near 1 inside the
+/* How much wider the interval of a new value is than that of its noise: sqrt(1 + leverage). Near 1 inside the
  * data; it grows outside them. */
 VP_API double vp_linear_stretch(const vp_linear_range *range);
 /* The interval of a new measurement of a request that is predicted to take `value` >= 0; never below 0. */
@@ -216,7 +216,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
 
 /* ---- recalibration to a new device, guardrails */
 /* The line through points, by least squares.
- * returns: VP_OK, also if it is ill-conditioned: check that member; VP_ERR_MISMATCH fewer than 2 points, or all
+ * returns: VP_OK, also if it is ill-conditioned: check that field; VP_ERR_MISMATCH fewer than 2 points, or all
  *          predictions equal; VP_ERR_RANGE
  * numeric: differences to the first point are taken before anything is multiplied: correct to 1e-6 even if x differs
  *          only in its sixth digit */
@@ -239,7 +239,7 @@ typedef struct vp_affine_curve {
     double mean, low, high; /* MAPE of the points left out: mean, P5 and P95 over the draws */
 } vp_affine_curve;
 VP_API size_t vp_affine_curve_scratch_bytes(size_t count, size_t draws);
-/* Learning curve: how well a line through `points` randomly drawn measurements predicts all others.
+/* Learning curve: the errors of a line through `points` randomly drawn measurements on all others.
  * in:      points  2..count - 1;  draws  1..100000;  measured  none 0
  * returns: VP_OK; VP_ERR_MISMATCH no draw gave a line; VP_ERR_CAPACITY; VP_ERR_RANGE */
 VP_API vp_result vp_affine_learning(const double *predicted, const double *measured, size_t count, size_t points,
@@ -250,10 +250,10 @@ typedef struct vp_guardrail {
     size_t count, accepted, over_budget, violations, false_accepts, false_rejects;
     double violation_rate;    /* of the accepted: measured > tolerance * budget */
     double false_accept_rate; /* of those over budget: accepted */
-    /* of those within budget: not accepted. Rates are NaN where there is nothing to divide by */
+    /* of those within budget: not accepted. Rates are NaN if the divisor is 0 */
     double false_reject_rate;
 } vp_guardrail;
-/* What happens if only requests that are predicted to stay within a budget are accepted.
+/* The outcome of accepting only requests that are predicted to stay within a budget.
  * in:      safety     a request is accepted when predicted * safety <= budget; > 0, 1: as predicted
  *          tolerance  of violations, >= 1: the experiments' 1.1
  * returns: VP_OK; VP_ERR_RANGE count 0, values that are not finite

@@ -1,8 +1,8 @@
-/* vlmprof_load.h - v0.2.0 - load on a server: when requests are due, and what their times say - MIT licence
+/* vlmprof_load.h - v0.2.0 - load on a server: when requests are due, and statistics of their times - MIT licence
  *
- * Draws the times at which requests of an open loop are due, and turns what became of them into percentiles and
- * goodput with intervals. Requests of a busy server wait for one another, so their latencies are not independent
- * values: all intervals here are wider for it. It sends nothing (vlmprof_server.h does) and reads no clock.
+ * Draws the times at which requests of an open loop are due, and turns their results into percentiles and goodput with
+ * intervals. Requests to a busy server wait for each other, so their latencies are not independent. All intervals here
+ * are wider to allow for that. It sends nothing (vlmprof_server.h does) and reads no clock.
  *
  *     vp_arrivals arrivals;
  *     vp_arrivals_begin(VP_ARRIVALS_POISSON, 4.0, 1.0, 42, &arrivals);
@@ -24,7 +24,7 @@ VP_EXTERN_C_BEGIN
 #define VP_ARRIVALS_ENUM(id, name) id,
 typedef enum vp_arrivals_kind { VP_ARRIVALS(VP_ARRIVALS_ENUM) VP_ARRIVALS_LAST_ } vp_arrivals_kind;
 #undef VP_ARRIVALS_ENUM
-VP_API const char *vp_arrivals_name(int32_t kind); /* NULL for a number that is none */
+VP_API const char *vp_arrivals_name(int32_t kind); /* NULL for an unknown number */
 
 typedef struct vp_arrivals {
     vp_arrivals_kind kind;
@@ -49,16 +49,16 @@ typedef struct vp_slo { double ttft_ms, tpot_ms, e2e_ms, accuracy; } vp_slo;
  * returns: VP_OK; VP_ERR_FORMAT (error->where is the part that is wrong); VP_ERR_RANGE: a limit that is not above 0, an
  *          accuracy above 1 */
 VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error);
-/* Returns 1 if the request met all limits of latency. NaN meets none; where a request cannot have a number (TPOT of one
- * token) the caller gives 0. */
+/* Returns 1 if the request met all limits of latency. NaN meets no limit; if a request cannot have a value (TPOT of one
+ * token), the caller passes 0. */
 VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, double e2e_ms);
 
 /* ---- series of values in the order in which requests were due */
 typedef struct vp_series_value { double value, low, high; double correlation_time; } vp_series_value;
-/* The percentile of a series, with an interval that allows for the dependence of neighbours.
+/* The percentile of a series, with an interval that allows for correlated neighbours.
  * in:      values      double [count], finite, in order;  percentile  above 0, below 100;  level  as elsewhere
  *          scratch     double [3 * count]
- * out:     low, high   NaN where the series is too short for an interval
+ * out:     low, high   NaN if the series is too short for an interval
  * returns: VP_OK; VP_ERR_RANGE
  * rule:    linear percentile. The correlation time is that of the series "is at or below the percentile"
  *          (vp_compare_ordered); the interval is that of order statistics of count / time independent values
@@ -74,7 +74,7 @@ VP_API vp_result vp_series_share(const uint8_t *flags, size_t count, double leve
 
 /* ---- does a trial meet an objective? */
 typedef enum vp_trial { VP_TRIAL_HOLDS, VP_TRIAL_FAILS, VP_TRIAL_UNDECIDED } vp_trial;
-/* Does a share with an interval reach `target`? Undecided where the interval contains the target. */
+/* Does a share with an interval reach `target`? Undecided if the interval contains the target. */
 VP_API vp_trial vp_trial_of(const vp_series_value *share, double target);
 
 VP_EXTERN_C_END

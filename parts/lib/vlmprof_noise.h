@@ -1,8 +1,8 @@
-/* vlmprof_noise.h - v0.2.0 - what else a machine did while something was measured - MIT licence
+/* vlmprof_noise.h - v0.2.0 - other activity of a machine during a measurement - MIT licence
  *
- * Times of a program are slow when other programs use the processor too. This header reads what Linux says about that:
- * read the counters before and after a block of measurements, outside what is timed, and take the difference.
- * A few blocks give a summary, and a rule says whether the machine was quiet.
+ * A program runs slower when other programs also use the processor. This header reads Linux's counters for that: read
+ * them before and after a block of measurements, outside the timed section, and take the difference.
+ * Several blocks make a summary, and a rule decides whether the machine was quiet.
  *
  *     vp_noise_reading before, after;
  *     vp_noise block;
@@ -18,7 +18,7 @@
 
 VP_EXTERN_C_BEGIN
 
-/* One reading. A number that cannot be read is unknown: -1 of the counters, NaN of the others. */
+/* One reading. A number that cannot be read is unknown: -1 for counters, NaN for the others. */
 typedef struct vp_noise_reading {
     int64_t cpu_count;
     int64_t total_ticks, busy_ticks, steal_ticks; /* of all CPUs since the system began; busy: without steal */
@@ -28,9 +28,9 @@ typedef struct vp_noise_reading {
 } vp_noise_reading;
 #define VP_NOISE_CPUS_MAX 16
 /* Reads ROOT/proc/stat, ROOT/proc/self/stat, ROOT/proc/loadavg and the frequencies below ROOT/sys/devices/system/cpu,
- * where there are none those of ROOT/proc/cpuinfo.
- * in:      root  "" for this machine; tests give a folder with files of their own; at most 300 bytes count
- * rule:    a file that is missing, torn or holds other text leaves its numbers unknown
+ * or if there are none, those of ROOT/proc/cpuinfo.
+ * in:      root  "" for this machine; tests pass a folder with their own files; at most 300 bytes are used
+ * rule:    if a file is missing, truncated or malformed, its numbers are unknown
  * numeric: a tick is 10 ms on Linux. The kernel counts a CPU's time by ticks and a process's by nanoseconds
  * memory:  none
  * threads: reentrant */
@@ -59,25 +59,25 @@ VP_API int vp_noise_is_long_enough(const vp_noise_reading *before, const vp_nois
  * The load average decides nothing: it counts the program's own threads, and lags behind by a minute. Frequencies
  * decide nothing: an idle CPU lowers its own. */
 #define VP_NOISE_TICKS_MIN 20
-/* Shares of 20 ticks have steps of 5 %: two of them are more than one tick that fell to the wrong side. Measured on 2
- * CPUs with 2 threads: next to 36 to 48 % of other processes a stage took 2.3 times as long as next to 1 %; next to 70
- * and 80 % whole runs took 2.2 and 3.0 times as long as next to 40 %. The spread stayed below 5 % then: it does not
- * show company that stays. */
+/* Shares of 20 ticks have steps of 5 %: two steps are more than one misattributed tick. Measured on 2 CPUs with 2
+ * threads: with 36 to 48 % used by other processes, a stage took 2.3 times as long as with 1 %; with 70 and 80 %, whole
+ * runs took 2.2 and 3.0 times as long as with 40 %. The spread stayed below 5 %: it does not show a constant
+ * load. */
 #define VP_NOISE_OTHER_PERCENT 10.0
 /* A stolen tick always stops a thread that wanted to run, so a share that counts one of 20 ticks is too much. */
 #define VP_NOISE_STEAL_PERCENT 5.0
 /* A percentile of p moves when about 1 - p of the values are slow: with a tenth of them slow P90 and above are. */
 #define VP_NOISE_BLOCKS_SHARE 0.1
-/* Knobs that differ by less than this are distinguished by few samples only. */
+/* Few samples cannot distinguish knobs that differ by less than this. */
 #define VP_NOISE_SPREAD 0.05
 /* A spread of fewer pairs is off by more than a quarter of itself. */
 #define VP_NOISE_PAIRS_MIN 10
 
-/* What is known of several blocks. Means are over the blocks that know the number; NaN where none does. */
+/* The summary of several blocks. Means are over the blocks with a known number; NaN if none has one. */
 typedef struct vp_noise_summary {
-    int64_t samples;                  /* blocks of which something is known */
-    int64_t load_samples, steal_samples, other_samples; /* those of which this number is known */
-    int64_t busy_samples, stolen_samples; /* those with too much time of other processes; of the host */
+    int64_t samples;                  /* blocks with any known number */
+    int64_t load_samples, steal_samples, other_samples; /* blocks for which this number is known */
+    int64_t busy_samples, stolen_samples; /* blocks with too much time used by other processes; by the host */
     double load, steal_percent, other_cpu_percent;
     double busy_percent, stolen_percent; /* means over the busy_samples; over the stolen_samples */
     double mhz_low, mhz_high;
@@ -87,17 +87,17 @@ typedef struct vp_noise_summary {
 VP_API vp_noise_summary vp_noise_summary_none(void);
 VP_API void vp_noise_add(vp_noise_summary *summary, const vp_noise *noise);
 
-/* The spread of one time, from pairs of times that should be alike: the standard deviation of a logarithm.
+/* The spread of one time, from pairs of times that should be equal: the standard deviation of a logarithm.
  * in:      log_ratios  double [count]  log(second / first) of each pair; sorted by the call
  * returns: NaN below VP_NOISE_PAIRS_MIN pairs
- * rule:    1.4826 * median |x - median x| / sqrt 2: what all pairs have in common does not count, nor do a few slow
+ * rule:    1.4826 * median |x - median x| / sqrt 2: differences common to all pairs do not count, nor do a few slow
  *          times */
 VP_API double vp_noise_spread(double *log_ratios, size_t count);
 
 #define VP_NOISE_IS_BUSY 1   /* other processes */
 #define VP_NOISE_IS_STOLEN 2 /* the host of a virtual machine */
 #define VP_NOISE_IS_SPREAD 4 /* times of equal work differ */
-/* returns: 0, or the sum of the reasons why the machine was not quiet. What is not known is not a reason. */
+/* returns: 0, or the sum of the reasons why the machine was not quiet. Unknown numbers are not a reason. */
 VP_API int vp_noise_reasons(const vp_noise_summary *summary);
 
 VP_EXTERN_C_END

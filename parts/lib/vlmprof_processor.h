@@ -1,9 +1,9 @@
 /* vlmprof_processor.h - v0.2.0 - question and image -> text and pixels, for models other than Molmo - MIT licence
  *
- * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM, InternVL, Qwen2.5-VL, Qwen3-VL, Gemma 3 and
- * Molmo2 put around a question, what they put in the place of an image, and how they make pixels of it: the "fast"
- * processors of transformers, whose resizing is torch's of 8-bit images, Molmo2's of float32 ones. It uses malloc while
- * it resizes. */
+ * Does what the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM, InternVL, Qwen2.5-VL, Qwen3-VL, Gemma 3 and
+ * Molmo2 do: the text around a question, the tokens of an image, and its pixels. It follows the "fast" processors of
+ * transformers, which resize 8-bit images as torch does (Molmo2: float32 images). It uses malloc while it
+ * resizes. */
 #ifndef VLMPROF_PROCESSOR_H
 #define VLMPROF_PROCESSOR_H
 #include "vlmprof.h"
@@ -20,7 +20,7 @@ typedef enum vp_processor_kind {
     VP_PROCESSOR_INTERNVL_CHAT, VP_PROCESSOR_CHATML, VP_PROCESSOR_QWEN2_5, VP_PROCESSOR_GEMMA3_TEXT,
     VP_PROCESSOR_COUNT
 } vp_processor_kind;
-enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of what is resized */
+enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of resized images */
 
 /* Treat the members as read-only: vp_processor_read fills them. */
 typedef struct vp_processor {
@@ -32,7 +32,7 @@ typedef struct vp_processor {
     int32_t window_pool;       /* Molmo2: side of a window in patches; geometry.pool is 1 there */
     /* Molmo2: <im_col> after each row of the crops and of the first view; the first view has a start of its own */
     int32_t col_tokens, low_col_tokens, low_start;
-    char front[64];            /* Molmo2: what a text is given that does not begin with it; "": nothing */
+    char front[64];            /* Molmo2: added to a text that does not begin with it; "": nothing */
     vp_family family;          /* rule of the grid of views; of Molmo2 max_crops alone; unused for OLMoE and LLaVA */
 } vp_processor;
 /* Reads the settings of an image processor.
@@ -52,11 +52,11 @@ typedef struct vp_processor {
 VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *geometry, const vp_json *preprocessor,
                                    vp_processor *processor, vp_error *error);
 
-/* Settings that do not be in preprocessor_config.json: those of Molmo2's text. Others have none.
- * in:      processor_config, tokenizer_config  the files of that name; NULL: there is none, and the class's defaults
- *          hold
+/* Reads settings outside preprocessor_config.json: those of Molmo2's text. Other models have none.
+ * in:      processor_config, tokenizer_config  the files with these names; NULL: no file, so the class's defaults
+ *          apply
  * out:     processor  on success
- * returns: VP_OK; VP_ERR_FORMAT: a switch that is none; VP_ERR_UNSUPPORTED: a first token of over 63 bytes
+ * returns: VP_OK; VP_ERR_FORMAT: a switch that is not a boolean; VP_ERR_UNSUPPORTED: a first token of over 63 bytes
  * source:  transformers 5.23.0, processing_molmo2.py
  * memory:  none
  * threads: reentrant */
@@ -86,11 +86,11 @@ VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t inde
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error);
-/* Sets the first one to its largest value with which this image costs at most so many image tokens: Idefics3's
+/* Sets the first one to the largest value for which this image has at most this many image tokens: Idefics3's
  * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches, Gemma 3's max_num_crops and Molmo2's
  * max_crops up to 64, Qwen's max_pixels up to VP_PROCESSOR_VIEW_PIXELS_MAX.
- * returns: VP_OK; VP_ERR_UNSUPPORTED: the processor has no setting; VP_ERR_RANGE: the image costs more whatever is
- *          set, or vp_processor_layout rejects it. On failure the processor is untouched
+ * returns: VP_OK; VP_ERR_UNSUPPORTED: the processor has no setting; VP_ERR_RANGE: the image has more with any
+ *          value, or vp_processor_layout rejects it. On failure the processor is untouched
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int32_t height_px, int32_t tokens,

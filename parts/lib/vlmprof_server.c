@@ -30,7 +30,7 @@ VP_API vp_server_options vp_server_options_default(void) {
 VP_API void vp_exchange_free(vp_exchange *exchange) { vp_chat_reply_free(&exchange->reply); }
 
 #ifdef VP_IMPL_SERVER_POLLS
-/* ---- libcurl: what is used of it, by its ABI. Numbers: curl/curl.h and curl/multi.h of 7.62, which never change.
+/* ---- libcurl: the parts used, by ABI. Numbers are from curl/curl.h and curl/multi.h of 7.62 and never change.
  * source: https://curl.se/libcurl/c/symbols-in-versions.html */
 enum {
     VP_IMPL_CURL_GLOBAL_ALL = 3, VP_IMPL_CURL_ERROR_BYTES = 256,
@@ -104,7 +104,7 @@ typedef struct vp_impl_flight {
     void *easy;
     vp_exchange *exchange;
     struct vp_impl_flight *next;  /* among the free ones, or the finished ones */
-    int64_t at_ns; uint64_t order; /* when something is to be done; equal times go by their order */
+    int64_t at_ns; uint64_t order; /* when the next action is due; equal times are ordered by `order` */
     size_t place;                 /* in the heap, from 1 on; 0: not there */
     int is_flying;                /* 1 if libcurl has it */
     const char *get_url;          /* NULL: a POST */
@@ -116,9 +116,9 @@ typedef struct vp_impl_flight {
     int64_t answer_bytes;
     int64_t pause_ms;             /* Retry-After; -1: none */
     char content_type[128], location[2 * VP_IMPL_SERVER_KEY_MAX]; /* the key must fit: half of it is not found */
-    char *body; size_t body_bytes, body_capacity; /* of a refusal, or of a GET */
-    int is_enough;                /* 1 if the rest of a refusal is not read */
-    vp_error broken;              /* code: VP_OK, or why this side broke off */
+    char *body; size_t body_bytes, body_capacity; /* of an error response, or of a GET */
+    int is_enough;                /* 1 if the rest of an error response is not read */
+    vp_error broken;              /* code: VP_OK, or why this side cancelled */
     char curl_error[VP_IMPL_CURL_ERROR_BYTES];
 } vp_impl_flight;
 
@@ -150,7 +150,7 @@ static int vp_impl_server_hex(const char *at, const char *end, int digits, unsig
     }
     return 1;
 }
-/* How a text is read: unchanged, with the escapes of JSON and URLs, with those of JSON inside JSON strings. */
+/* How a text is read: raw, with escapes of JSON and URLs, or with those of JSON inside JSON strings. */
 typedef enum vp_impl_server_spelling { VP_IMPL_SERVER_PLAIN, VP_IMPL_SERVER_ESCAPED, VP_IMPL_SERVER_NESTED }
     vp_impl_server_spelling;
 /* Reads a character. Returns its bytes. */
@@ -168,7 +168,7 @@ static size_t vp_impl_server_character(const char *at, const char *end, vp_impl_
     *character = strchr("bfnrt", *rest) ? ' ' : (unsigned char)*rest;
     return (size_t)(rest - at) + 1;
 }
-/* Returns 1 where a text or a JSON string ends, also inside an escape. */
+/* Returns 1 if a text or a JSON string ends here, even inside an escape. */
 static int vp_impl_server_is_end(const char *at, const char *end) {
     const char *rest = at;
     unsigned value;
@@ -178,8 +178,8 @@ static int vp_impl_server_is_end(const char *at, const char *end) {
     return rest > at && *rest == 'u' && end - rest < 5
            && vp_impl_server_hex(rest + 1, end, (int)(end - rest) - 1, &value);
 }
-/* Bytes at the start of a text that are the key, or its first 8 characters or more where the text or a JSON string ends
- * after them; 0: none. Characters may be escaped, and blanks, line ends or what vp_text_copy makes of them (?) may be
+/* Length of the key at the start of a text, or of its first 8 or more characters if the text or a JSON string ends
+ * after them; 0: none. Characters may be escaped, with blanks, line ends or their replacement by vp_text_copy (?)
  * between them. */
 static size_t vp_impl_server_key_bytes(const char *key, const char *text, const char *end,
                                        vp_impl_server_spelling spelling) {
@@ -195,8 +195,8 @@ static size_t vp_impl_server_key_bytes(const char *key, const char *text, const 
     if (letter - key < VP_IMPL_SERVER_SECRET_MIN) return 0;
     return vp_impl_server_is_end(at, end) ? (size_t)(at - text) : 0;
 }
-/* Takes the API key out of a text that a server may have echoed it in; every text of a server passes here before it is
- * cut. A shorter key is a word like "EMPTY". Returns the text's new length. */
+/* Removes the API key from a text in which a server may have echoed it. Every text from a server passes through here
+ * before it is cut. A shorter key is a word like "EMPTY". Returns the text's new length. */
 static size_t vp_impl_server_scrub(const vp_server *server, char *text, size_t bytes) {
     static const char mark[] = "[key]";
     const char *key = server->api_key;
@@ -219,7 +219,7 @@ static size_t vp_impl_server_scrub(const vp_server *server, char *text, size_t b
     *out = 0;
     return (size_t)(out - text);
 }
-/* The same for words on a line. They are cut only then: half a key would not be found. */
+/* The same for a message on one line, which is cut afterwards: half a key would not be found. */
 static void vp_impl_server_scrub_words(const vp_server *server, char *text) {
     size_t bytes = text ? vp_impl_server_scrub(server, text, strlen(text)) : 0, at = VP_IMPL_SERVER_WORDS_MAX;
     if (bytes <= at) return;
@@ -270,12 +270,12 @@ static void vp_impl_server_drop(vp_server *server, vp_impl_flight *flight) {
         vp_impl_server_down(server, place, last);
 }
 
-/* ---- what libcurl calls */
+/* ---- callbacks of libcurl */
 static vp_result vp_impl_server_break(vp_impl_flight *flight, vp_result code, const char *text) {
     if (flight->broken.code == VP_OK) vp_fail(&flight->broken, code, -1, flight->server->url, text);
     return code;
 }
-/* The value of a header line of this name; NULL: it has another. */
+/* The value of a header line with this name; NULL: another name. */
 static const char *vp_impl_server_header(const char *line, size_t bytes, const char *name, size_t *value_bytes) {
     size_t i = 0;
     for (; name[i]; i++) {
@@ -347,7 +347,7 @@ static size_t vp_impl_server_on_header(char *line, size_t size, size_t count, vo
     }
     return bytes;
 }
-/* Adds to a body that is kept; 0: it is too long, or there is no memory. */
+/* Appends to a stored body; 0: too long, or out of memory. */
 static int vp_impl_server_keep(vp_impl_flight *flight, const char *data, size_t bytes, size_t most) {
     size_t capacity = flight->body_capacity ? flight->body_capacity : 4096;
     char *grown;
@@ -399,8 +399,8 @@ static size_t vp_impl_server_on_body(char *data, size_t size, size_t count, void
     }
     return vp_chat_reply_feed(&flight->exchange->reply, data, bytes, now, &flight->broken) == VP_OK ? bytes : 0;
 }
-/* libcurl reports what it wrote to the socket. A request that it sends once more, because a kept connection turned out
- * to be closed, is stamped again; a proxy's CONNECT is not the request. */
+/* libcurl reports its writes to the socket. If it sends a request again because a kept connection turned out to be
+ * closed, the request is stamped again. A proxy's CONNECT does not count. */
 static int vp_impl_server_on_debug(void *easy, int kind, char *data, size_t bytes, void *user) {
     vp_impl_flight *flight = (vp_impl_flight *)user;
     (void)easy;
@@ -411,7 +411,7 @@ static int vp_impl_server_on_debug(void *easy, int kind, char *data, size_t byte
     flight->exchange->state = VP_EXCHANGE_SENT;
     return 0;
 }
-/* Watches a socket for what libcurl waits for. Returns 0, or -1 with errno. */
+/* Watches a socket for the events that libcurl waits for. Returns 0, or -1 with errno. */
 static int vp_impl_server_watch(vp_server *server, int socket, int what, int is_known) {
 #if defined(__linux__)
     struct epoll_event event;
@@ -429,7 +429,7 @@ static int vp_impl_server_watch(vp_server *server, int socket, int what, int is_
     (void)is_known;
     EV_SET(&change[0], socket, EVFILT_READ, in ? EV_ADD : EV_DELETE, 0, 0, NULL);
     EV_SET(&change[1], socket, EVFILT_WRITE, out ? EV_ADD : EV_DELETE, 0, 0, NULL);
-    for (int i = 0; i < 2; i++) /* a filter that was not there cannot be removed */
+    for (int i = 0; i < 2; i++) /* a missing filter cannot be removed */
         if (kevent(server->poll, &change[i], 1, NULL, 0, NULL) != 0 && change[i].flags == EV_ADD) return -1;
 #endif
     return 0;
@@ -491,7 +491,7 @@ static size_t vp_impl_server_scheme(const char *url) {
     }
     return 8;
 }
-/* What is wrong with a URL; NULL: nothing. */
+/* The error of a URL; NULL: none. */
 static const char *vp_impl_server_bad_url(const char *url) {
     const size_t scheme = url ? vp_impl_server_scheme(url) : 0;
     const char *host, *end, *port, *at;
@@ -556,7 +556,7 @@ static int vp_impl_server_header_list(vp_server *server, vp_impl_curl_list **lis
     VP_FREE(line);
     return longer != NULL;
 }
-/* Opens what waits for sockets and for a time. Returns 0, or -1 with errno. */
+/* Opens the descriptors that wait for sockets and for a time. Returns 0, or -1 with errno. */
 static int vp_impl_server_open_poll(vp_server *server) {
 #if defined(__linux__)
     struct epoll_event event;
@@ -589,7 +589,7 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
         return vp_fail(error, VP_ERR_DEVICE, -1, "curl_global_init", "libcurl does not start");
     server->is_global = 1;
     server->multi = curl->curl_multi_init();
-    /* An empty Expect leaves the header out: with it a large body would wait for the server's "100 Continue". */
+    /* An empty Expect removes the header, with which a large body would wait for the server's "100 Continue". */
     if (!server->multi || !vp_impl_server_header_list(server, &server->get_headers, "Accept: application/json")
         || !vp_impl_server_header_list(server, &server->post_headers, "Content-Type: application/json")
         || !curl->curl_slist_append(server->post_headers, "Expect:"))
@@ -642,11 +642,11 @@ static int vp_impl_server_configure(vp_impl_flight *flight) {
     failed |= set(easy, VP_IMPL_CURLOPT_TCP_NODELAY, 1L);
     failed |= set(easy, VP_IMPL_CURLOPT_TCP_KEEPALIVE, 1L);
     failed |= set(easy, VP_IMPL_CURLOPT_CONNECTTIMEOUT_MS, (long)server->options.connect_timeout_ms);
-    /* A compressor buffers bytes until it has enough of them, and the stamps would show when. So compression is not
-     * asked for; what a server compresses all the same is unpacked. */
+    /* A compressor buffers bytes, which would distort the stamps, so compression is not requested. If a server
+     * compresses anyway, the answer is unpacked. */
     failed |= set(easy, VP_IMPL_CURLOPT_ACCEPT_ENCODING, "identity");
     failed |= set(easy, VP_IMPL_CURLOPT_USERAGENT, "vlmprof/" VLMPROF_VERSION);
-    if (server->is_loopback) failed |= set(easy, VP_IMPL_CURLOPT_PROXY, ""); /* whatever the environment says */
+    if (server->is_loopback) failed |= set(easy, VP_IMPL_CURLOPT_PROXY, ""); /* overrides the environment */
     failed |= set(easy, VP_IMPL_CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     failed |= set(easy, VP_IMPL_CURLOPT_ERRORBUFFER, flight->curl_error);
     failed |= set(easy, VP_IMPL_CURLOPT_PRIVATE, flight);
@@ -671,7 +671,7 @@ static vp_result vp_impl_server_room(vp_server *server) {
     server->flight_capacity = capacity;
     return VP_OK;
 }
-/* A flight that was used before, or a new one. Connections are kept for as many as there ever were at once. */
+/* A reused flight or a new one. As many connections are kept as were ever open at once. */
 static vp_impl_flight *vp_impl_server_flight(vp_server *server) {
     vp_impl_flight *flight = server->unused;
     if (flight) {
@@ -706,7 +706,7 @@ static void vp_impl_server_release(vp_impl_flight *flight) {
     flight->next = server->unused;
     server->unused = flight;
 }
-/* Takes a flight out of libcurl's hands. */
+/* Removes a flight from libcurl. */
 static void vp_impl_server_land(vp_impl_flight *flight) {
     vp_impl_server_drop(flight->server, flight);
     if (flight->is_flying) flight->server->curl.curl_multi_remove_handle(flight->server->multi, flight->easy);
@@ -739,7 +739,7 @@ static void vp_impl_server_fail(vp_impl_flight *flight, vp_result code, const ch
     const char *url = flight->get_url ? flight->get_url : flight->server->post_url;
     char whole[640];
     snprintf(whole, sizeof whole, "%.600s", text);
-    vp_impl_server_scrub(flight->server, whole, strlen(whole)); /* libcurl's words may repeat a server's */
+    vp_impl_server_scrub(flight->server, whole, strlen(whole)); /* libcurl's message may repeat a server's text */
     if (flight->exchange->attempts > 1) {
         const size_t bytes = strlen(whole) < 560 ? strlen(whole) : 560;
         snprintf(whole + bytes, sizeof whole - bytes, " (after %d attempts)", (int)flight->exchange->attempts);
@@ -768,7 +768,7 @@ static void vp_impl_server_curl_failed(vp_impl_flight *flight, int code) {
         || code == VP_IMPL_CURLE_SEND_ERROR || code == VP_IMPL_CURLE_RECV_ERROR || code == VP_IMPL_CURLE_PARTIAL_FILE;
     if (is_safe && vp_impl_server_retry(flight)) return;
     if (code == VP_IMPL_CURLE_OUT_OF_MEMORY) result = VP_ERR_MEMORY;
-    /* up to libcurl 8.6 a header line that is too long counts as lack of memory */
+    /* up to libcurl 8.6 an overlong header line is reported as out of memory */
     if ((code == VP_IMPL_CURLE_TOO_LARGE || code == VP_IMPL_CURLE_OUT_OF_MEMORY) && flight->exchange->sent_ns != 0
         && !flight->headers_ended) {
         result = VP_ERR_FORMAT;
@@ -778,7 +778,7 @@ static void vp_impl_server_curl_failed(vp_impl_flight *flight, int code) {
         || code == VP_IMPL_CURLE_BAD_CONTENT_ENCODING) result = VP_ERR_FORMAT;
     vp_impl_server_fail(flight, result, text);
 }
-/* Where a Location header leads: the host, or the words for the same server. */
+/* The target of a Location header: the host, or a phrase for the same server. */
 static void vp_impl_server_target(const char *location, char *out, size_t capacity) {
     const char *host = strstr(location, "//");
     char text[160];
@@ -798,7 +798,7 @@ static void vp_impl_server_refused(vp_impl_flight *flight) {
     if (status < 400) {
         vp_impl_server_scrub(flight->server, flight->location, strlen(flight->location));
         vp_impl_server_target(flight->location, words, 160);
-        vp_impl_server_scrub(flight->server, words, strlen(words)); /* a part of a URL has an end of its own */
+        vp_impl_server_scrub(flight->server, words, strlen(words)); /* part of a URL, with its own end */
         snprintf(text, sizeof text, "HTTP %d: the server redirects to %.160s, and redirects are not followed: give that"
                  " URL", status, words);
     } else {
@@ -811,8 +811,8 @@ static void vp_impl_server_refused(vp_impl_flight *flight) {
     }
     vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
 }
-/* Ends an exchange with what the server said inside the answer, whatever became of the connection then; 0: it said
- * nothing of the kind. */
+/* Ends an exchange with the error that the server reported inside the answer, whatever the connection's state; 0: no
+ * such error. */
 static int vp_impl_server_reported(vp_impl_flight *flight) {
     char text[400];
     if (!flight->exchange->reply.failure) return 0;
@@ -872,8 +872,8 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     vp_exchange *exchange = flight->exchange;
     int (*const set)(void *, int, ...) = server->curl.curl_easy_setopt;
     int failed = 0;
-    /* A handle counts the kept connections that turned out dead when a request was to go over them, and gives up at the
-     * sixth, however many requests are between: it begins again each time. */
+    /* A handle counts kept connections that turn out to be dead when a request needs them, and gives up at the sixth
+     * over its lifetime. This resets the count for each request. */
     server->curl.curl_easy_reset(flight->easy);
     failed |= !vp_impl_server_configure(flight);
     vp_chat_reply_free(&exchange->reply);
@@ -905,8 +905,8 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     flight->is_flying = 1;
     vp_impl_server_push(server, flight, vp_impl_server_deadline(flight));
 }
-/* Sends what is due, and ends what has waited for too long. A deadline moves with each byte that comes; the heap learns
- * of that when the old one is reached. */
+/* Sends due requests, and ends those that waited too long. A deadline moves with each byte received; the heap is
+ * updated when the old deadline is reached. */
 static void vp_impl_server_run_due(vp_server *server, int64_t now) {
     while (server->heap_count > 0 && server->heap[0]->at_ns <= now) {
         vp_impl_flight *flight = server->heap[0];
@@ -964,7 +964,7 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
         uint64_t expirations;
         if (events[i].data.fd == server->timer) {
             server->armed_ns = 0;
-            if (read(server->timer, &expirations, sizeof expirations) < 0) continue; /* it was set again */
+            if (read(server->timer, &expirations, sizeof expirations) < 0) continue; /* it was rearmed */
         } else {
             result = vp_impl_server_act(server, events[i].data.fd,
                                         (what & EPOLLIN ? VP_IMPL_CURL_CSELECT_IN : 0)
@@ -990,8 +990,8 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
     return result;
 }
 #endif
-/* Works until `wanted`, or any exchange where it is NULL, is finished, or until_ns has come. Without a limit it ends as
- * well when nothing is left to do. */
+/* Works until `wanted` (NULL: any exchange) is finished, or until until_ns. Without a limit it also ends when there is
+ * no more work. */
 static vp_result vp_impl_server_work(vp_server *server, const vp_exchange *wanted, int64_t until_ns, vp_error *error) {
     vp_result result = VP_OK;
     int has_waited = 0;
@@ -1169,7 +1169,7 @@ VP_API void vp_server_close(vp_server *server) {
     VP_FREE(server->heap);
     VP_FREE(server);
 }
-#else /* neither epoll nor kqueue: a server cannot be opened, so the others have none to work with */
+#else /* neither epoll nor kqueue: a server cannot be opened, so the other functions are never used */
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
     (void)options, (void)server;
     return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "server", "servers can be spoken to on Linux and macOS only");

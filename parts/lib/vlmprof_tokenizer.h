@@ -1,7 +1,7 @@
 /* vlmprof_tokenizer.h - v0.2.0 - BPE from tokenizer.json - MIT licence
  *
- * Byte-level BPE as GPT-2, GPT-NeoX, OLMo, Qwen2 and SmolLM2 use it, and BPE of characters with bytes to fall back on
- * as Llama uses it, read from a Hugging Face tokenizer.json. It uses malloc. A tokenizer does not change after loading:
+ * Byte-level BPE as in GPT-2, GPT-NeoX, OLMo, Qwen2 and SmolLM2, and BPE of characters with byte fallback as in Llama,
+ * read from a Hugging Face tokenizer.json. It uses malloc. A tokenizer does not change after loading:
  * any number of threads may encode and decode with one. */
 #ifndef VLMPROF_TOKENIZER_H
 #define VLMPROF_TOKENIZER_H
@@ -22,10 +22,10 @@ typedef struct vp_tokenizer vp_tokenizer;
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
  * returns: VP_OK; VP_ERR_FORMAT broken JSON, a missing part, a token twice, a merge of unknown tokens;
- *          VP_ERR_UNSUPPORTED a component or an option that is not implemented (by name), ids from 2^22 on, added
+ *          VP_ERR_UNSUPPORTED a component or an option that is not implemented (named), ids from 2^22 on, added
  *          tokens over 1024 bytes; VP_ERR_MISMATCH an added token whose id is not the one the reference gives it;
  *          VP_ERR_MEMORY; VP_ERR_RANGE JSON nested deeper than 64 levels, json or tokenizer NULL
- * rule:    nothing is ignored: an unknown member anywhere is rejected, so no tokenizer is ever obeyed only in part
+ * rule:    nothing is ignored: an unknown member anywhere is rejected, so a tokenizer is never applied only in part
  * source:  huggingface/tokenizers 0.20.3 and 0.23.3 (models/bpe, normalizers/prepend.rs, pre_tokenizers/{byte_level,
  *          digits,split}.rs, decoders/byte_fallback.rs, tokenizer/added_vocabulary.rs)
  * memory:  about 1.2 MB of Unicode tables + 60 bytes per token and merge; during the call about 12 times the file */
@@ -45,12 +45,12 @@ VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer);
  * returns: VP_OK; VP_ERR_NOT_FOUND with the missing content's name; VP_ERR_RANGE (NULL) */
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error);
 
-/* The token that the file's template puts in front of a text; -1: none, or the tokenizer is NULL. */
+/* The token that the file's template adds before a text; -1: none, or the tokenizer is NULL. */
 VP_API int32_t vp_tokenizer_bos(const vp_tokenizer *tokenizer);
-/* The id of an added token by its content; -1: there is none of that content, or an argument is NULL. */
+/* The id of an added token by its content; -1: not found, or an argument is NULL. */
 VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *content);
 
-/* Text to ids. No BOS is put in front: the prompt builder does that.
+/* Text to ids. It adds no BOS: the prompt builder does that.
  * in:      text      UTF-8 [bytes], at most 2^29 bytes; NUL is a character like any other
  *          capacity  of ids; 0 with ids NULL only counts
  * out:     ids       int32 [count], written only on VP_OK

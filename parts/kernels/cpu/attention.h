@@ -1,9 +1,9 @@
-/* attention.h - attention over many queries on the CPU, a part of the room >>attention of vlmprof_kernels.cu
+/* attention.h - attention over many queries on the CPU, part of section >>attention in vlmprof_kernels.cu
  *
  * softmax(q k^T * scale) v in one pass over the keys, with the tiles of the GEMM. K of a head is packed like weights
- * [keys, head_dim], V like weights [head_dim, keys]. A task is a strip of queries of one head. It meets the keys in
- * blocks whose scores stay in the caches: the maximum so far, the sum and the results so far are scaled when a block
- * has a larger score (online softmax). */
+ * [keys, head_dim], V like weights [head_dim, keys]. A task is a strip of queries of one head. It processes the keys in
+ * blocks whose scores stay in the caches. When a block has a larger score than the maximum so far, the running sum and
+ * results are rescaled (online softmax). */
 #ifndef VK_CPU_ATTENTION_H
 #define VK_CPU_ATTENTION_H
 
@@ -15,8 +15,8 @@ enum {
 static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
     return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
 }
-/* a panel of K: 32 keys side by side, as words of two bf16 or one f32; keys from `live` on, and what is after the
- * head's bytes, are 0 */
+/* a panel of K: 32 interleaved keys, as words of two bf16 or one f32; keys from `live` on, and words after the head's
+ * bytes, are 0 */
 static VK_CLONES void vk_pack_keys(uint32_t *panel, const char *keys, size_t key_bytes, int live, int bytes,
                                    int words) {
     for (int j = 0; j < words; j++, panel += VK_PAD) {
@@ -27,7 +27,7 @@ static VK_CLONES void vk_pack_keys(uint32_t *panel, const char *keys, size_t key
             memcpy(&panel[c], keys + (size_t)c * key_bytes + 4 * (size_t)j, left);
     }
 }
-/* 32 keys of a panel of V, 32 columns wide: in bf16 two keys at a time side by side */
+/* 32 keys of a panel of V, 32 columns wide; in bf16, pairs of keys are interleaved */
 static VK_CLONES void vk_pack_values(void *panel, const char *values, size_t key_bytes, int live, int columns,
                                      int wide) {
     const size_t bytes = (size_t)columns * (wide ? 4 : 2);
@@ -75,7 +75,7 @@ static vk_attend_room vk_attend_room_of(const vk_cpu *cpu, size_t width, int thr
     room.queries = (char *)(room.sums + VK_ROWS_MAX * width);
     return room;
 }
-/* a strip of queries without gaps [32, width]: rows that are some kB apart share too few lines of the cache */
+/* a strip of queries packed as [32, width]: rows some kB apart would compete for too few cache lines */
 static void vk_attend_queries(char *to, const char *q, size_t row_bytes, size_t head_bytes, size_t width_bytes,
                               int rows) {
     if (head_bytes < width_bytes || rows < VK_ROWS_MAX) memset(to, 0, VK_ROWS_MAX * width_bytes);
@@ -95,11 +95,11 @@ static VK_CLONES void vk_attend_store(void *y, size_t at, int ld, const float *s
         EACH(i, columns) vk_put(y, at + (size_t)i, sums[r * VK_PAD + i] * inverse, wide);
     }
 }
-/* the first key that query `row` does not see any more */
+/* the first key after those that query `row` sees */
 static int vk_attend_end(const vk_attention_job *job, int row) {
     return job->reach ? job->reach[row] : job->causal ? row + 1 : job->tokens;
 }
-/* `count` keys from key `first` on meet the strip's queries */
+/* processes `count` keys from key `first` on for the strip's queries */
 static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, const vk_attend_room *room, vk_met *met,
                             const char *k_panels, const char *v_panels, int row, int rows, int first, int count) {
     const vk_gemm_kernel *kernel = cpu->gemm[cpu->wide][VK_SHAPES - 1];
@@ -151,7 +151,7 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
                         room.sums + c * VK_ROWS_MAX, met, rows,
                         job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD, cpu->wide);
 }
-/* One sequence. The last strip also takes what would be too few rows for a strip of their own. */
+/* One sequence. The last strip also takes the remaining rows if they are too few for another strip. */
 typedef struct vk_attention_list {
     const vk_cpu *cpu;
     const vk_attention_job *job;

@@ -1,8 +1,8 @@
-/* decode.h - attention of a single query over the cache on the CPU, a part of vlmprof_kernels.cu
+/* decode.h - attention of a single query over the cache on the CPU, part of vlmprof_kernels.cu
  *
- * The cache has all heads of a position side by side. A task is a piece of the positions with all heads, so that memory
- * is read without gaps: a head for each task reads 256 bytes of every 4 kB, which is half as fast. Each piece has a
- * largest score, a sum and results of its own; at the end these are added up in the order of the pieces. */
+ * In the cache, all heads of a position are next to each other. A task is a range of positions with all heads, so it
+ * reads memory without gaps. One head per task would read 256 bytes of every 4 kB, which is half as fast. Each range
+ * has its own largest score, sum and results; at the end these are combined in the order of the ranges. */
 #ifndef VK_CPU_DECODE_H
 #define VK_CPU_DECODE_H
 
@@ -20,7 +20,7 @@ VK_INLINE float vk_dot(const char *q, size_t from_q, const char *key, size_t fro
     EACH(l, 4) lanes[l] += lanes[l + 4];
     return sum + (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
 }
-/* scores become weights; returns their sum */
+/* turns scores into weights; returns their sum */
 VK_INLINE float vk_softmax_row(float *scores, int keys, float *most) {
     float sum = 0.0f, top = -INFINITY;
     EACH_MAX(j, keys, top) top = scores[j] > top ? scores[j] : top;
@@ -50,7 +50,7 @@ typedef struct vk_one_query {
     const vk_heads *heads;
     int keys, lds, piece_keys;
 } vk_one_query;
-/* what a piece leaves: f32 [heads] largest scores | [heads] sums | [heads, head_dim] results */
+/* the results of a range: f32 [heads] largest scores | [heads] sums | [heads, head_dim] results */
 static size_t vk_piece_floats(int heads, int head_dim) { return (size_t)heads * (size_t)(head_dim + 2); }
 
 VK_INLINE void vk_one_query_piece(const vk_one_query *one, int piece, const int wide) {
@@ -100,7 +100,7 @@ static VK_CLONES void vk_pieces_add(const vk_one_query *one, int pieces) {
         EACH(i, head_dim) vk_put(one->out, (size_t)h * (size_t)head_dim + (size_t)i, into[i] / sum, one->cpu->wide);
     }
 }
-/* pieces depend on the keys alone, not on the threads: the same request gives the same bits on all of them */
+/* ranges depend only on the keys, so a request gives the same bits with any number of threads */
 static void vk_one_query_run(vk_one_query *one, int worth) {
     int pieces;
     one->piece_keys = vk_divide_up(one->keys, VK_PIECES);

@@ -1,10 +1,10 @@
-/* gemm_choice.h - which of the CPU's matrix kernels is fastest here, a part of the room >>attention of
+/* gemm_choice.h - chooses the CPU's fastest matrix kernel, part of section >>attention in
  * vlmprof_kernels.cu */
 #ifndef VK_GEMM_CHOICE_H
 #define VK_GEMM_CHOICE_H
 
-/* The kernel that is fastest here, measured per shape class on a panel that fits in the cache. CPU flags alone
- * mislead: on one processor the AVX-512 BF16 unit is the fastest, on another it is slower than fp32 FMA. */
+/* The fastest kernel on this machine, measured per shape class on a panel that fits in the cache. CPU flags alone
+ * mislead: AVX-512 BF16 is the fastest on one processor and slower than fp32 FMA on another. */
 static int64_t vk_time_kernel(const vk_gemm_kernel *kernel, int wide, int rows, const void *x, const void *panel,
                               int k) {
     float sums[VK_ROWS_MAX * VK_PAD];
@@ -21,7 +21,7 @@ static int64_t vk_time_kernel(const vk_gemm_kernel *kernel, int wide, int rows, 
 static int vk_gemm_usable(const vk_gemm_kernel *kernel, int wide) {
     return (wide ? kernel->tile_wide : kernel->tile) != NULL && kernel->present();
 }
-/* In turns, the best of each: what else runs on the machine, or a clock that rises, meets all of them. */
+/* Kernels alternate and the best time of each counts, so other programs or a rising clock affect all equally. */
 static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int rows, const void *x, const void *panel,
                                              int k) {
     const vk_gemm_kernel *fastest = NULL;
@@ -36,7 +36,7 @@ static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int row
         }
     return fastest;
 }
-/* Integers: the first kernel of the table that multiplies bytes is fastest, even where another one is for bf16. */
+/* Integers: the first kernel in the table that multiplies bytes is fastest, even if another one is for bf16. */
 static const vk_gemm_kernel *vk_gemm_integers(const char *name, const vk_gemm_kernel *otherwise) {
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
@@ -45,7 +45,7 @@ static const vk_gemm_kernel *vk_gemm_integers(const char *name, const vk_gemm_ke
     }
     return otherwise;
 }
-/* `name` forces the kernel, also for f32 layers in bf16 mode where it has such a one; else the measurement decides */
+/* `name` forces the kernel, even for f32 layers in bf16 mode if it has an f32 variant; otherwise measurement decides */
 static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) {
     enum { K = 1024 };
     size_t rows_bytes = sizeof(float) * K * (VK_ROWS_MAX + VK_ROWS_MAX), panel_bytes = sizeof(float) * K * VK_PAD;

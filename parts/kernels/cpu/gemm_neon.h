@@ -1,13 +1,13 @@
 /* gemm_neon.h - GEMM tiles for 64-bit ARM: NEON, and the two products of bf16 pairs that newer processors have
  *
- * A part of the room >>gemm of vlmprof_kernels.cu, which includes it there, after what all tiles share. */
+ * Part of section >>gemm in vlmprof_kernels.cu, which includes it after the code that all tiles share. */
 #ifndef VK_GEMM_NEON_H
 #define VK_GEMM_NEON_H
 
-/* 1 or 2 rows: all 32 columns of a panel at a time; more rows: 16. So 16 sums fit next to weights and inputs in 32
- * vector registers. */
+/* 1 or 2 rows: all 32 columns of a panel at a time; more rows: 16 columns. Then 16 sums fit in the 32 vector registers
+ * together with weights and inputs. */
 #define VK_NEON_VECTORS(count) ((count) > 2 ? 4 : 8)
-/* sums += inputs of one k * weights[]; `lane`, a constant, is the place of that k in the vectors of inputs */
+/* sums += inputs of one k * weights[]; the constant `lane` is the position of that k in the input vectors */
 #define VK_NEON_TIMES(lane) \
     VK_UNROLL for (int i = 0; i < count; i++) \
         VK_UNROLL for (int v = 0; v < vectors; v++) \
@@ -117,9 +117,9 @@ VK_TBF16 static void vk_tile_bfdot(float *y, const void *x, size_t ldx, const vo
     VK_ROWS_4(VK_DO, ldx)
 #undef VK_DO
 }
-/* BFMMLA: 2 rows times 2 columns, 4 deep; 2, 4, 6 or 8 rows times 8 columns at a time. `a` and `b` are the vectors of
- * 64-bit halves that belong together: of 2 rows, and of the pairs k, k + 2 of 2 columns. A row after an odd number of
- * them is read and its sums are stored: GEMM inputs and tiles have VK_ROWS_MAX rows. */
+/* BFMMLA: 2 rows times 2 columns, 4 deep; 2, 4, 6 or 8 rows times 8 columns at a time. `a` and `b` combine the 64-bit
+ * halves of 2 rows, and of the pairs k, k + 2 of 2 columns. With an odd number of rows, one more row is read and its
+ * sums are stored: GEMM inputs and tiles have VK_ROWS_MAX rows. */
 VK_TBF16 VK_INLINE void vk_rows_bfmmla(const int twos, float *y, const uint16_t *x, size_t ldx, const uint32_t *panel,
                                        size_t k) {
     for (int column = 0; column < VK_PAD; column += 8) {
@@ -151,7 +151,7 @@ VK_TBF16 VK_INLINE void vk_rows_bfmmla(const int twos, float *y, const uint16_t 
 VK_TBF16 static void vk_tile_bfmmla(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const uint16_t *xr = (const uint16_t *)x;
     const uint32_t *pairs = (const uint32_t *)panel;
-    if (rows == 1) { vk_tile_bfdot(y, x, ldx, panel, k, rows); return; } /* the second rows would be idle */
+    if (rows == 1) { vk_tile_bfdot(y, x, ldx, panel, k, rows); return; } /* the second row of each pair would be idle */
     for (int r = 0; r < rows; r += 8, xr += 8 * ldx, y += 8 * VK_PAD)
         switch ((rows - r + 1) / 2) {
         case 1: vk_rows_bfmmla(1, y, xr, ldx, pairs, k); break;

@@ -1,6 +1,6 @@
 /* gemm_x86.h - GEMM tiles for x86: AVX2, AVX-512, AVX-512 BF16 and AMX
  *
- * A part of the room >>gemm of vlmprof_kernels.cu, which includes it there, after what all tiles share. */
+ * Part of section >>gemm in vlmprof_kernels.cu, which includes it after the code that all tiles share. */
 #ifndef VK_GEMM_X86_H
 #define VK_GEMM_X86_H
 
@@ -9,15 +9,15 @@
 #define VK_TAVX2 __attribute__((target("avx2,fma")))
 /* every processor with AMX has these */
 #define VK_TAMX __attribute__((target("amx-tile,amx-bf16,amx-int8,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma")))
-/* A single row waits for weights from memory. They are prefetched into the second-level cache, a page ahead: Intel's
- * own prefetching ends with each page, and AMD's is disturbed by what fetches into the first level. */
+/* A single row waits for weights from memory. They are prefetched into the second-level cache one page ahead: Intel's
+ * hardware prefetcher stops at each page, and prefetches into the first level disturb AMD's. */
 #define VK_AHEAD(R, p) \
     if ((R) == 1) { \
         _mm_prefetch((const char *)(p) + 4096, _MM_HINT_T1); \
         _mm_prefetch((const char *)(p) + 4160, _MM_HINT_T1); \
     }
 
-/* Calls F(R) for the next R rows, R a constant, until no row is left. R is at most 12: 12 rows fill 24 of 32 vector
+/* Calls F(R) for the next R rows, R a constant, until all rows are done. R is at most 12: 12 rows fill 24 of 32 vector
  * registers. */
 #define VK_ROWS_12(F, row) \
     for (int left = rows; left > 0;) { \
@@ -58,8 +58,8 @@ VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, 
 #undef VK_DO
 }
 
-/* fp32 FMA on bf16 pairs. Inputs are widened first, one strip of k at a time that stays in the first-level cache: a
- * broadcast from memory is free, one from a register is not. After the first strip, sums continue from y. */
+/* fp32 FMA on bf16 pairs. Inputs are widened first, in strips of k that stay in the first-level cache: a broadcast from
+ * memory is free, but one from a register is not. After the first strip, sums continue from y. */
 enum { VK_STRIP = 256 };
 typedef void (*vk_strip)(float *y, const float *x, const uint16_t *p, int k, int rows, int go_on);
 static VK_CLONES void vk_tile_strips(vk_strip strip, float *y, const void *x, size_t ldx, const void *panel, size_t k,
@@ -233,7 +233,7 @@ VK_TAMX VK_INLINE __m512 vk_exp_avx512(__m512 x) {
     p = _mm512_fmadd_ps(_mm512_mul_ps(p, r), r, _mm512_add_ps(r, _mm512_set1_ps(1.0f)));
     return _mm512_scalef_ps(p, t);
 }
-/* 1 / (1 + x): a reciprocal of 14 bits and one Newton step (28 bits) instead of the division */
+/* 1 / (1 + x): a 14-bit reciprocal and one Newton step (28 bits) instead of a division */
 VK_TAMX VK_INLINE __m512 vk_over_one_avx512(__m512 x) {
     __m512 p = _mm512_add_ps(x, _mm512_set1_ps(1.0f)), q = _mm512_rcp14_ps(p);
     return _mm512_fmadd_ps(q, _mm512_fnmadd_ps(p, q, _mm512_set1_ps(1.0f)), q);
@@ -286,8 +286,8 @@ VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums,
     if (f32 && sink->stream) _mm512_stream_si512((__m512i *)(void *)(y + 64), high);
     else if (f32) _mm512_storeu_si512(y + 64, high);
 }
-/* What else is done while the tile products run: `lines` lines of weights per step are prefetched into the
- * second-level cache, and rows [row, end) of sums are finished, two per step. */
+/* Extra work while the tile products run: each step prefetches `lines` lines of weights into the second-level cache and
+ * finishes two of the rows [row, end) of sums. */
 typedef struct vk_shadow {
     const char *ahead;
     int lines;
@@ -355,10 +355,10 @@ VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *sums, const void *x
         }
     }
     for (; shadow.row < rows; shadow.row++) vk_finish_row_amx(sink, sums + shadow.row * VK_PAD, shadow.row);
-    _mm_sfence(); /* nothing else orders streaming stores */
+    _mm_sfence(); /* required to order streaming stores */
 }
 VK_TAMX static void vk_amx_begin(void) {
-    /* static: GCC 12's intrinsic does not say that it reads the whole struct, and stores to a local one are dropped */
+    /* static: GCC 12's intrinsic does not declare that it reads the whole struct, so stores to a local are dropped */
     static const struct {
         uint8_t palette, start_row, reserved[14];
         uint16_t row_bytes[16];
@@ -367,7 +367,7 @@ VK_TAMX static void vk_amx_begin(void) {
     vk_amx_configure(&config);
 }
 VK_TAMX static void vk_amx_end(void) { vk_amx_release(); }
-/* CPUID says whether the processor has AMX; the kernel must also grant the tile state to this process */
+/* CPUID shows whether the processor has AMX; the operating system must also grant this process the tile state */
 #ifdef AMX_ON_CPU
 static int vk_has_amx(void) { return vk_has_avx512bf16(); } /* tests/emulator/amx_on_cpu.h */
 #else

@@ -1,16 +1,16 @@
-/* gguf_rows.h - products of a row of inputs and a panel in the blocks of a GGUF file, a part of the room >>gemm of
+/* gguf_rows.h - products of a row of inputs and a panel of GGUF blocks, part of section >>gemm in
  * vlmprof_kernels.cu
  *
- * Panels have the integers and the scales of the file, so that no value changes; the order of the integers is that of
- * quant_rows.h. 32 rows of weights, block by block of 32 values of k:
+ * Panels contain the integers and scales of the file, so values do not change. The integers have the order described in
+ * quant_rows.h. A panel has 32 rows of weights, in blocks of 32 values of k:
  *   Q8_0  32 scales (fp16), 8-bit integers: weight = scale * integer
  *   Q4_0  32 scales (fp16), 4-bit integers: weight = scale * (integer - 8)
- * or of 256 values, eight times 32:
- *   Q4_K  32 d (fp16), 32 dmin (fp16), then each time 32 s and 32 m (8 bits without a sign), 4-bit integers:
+ * or in blocks of 256 values, eight times 32:
+ *   Q4_K  32 d (fp16), 32 dmin (fp16), then each time 32 s and 32 m (8 bits, unsigned), 4-bit integers:
  *         weight = d * s * integer - dmin * m
- *   Q6_K  32 d (fp16), then each time two times 32 s (8 bits, each of 16 values), 8-bit integers for the file's 6:
+ *   Q6_K  32 d (fp16), then each time twice 32 s (8 bits, one per 16 values), 8-bit integers from the file's 6 bits:
  *         weight = d * s * integer
- * Inputs are vk_fine of 4 bits, whose offset is -8 times their sum. */
+ * Inputs are vk_fine for 4 bits: their offset is -8 times their sum. */
 #ifndef VK_GGUF_ROWS_H
 #define VK_GGUF_ROWS_H
 
@@ -33,7 +33,7 @@ VK_INLINE float vk_h2f(uint16_t half) {
     memcpy(&value, &word, 4);
     return value;
 }
-/* where the integers of the next 32 values are, and what scales them: weight = scale * integer - least */
+/* the integers of the next 32 values, and their scales: weight = scale * integer - least */
 typedef struct vk_block_at { const char *words; float scale[2][VK_PAD], least[VK_PAD]; } vk_block_at;
 /* block `index` of a panel */
 VK_INLINE void vk_block_find(vk_block_at *at, const char *panel, int index, int format) {
@@ -70,7 +70,7 @@ VK_INLINE void vk_block_find(vk_block_at *at, const char *panel, int index, int 
 }
 static int vk_blocks_bits(int format) { return format == VK_Q4_0 || format == VK_Q4_K ? 4 : 8; }
 
-/* a panel as bf16: two values of k side by side for each of 32 rows */
+/* a panel as bf16: pairs of values of k for each of 32 rows */
 static VK_CLONES void vk_blocks_widen_plain(uint16_t *out, const char *panel, int k_padded, int format) {
     uint32_t *pairs = (uint32_t *)(void *)out;
     const int bits = vk_blocks_bits(format);
@@ -100,8 +100,8 @@ static VK_CLONES void vk_blocks_widen_plain(uint16_t *out, const char *panel, in
 }
 
 #ifdef VK_X86
-/* 16 values to bf16 in the low halves of words, as in vk_f2b; what a file's blocks hold is no NaN, or the block's scale
- * is one, and stays one */
+/* 16 values to bf16 in the low halves of words, as in vk_f2b. A value is NaN only if its block's scale is NaN, and it
+ * then stays NaN. */
 VK_T512 VK_INLINE __m512i vk_f2b_512(__m512 values) {
     const __m512i word = _mm512_castps_si512(values);
     const __m512i half = _mm512_and_si512(_mm512_srli_epi32(word, 16), _mm512_set1_epi32(1));

@@ -1,11 +1,11 @@
-/* quant.h - linears whose weights are integers of 8 or 4 bits, a part of the room >>gemm of vlmprof_kernels.cu
+/* quant.h - linears with integer weights of 8 or 4 bits, part of section >>gemm in vlmprof_kernels.cu
  *
- * Before such products their inputs become integers, once for all panels (quant_rows.h, quant_bytes.h). A panel that
- * many rows meet becomes bytes, or bf16 for a kernel without products of bytes; the cache keeps it while they pass. */
+ * Inputs become integers before such products, once for all panels (quant_rows.h, quant_bytes.h). A panel used by many
+ * rows becomes bytes, or bf16 if the kernel does not multiply bytes. It stays in the cache while the rows use it. */
 #ifndef VK_CPU_QUANT_H
 #define VK_CPU_QUANT_H
 
-/* a panel as bf16: two values of k side by side for each of 32 rows */
+/* a panel as bf16: pairs of values of k for each of 32 rows */
 static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_padded, int bits) {
     uint32_t *pairs = (uint32_t *)(void *)out;
     for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK) {
@@ -30,7 +30,7 @@ static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_pad
         }
     }
 }
-/* what one thread widens to: a panel of the longest rows */
+/* bytes that one thread widens into: a panel of the longest rows */
 static void *vk_quant_room(const vk_cpu *cpu, int thread) {
     return (char *)cpu->widened + (size_t)thread * cpu->widened_bytes;
 }
@@ -52,14 +52,14 @@ static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job 
     const int shape = vk_shape_of(job->m), as_integers = job->w->bits && (job->m == 1 || !job->w->run_count);
     return as_integers ? cpu->integers_gemm[shape] : cpu->gemm[job->w->wide][shape];
 }
-/* what a row of a job's inputs takes as integers, at most; 0: it stays unchanged */
+/* the most bytes that a row of a job's inputs takes as integers; 0: it stays unchanged */
 static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
     int group = job->w->bits ? vk_job_kernel(cpu, job)->group : 0;
     if (!job->w->bits || job->m == 0) return 0;
     if (job->m == 1) return (size_t)job->w->k_padded / VK_QUANT_BLOCK * sizeof(vk_fine);
     return group && !job->w->run_count ? vk_bytes_of(1, job->w->k_padded, group) : 0;
 }
-/* Multiplies rows r0.. of a job's inputs, which are integers, by a panel. Returns 0 if the panel has to be widened. */
+/* Multiplies rows r0.. of a job's integer inputs by a panel. Returns 0 if the panel must be widened. */
 static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const vk_gemm_job *job, const vk_sink *sink,
                           float *sums, char *integers, int index, int r0, int rows, int thread) {
     int k = job->w->k_padded, bits = job->w->bits;
@@ -81,7 +81,7 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
     kernel->many(sink, sums, &x, bytes, scales, k, rows, panel + vk_panel_bytes(job->w));
     return 1;
 }
-/* a decode step's experts share a row of inputs */
+/* the experts of a decode step share a row of inputs */
 static int vk_quant_again(const vk_gemm_job *jobs, int j) {
     return j > 0 && jobs[j].m == 1 && jobs[j - 1].m == 1 && jobs[j].x == jobs[j - 1].x
            && jobs[j].w->bits == jobs[j - 1].w->bits;

@@ -1,19 +1,19 @@
 /* quant_bytes.h - products of many rows of inputs and a panel of integers, for processors that multiply bytes
  *
- * A part of the room >>gemm of vlmprof_kernels.cu, which includes it there.
+ * Part of section >>gemm in vlmprof_kernels.cu, which includes it there.
  *
- * Scales for each 32 values of k (quant_rows.h) would interrupt the sums of bytes too often. So both factors become
- * bytes with one scale for a group of k, as long as the kernel wants it: 128 with AVX-512 VNNI, 512 with AMX. Inputs do
- * it once for all panels: 127 is the group's largest, and they are off by at most 1/254 of it. Weights do it panel by
- * panel, on their way to the rows of a task: the largest scale of a row's blocks in the group decides, 127 is 127 of an
- * 8-bit block or -8 of a 4-bit block. They are off by at most half of that step in addition to their own rounding. Sums
- * of a group are exact. */
+ * One scale per 32 values of k (quant_rows.h) would interrupt the sums of bytes too often. So both factors become bytes
+ * with one scale per group of k. The kernel sets the group's length: 128 with AVX-512 VNNI, 512 with AMX. Inputs are
+ * converted once for all panels: 127 is the group's largest value, so the error is at most 1/254 of it. Weights are
+ * converted panel by panel before the rows of a task use them. The largest scale among a row's blocks in the group sets
+ * the step: 127 stands for 127 of an 8-bit block or -8 of a 4-bit block. This adds an error of at most half a step to
+ * the rounding of the weights. Sums of a group are exact. */
 #ifndef VK_QUANT_BYTES_H
 #define VK_QUANT_BYTES_H
 
 /* inputs of a job: bytes [rows, ld] in the order of the weights' bytes, then scales f32 [rows, groups] and int32 [rows,
- * groups] that take back the 128 which VNNI adds to weights. Rows are apart by an odd number of lines: rows at equal
- * places of pages would displace each other in the first-level cache. */
+ * groups] that undo the 128 which VNNI adds to weights. Rows are an odd number of cache lines apart: rows at the same
+ * offset in their pages would evict each other from the first-level cache. */
 typedef struct vk_bytes {
     int8_t *values;
     float *scales;
@@ -21,8 +21,8 @@ typedef struct vk_bytes {
     size_t ld;
     int groups;
 } vk_bytes;
-/* All rows of a task times a panel whose bytes are [k / 4, 32, 4] and whose scales are f32 [groups, 32]. What is at
- * `next`, the next panel's integers, may be fetched meanwhile. */
+/* All rows of a task times a panel with bytes [k / 4, 32, 4] and scales f32 [groups, 32]. It may prefetch the next
+ * panel's integers from `next`. */
 typedef void (*vk_quant_many)(const vk_sink *sink, float *sums, const vk_bytes *x, const char *panel,
                               const float *scales, int k, int rows, const char *next);
 typedef void (*vk_quant_level)(char *out, float *scales, const char *panel, int k, int group, int bits);
@@ -67,7 +67,7 @@ VK_T512 VK_INLINE __m256i vk_bytes_32(const uint16_t *x, __m512 times, __m512i *
     return _mm256_shuffle_epi8(_mm256_inserti128_si256(_mm256_castsi128_si256(_mm512_cvtsepi32_epi8(low)),
                                                        _mm512_cvtsepi32_epi8(high), 1), order);
 }
-/* One row of inputs. A group with an infinity or NaN gives NaN: it must not vanish. A group below 2^-119 becomes 0. */
+/* One row of inputs. A group with an infinity or NaN becomes NaN, to stay visible. A group below 2^-119 becomes 0. */
 VK_T512 static void vk_bytes_row(vk_bytes *to, int row, const uint16_t *x, int k, int group) {
     int8_t *values = to->values + (size_t)row * to->ld;
     for (int g = 0; g < to->groups; g++) {
@@ -125,8 +125,8 @@ VK_T512 VK_INLINE void vk_level_block(char *out, const char *panel, const __m512
         }
     }
 }
-/* A panel of blocks -> bytes and scales of groups. `flip`: 128 is added to the bytes, which then have no sign. Scales
- * below 2^-119 become 0. */
+/* A panel of blocks -> bytes and scales of groups. `flip`: adds 128 to make the bytes unsigned. Scales below 2^-119
+ * become 0. */
 VK_T512 VK_INLINE void vk_level(char *out, float *scales, const char *panel, int k, int group, const int bits,
                                 const int flip) {
     const int block_bytes = bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4;
@@ -158,7 +158,7 @@ VK_T512 VK_INLINE void vk_level(char *out, float *scales, const char *panel, int
         else vk_level(out, scales, panel, k, group, 4, flip); \
     }
 
-/* AVX-512 VNNI. The instruction is written out: with the intrinsic, GCC 12 copies each sum to another register and
+/* AVX-512 VNNI. This uses inline assembly because with the intrinsic GCC 12 copies each sum to another register and
  * back. */
 #define VK_DPBUSD(sum, weights, inputs) \
     __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(weights), "m"(*(const int32_t *)(const void *)(inputs)))
@@ -225,8 +225,8 @@ static int vk_has_vnni(void) { return vk_has_avx512() && __builtin_cpu_supports(
 #ifdef VK_AMX
 enum { VK_AMX_GROUP = 512 };
 VK_LEVEL(amx, 0)
-/* What is done while a tile's products run: rows [row, end) of the tile before it, int32 `part`, are scaled and added
- * to sums, and finished if the group is the last. */
+/* Extra work while a tile's products run: scales rows [row, end) of the previous tile (int32 `part`), adds them to the
+ * sums, and finishes them in the last group. */
 typedef struct vk_bytes_shadow {
     const vk_sink *sink;
     const int32_t *part; /* of row `base` on */
@@ -234,7 +234,7 @@ typedef struct vk_bytes_shadow {
     const vk_bytes *x;
     const float *scales;
     int group, base, row, end;
-    const char *ahead, *ahead_end; /* fetched into the second-level cache, `lines` lines a step */
+    const char *ahead, *ahead_end; /* prefetched into the second-level cache, `lines` lines per step */
     int lines;
 } vk_bytes_shadow;
 VK_TAMX VK_INLINE void vk_bytes_shadow_row(vk_bytes_shadow *shadow) {
@@ -299,7 +299,7 @@ VK_TAMX static void vk_many_amx(const vk_sink *sink, float *sums, const vk_bytes
         }
     }
     while (shadow.row < shadow.end) vk_bytes_shadow_row(&shadow);
-    _mm_sfence(); /* nothing else orders streaming stores */
+    _mm_sfence(); /* required to order streaming stores */
 }
 #ifdef AMX_ON_CPU
 static int vk_has_amx_bytes(void) { return vk_has_amx() && vk_has_vnni(); }

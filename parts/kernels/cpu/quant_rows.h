@@ -1,18 +1,18 @@
-/* quant_rows.h - products of a row of inputs and a panel of integers, a part of the room >>gemm of vlmprof_kernels.cu
+/* quant_rows.h - products of a row of inputs and a panel of integers, part of section >>gemm in vlmprof_kernels.cu
  *
- * A panel is 32 rows of weights. It goes in blocks of 32 values of k: 32 scales (bf16, one a row), then the integers, 4
- * bytes of a row next to 4 bytes of the next one. 8 bits: weight = scale * integer; the bytes are values 0, 2, 1, 3 of
- * four. 4 bits: weight = scale * (integer - 8); the low halves of the bytes are values 0, 2, 1, 3 of eight, the high
- * halves 4, 6, 5, 7. So the even and the odd bytes are pairs of neighbours, which 16-bit products take.
+ * A panel is 32 rows of weights, in blocks of 32 values of k. A block has 32 scales (bf16, one per row), then the
+ * integers, with 4 bytes of a row followed by 4 bytes of the next row. 8 bits: weight = scale * integer; the bytes are
+ * values 0, 2, 1, 3 of four. 4 bits: weight = scale * (integer - 8); the low halves of the bytes are values 0, 2, 1, 3
+ * of eight, the high halves 4, 6, 5, 7. So even and odd bytes are pairs of neighbours, as 16-bit products need them.
  *
- * Inputs become integers as well, block by block, and sums of a block are exact. One row (decode) waits for memory: its
- * inputs have 16 bits and a power of two as their scale, so that what is at least 1/128 of the block's largest stays as
- * it is in bf16, and the rest is off by at most 2^-16 of the largest. Many rows: quant_bytes.h. */
+ * Inputs become integers as well, block by block, and sums of a block are exact. One row (decode) waits for memory, so
+ * its inputs have 16 bits and a power of two as scale. Values of at least 1/128 of the block's largest keep their bf16
+ * value, and the others are off by at most 2^-16 of the largest. Many rows: quant_bytes.h. */
 #ifndef VK_QUANT_ROWS_H
 #define VK_QUANT_ROWS_H
 
 enum { VK_QUANT_BYTES_8 = VK_PAD * (2 + VK_QUANT_BLOCK), VK_QUANT_BYTES_4 = VK_PAD * (2 + VK_QUANT_BLOCK / 2) };
-/* `offset` takes back the 8 that is added to weights of 4 bits */
+/* `offset` undoes the 8 that is added to 4-bit weights */
 typedef struct vk_fine { float scale; int32_t offset; int16_t value[VK_QUANT_BLOCK]; } vk_fine;
 /* sums f32 [32] of one row of `blocks` blocks */
 typedef void (*vk_quant_row)(float *sums, const vk_fine *x, const char *panel, int blocks);
@@ -30,8 +30,8 @@ VK_INLINE int vk_quant_most(const uint16_t *x) {
         most = (x[i] & 0x7fff) > most ? x[i] & 0x7fff : most;
     return most;
 }
-/* Inputs of a block with an infinity or NaN give NaN: they must not vanish. Their integers mean nothing, and may
- * have a sum that wraps. */
+/* Inputs of a block with an infinity or NaN become NaN, so they stay visible. Their integers are meaningless, and their
+ * sum may wrap. */
 static VK_CLONES void vk_quant_fine(vk_fine *to, const uint16_t *x, int blocks, int bits) {
     for (int b = 0; b < blocks; b++, x += VK_QUANT_BLOCK, to++) {
         int exponent = vk_quant_most(x) >> 7;
@@ -103,10 +103,10 @@ VK_INLINE int32_t vk_word(const void *from) {
     return word;
 }
 
-/* One row. DOT(sum, a, b): sum + products of pairs of 16 bits. Four bits: two of a word's four values are multiplied
- * where they are, 16 and 256 times too large, which the sums make good: 8 * 15 * 256 * 32767 is less than 2^31.
- * AHEAD(bytes): a block is fetched a page ahead on Intel, whose own prefetching ends with each page (two cores of a
- * Xeon: 17 -> 25 GB/s of int8, 15 -> 23 of int4). AMD Zen 4 reads faster without. */
+/* One row. DOT(sum, a, b): sum + products of pairs of 16 bits. Four bits: two of a word's four values are multiplied in
+ * place, 16 and 256 times too large, and the sums are corrected later: 8 * 15 * 256 * 32767 is less than 2^31.
+ * AHEAD(bytes): prefetches a block one page ahead on Intel, whose hardware prefetcher stops at each page (two cores of
+ * a Xeon: 17 -> 25 GB/s of int8, 15 -> 23 of int4). AMD Zen 4 reads faster without it. */
 #define VK_FETCH(bytes) \
     VK_UNROLL for (int line = 0; line < (bytes); line += 64) _mm_prefetch(panel + 4096 + line, _MM_HINT_T1);
 #define VK_FETCH_NOTHING(bytes)

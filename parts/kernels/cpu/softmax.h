@@ -1,14 +1,14 @@
-/* softmax.h - scores become weights: the softmax of >>attention on the CPU, a block of keys at a time
+/* softmax.h - turns scores into weights: the softmax of >>attention on the CPU, one block of keys at a time
  *
- * A part of the room >>gemm of vlmprof_kernels.cu, because each GEMM kernel has one of these. */
+ * Part of section >>gemm in vlmprof_kernels.cu, because each GEMM kernel has its own. */
 #ifndef VK_CPU_SOFTMAX_H
 #define VK_CPU_SOFTMAX_H
 
-/* what a query has met so far */
+/* the state of a query after the keys so far */
 typedef struct vk_met { float most, sum; } vk_met;
-/* One query's scores of a block become unnormalised in-type weights. scores: 32 keys at a time, `step` floats apart;
- * the first `live` keys count, the others up to `keys` (a multiple of 32) get the weight 0. Scores times `scale` are
- * exponents of 2. Returns what all that was summed before is multiplied with. */
+/* Turns one query's scores of a block into unnormalised in-type weights. scores: groups of 32 keys, `step` floats
+ * apart. The first `live` keys count; the others up to `keys` (a multiple of 32) get weight 0. Scores times `scale` are
+ * exponents of 2. Returns the factor for all earlier sums. */
 typedef float (*vk_soften)(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys,
                            float scale);
 
@@ -67,8 +67,8 @@ static float vk_soften_f32(vk_met *met, void *weights, const float *scores, size
 #ifdef VK_X86
 #define VK_T512DQ __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 #define VK_T512DQBF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-/* 2^x within 3e-6, for x of at most 0: small next to the rounding of the weights to bf16, 2e-3. The minimax polynomial
- * of degree 4 for the part after the point; vscalefps takes the part before it, and gives 0 where there is none. */
+/* 2^x within 3e-6, for x of at most 0: small compared with rounding the weights to bf16, 2e-3. A minimax polynomial of
+ * degree 4 computes the fractional part; vscalefps applies the integer part and returns 0 on underflow. */
 VK_T512DQ VK_INLINE __m512 vk_exp2_avx512(__m512 x) {
     __m512 part = _mm512_reduce_ps(x, 9), p = _mm512_set1_ps(1.353416791e-2f); /* 9: x - floor(x) */
     p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(5.201146062e-2f));
@@ -93,7 +93,7 @@ VK_T512DQ VK_INLINE float vk_most_avx512(float most, const float *scores, size_t
     }
     return _mm512_reduce_max_ps(_mm512_max_ps(first, second));
 }
-/* 32 weights; the two formats differ only in how they are rounded */
+/* 32 weights; the two formats differ only in rounding */
 #define VK_SOFTEN_AVX512(name, target, round) \
     target static float name(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys, \
                              float scale) { \

@@ -1,14 +1,14 @@
-/* team.h - the CPU's threads and how they share work, a part of vlmprof_kernels.cu
+/* team.h - the CPU's threads and how they share work, part of vlmprof_kernels.cu
  *
- * A parallel loop over tasks opens a region of OpenMP by itself. Within vk_team_together, which a decode step uses, the
- * region is already open: its threads wait for loops, first spinning, then asleep. The sender never waits for a thread
- * that has not begun: on a busy machine it does the work itself. */
+ * A parallel loop over tasks opens its own OpenMP region. Within vk_team_together, which a decode step uses, the region
+ * is already open and its threads wait for loops: first spinning, then asleep. The sender never waits for a thread that
+ * has not begun. On a busy machine it does the work itself. */
 #ifndef VK_CPU_TEAM_H
 #define VK_CPU_TEAM_H
 
 typedef void (*vk_task)(const void *context, int64_t task, int thread);
 
-/* `state` is what threads wait on: the number of the loop, whether it is open, and how many members work on it */
+/* Threads wait on `state`: the number of the loop, whether it is open, and how many threads work on it */
 enum {
     VK_TEAM_LOOP = 1 << 16,
     VK_TEAM_OPEN = 1 << 15,
@@ -16,15 +16,15 @@ enum {
     VK_TEAM_SPINS = 4000,
     VK_TEAM_RANGES = 32
 };
-/* Tasks are divided into a range for each thread, which takes them in order: a thread reads memory without gaps, which
- * is 10-15 % faster than a task here and a task there. Whoever is done goes on with the next thread's range. */
+/* Each thread has a range of tasks and takes them in order, so it reads memory without gaps. This is 10-15 % faster
+ * than scattered tasks. A thread that finishes continues with the next thread's range. */
 typedef struct vk_team_range { int64_t next, end; char apart[48]; } vk_team_range;
 typedef struct vk_team {
     const vk_queue *queue; /* for spans */
     vk_task work;
     const void *context;
     int closed, ranges;
-    char apart[64]; /* a line of the cache for each of what follows */
+    char apart[64]; /* a cache line for each of the following */
     uint32_t state, sleepers;
     char far_apart[64];
     vk_team_range range[VK_TEAM_RANGES];
@@ -54,7 +54,7 @@ static void vk_team_wake(vk_team *team) {
     (void)team;
 #endif
 }
-/* one turn of waiting for a state that is not `seen` */
+/* one round of waiting for a state other than `seen` */
 static void vk_team_wait(vk_team *team, uint32_t seen, int *spins) {
     if (++*spins > VK_TEAM_SPINS) {
         vk_team_sleep(team, seen);
@@ -80,7 +80,7 @@ static void vk_team_tasks(vk_team *team, int thread) {
     }
     if (worked) vk_span_end(team->queue, since);
 }
-/* what all threads but the sender do until the region ends */
+/* the loop of all threads except the sender until the region ends */
 static void vk_team_serve(vk_team *team, int thread) {
     uint32_t last = 0;
     int spins = 0;
@@ -104,7 +104,7 @@ static void vk_team_serve(vk_team *team, int thread) {
 }
 static void vk_team_open(vk_team *team) {
     uint32_t loop = __atomic_load_n(&team->state, __ATOMIC_SEQ_CST) / VK_TEAM_LOOP + 1;
-    if (!(loop & (UINT32_MAX / VK_TEAM_LOOP))) loop = 1; /* 0 is what no one has seen yet */
+    if (!(loop & (UINT32_MAX / VK_TEAM_LOOP))) loop = 1; /* 0 means not seen yet */
     __atomic_store_n(&team->state, loop * VK_TEAM_LOOP | VK_TEAM_OPEN, __ATOMIC_SEQ_CST);
     vk_team_wake(team);
 }
@@ -130,8 +130,8 @@ static void vk_team_loop(vk_team *team, int threads, int64_t tasks, vk_task work
         seen = __atomic_load_n(&team->state, __ATOMIC_SEQ_CST);
     }
 }
-/* The thread that calls this runs `work`, whose loops the others join. `begin` and `end` (or NULL) frame what each
- * thread does. */
+/* The calling thread runs `work`, and the others join its loops. Each thread calls `begin` first and `end` last (either
+ * may be NULL). */
 static void vk_team_together(vk_team **slot, const vk_queue *queue, void (*begin)(void), void (*end)(void),
                              void (*work)(void *), void *context) {
     vk_team team;

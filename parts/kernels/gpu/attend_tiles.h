@@ -1,10 +1,10 @@
 /* attend_tiles.h - attention of many rows on tensor cores, on a GPU; included by vlmprof_kernels.cu */
 
-/* Attention whose scores never leave the chip, bf16, head width WIDTH. A block is VK_ATTEND_ROWS queries of one head
- * of one sequence, 32 per warp. Keys and values pass through shared memory in tiles; the next tile is on its way
- * while one is used. The softmax is updated along the way (its maximum so far; sums and results are scaled to that).
- * Rows and keys after the last token are copies of the last one: their scores are masked, their results dropped.
- * Tiles that causal attention masks completely are not read. `scale` is for exp2. */
+/* Attention with scores that never leave the chip, bf16, head width WIDTH. A block is VK_ATTEND_ROWS queries of one
+ * head of one sequence, 32 per warp. Keys and values pass through shared memory in tiles; the next tile is fetched
+ * while one is used. The softmax is updated for each tile: sums and results are scaled to the maximum so far. Rows and
+ * keys after the last token are copies of the last one: their scores are masked and their results dropped. Tiles that
+ * causal attention masks completely are not read. `scale` is for exp2. */
 enum { VK_ATTEND_THREADS = 128, VK_ATTEND_ROWS = 128 };
 typedef struct vk_attend { /* the operands of a block's head */
     uint16_t *y;
@@ -26,8 +26,8 @@ FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows,
         vk_copy_async(to + row * (WIDTH + 8) + column, from + (size_t)at * (size_t)ld + (size_t)column);
     }
 }
-/* A warp's tile of scores, of the keys from `from` on: what its rows do not see becomes -infinity. This lane's parts of
- * the rows are s[r / 2][n][r % 2 * 2] and the next, of keys n * 8 + lane % 4 * 2 and the next. */
+/* Masks a warp's tile of scores, for keys from `from` on: a score that its row does not see becomes -infinity. This
+ * lane's parts of the rows are s[r / 2][n][r % 2 * 2] and the next, for keys n * 8 + lane % 4 * 2 and the next. */
 template <int WIDTH, int MASKED>
 FN void vk_attend_mask(const vk_attend *at, float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], int warp_first, int from) {
     int key = from + (TID & 3) * 2;
@@ -42,15 +42,15 @@ FN void vk_attend_mask(const vk_attend *at, float (*s)[VK_ATTEND_KEYS(WIDTH) / 8
                     s[r >> 1][n][(r & 1) * 2 + j] = -INFINITY;
     }
 }
-/* Returns 1 if all rows of a warp see all keys of a tile, which is so of most tiles: they save the masking. The same
- * for all lanes. */
+/* Returns 1 if all rows of a warp see all keys of a tile. Most tiles are like that and need no masking. All lanes
+ * return the same value. */
 template <int WIDTH, int MASKED> FN int vk_attend_sees_all(const vk_attend *at, int warp_first, int from) {
     int last = warp_first + 31 < at->tokens ? warp_first + 31 : at->tokens - 1;
     if (MASKED && at->window && VK_GONE(at->gone, at->window, last) > from) return 0;
     return from + VK_ATTEND_KEYS(WIDTH) <= (at->causal ? warp_first + 1 : at->tokens);
 }
-/* One row of a warp's tile of scores: the maximum, the sum and the results so far are updated, and scores become
- * weights. If MASKED, perhaps none of the keys so far is seen. */
+/* Updates the maximum, the sum and the results so far for one row of a warp's tile, and turns its scores into weights.
+ * If MASKED, the row may not have seen any key yet. */
 template <int WIDTH, int MASKED>
 FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, float scale) {
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
@@ -85,7 +85,7 @@ FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_
         }
     }
 }
-/* The weights are as the fragments of C do; they can be used directly as fragments of A. */
+/* The weights have the layout of C fragments, and can be used directly as A fragments. */
 template <int WIDTH>
 FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
@@ -141,7 +141,7 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
         }
         vk_copy_commit();
         if (warp_first >= at->tokens || (at->causal && !(MASKED && at->reach) && from > warp_first))
-            continue; /* both are multiples of 32: no query here sees a key there */
+            continue; /* both are multiples of 32: none of these queries sees one of these keys */
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
         if (!vk_attend_sees_all<WIDTH, MASKED>(at, warp_first, from))
             vk_attend_mask<WIDTH, MASKED>(at, s, warp_first, from);
@@ -153,8 +153,8 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
     VK_UNROLL for (int r = 0; r < 4; r++) vk_attend_store<WIDTH>(
         at, o[r >> 1], sum[r >> 1][r & 1], warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), (r & 1) * 2);
 }
-/* Which head and which queries: blocks of one head are consecutive and share its keys. With a causal mask the last
- * queries of all heads come first, because they see the most keys. */
+/* The head and the queries of a block. Blocks of one head are consecutive and share its keys. With a causal mask, the
+ * last queries of all heads come first because they see the most keys. */
 template <int WIDTH, int MASKED> FN void vk_attend_any(vk_attend at, int row_blocks, int heads, int group) {
     size_t pairs = (size_t)gridDim.x / (size_t)row_blocks, pair = at.causal ? BLK % pairs : BLK / (size_t)row_blocks;
     int block = at.causal ? row_blocks - 1 - (int)(BLK / pairs) : (int)(BLK % (size_t)row_blocks);

@@ -1,9 +1,9 @@
-/* check_experts.h - the experts' products by wgmma against those by mma.sync, on a few rows, when an engine opens on
+/* check_experts.h - compares the experts' products by wgmma and by mma.sync on a few rows, when an engine opens on
  * Hopper; included by vlmprof_kernels.cu
  *
- * Kernels that a machine cannot be trusted with are not used: if a row differs by more than rounding, products go by
- * mma.sync and cuBLAS, and one note says so. Rows are those of a short tile, of no tile and of one with two warpgroups;
- * slices outnumber the ring's stages; columns end inside a tile. */
+ * If a row differs by more than rounding, the engine uses mma.sync and cuBLAS instead, and one note reports it. The
+ * rows cover a short tile, no tile, and a tile with two warpgroups. There are more slices than stages in the ring, and
+ * columns end inside a tile. */
 enum { VK_TRIAL_EXPERTS = 3, VK_TRIAL_ROWS = 71, VK_TRIAL_FEW = 5, VK_TRIAL_K = 320, VK_TRIAL_DIM = 136,
        VK_TRIAL_DIM_PADDED = 160 };
 typedef struct vk_trial {
@@ -44,7 +44,7 @@ static vk_trial *vk_trial_new(void) {
     }
     return trial;
 }
-/* y of `trial` by wgmma, alone or by pairs, or by mma.sync */
+/* computes y of `trial` by wgmma (single blocks or pairs) or by mma.sync */
 static void vk_trial_run(vk_queue *queue, vk_trial *there, vk_trial *trial, int by_wgmma, int by_pairs) {
     static const int64_t none[2] = { 0, 0 };
     cudaStream_t stream = vk_cuda_of(queue)->stream;
@@ -69,7 +69,7 @@ static void vk_trial_run(vk_queue *queue, vk_trial *there, vk_trial *trial, int 
     job.top_k = 1;
     job.experts = VK_TRIAL_EXPERTS;
     job.tile_rows = by_pairs ? 2 * VK_GROUP_ROWS : VK_GROUP_ROWS;
-    memset(trial->y, 0xff, sizeof trial->y); /* NaN, so that a row that is not written shows */
+    memset(trial->y, 0xff, sizeof trial->y); /* NaN, to detect rows that are not written */
     if (!VK_TRY(cudaMemcpyAsync(there, trial, sizeof *trial, cudaMemcpyHostToDevice, stream))) return;
     l_moe_lists(queue, there->count, there->start, there->list, there->slot_row, there->tiles, there->index,
                 VK_TRIAL_EXPERTS, VK_TRIAL_ROWS, job.tile_rows);

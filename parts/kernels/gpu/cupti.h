@@ -1,18 +1,18 @@
-/* cupti.h - what the GPU itself says about launches: CUPTI's activity records; included by vlmprof_kernels.cu
+/* cupti.h - the GPU's own times of launches, from CUPTI's activity records; included by vlmprof_kernels.cu
  *
- * libcupti is opened at run time. With it a profiled request (VP_TIMING_KERNEL) needs no events around its launches:
- * kernels follow each other and overlap as in any other request, decode steps stay graphs, and cuBLAS's kernels have
- * their names. Each launch is sent with its number as an external correlation id, a graph with the number of its first
- * launch: its nodes run in the order of the launches. If a record is lost or does not fit its launch, all times of the
- * request are worth nothing: the engine repeats it with events.
+ * libcupti is opened at run time. With it, a profiled request (VP_TIMING_KERNEL) needs no events around its launches:
+ * kernels overlap as in any other request, decode steps stay graphs, and cuBLAS's kernels have their names. Each launch
+ * is sent with its number as an external correlation id. A graph has the number of its first launch, because its nodes
+ * run in the order of the launches. If a record is lost or does not fit its launch, all times of the request are
+ * discarded and the engine repeats it with events.
  *
- * There is one CUPTI per process. It serves the first engine that profiles until that is closed; others use events.
+ * A process has one CUPTI. It serves the first engine that profiles until that engine closes; others use events.
  * source: CUDA Toolkit 13.0, CUPTI, "Activity API" */
 #include <pthread.h>
 
 #include "kernels/gpu/cupti_records.h"
 
-/* the device's work for one call; name NULL: a copy */
+/* work on the device for one call; name NULL: a copy */
 typedef struct vk_activity {
     uint64_t begin_ns, end_ns;
     uint32_t correlation, grid, threads, registers, shared_bytes;
@@ -22,15 +22,15 @@ typedef struct vk_call { uint32_t correlation; int32_t launch; } vk_call; /* tha
 #define VK_CUPTI_FIELD(field, name, parameters) int (*field) parameters;
 static struct vk_cupti {
     VK_CUPTI_FUNCTIONS(VK_CUPTI_FIELD)
-    int state;             /* 1: there, -1: not there; looked for again while there is no owner */
-    char text[200];        /* which one it is, or why not */
-    const vk_queue *owner; /* the engine that it serves */
+    int state;             /* 1: found, -1: not found; searched again while there is no owner */
+    char text[200];        /* its version, or why it is not used */
+    const vk_queue *owner; /* the engine that uses it */
     uint32_t request;      /* the upper half of ids */
     vk_activity *activities;
     vk_call *calls;
     size_t activity_count, activity_room, call_count, call_room;
     uint64_t lost;
-    char **names;          /* of kernels and of launches; kept as long as the program runs, as launches are */
+    char **names;          /* of kernels and of launches; kept until the program ends, like launches */
     size_t name_count, name_room;
 } vk_cupti;
 #undef VK_CUPTI_FIELD
@@ -39,7 +39,7 @@ static const int vk_cupti_kinds[] = { VK_CUPTI_KERNEL, VK_CUPTI_MEMCPY, VK_CUPTI
 enum { VK_CUPTI_KINDS = sizeof vk_cupti_kinds / sizeof vk_cupti_kinds[0], VK_CUPTI_SLACK_NS = 20000 };
 static pthread_mutex_t vk_cupti_lock = PTHREAD_MUTEX_INITIALIZER; /* CUPTI has a thread of its own */
 
-/* room for one more; 0: no memory, which loses a record */
+/* makes room for one more; 0: out of memory, which loses a record */
 static int vk_cupti_room(void *array, size_t count, size_t *room, size_t element) {
     void *was, *grown;
     size_t wanted = *room ? 2 * *room : 1024;
@@ -94,11 +94,11 @@ static void vk_cupti_take(const void *record) {
         activity.begin_ns = copy.begin_ns;
         activity.end_ns = copy.end_ns;
         activity.correlation = copy.correlation;
-    } else return; /* of the calls themselves: only the links that precede them count */
+    } else return; /* records of calls: only the links before them count */
     if (vk_cupti_room(&vk_cupti.activities, vk_cupti.activity_count, &vk_cupti.activity_room, sizeof activity))
         vk_cupti.activities[vk_cupti.activity_count++] = activity;
 }
-/* without memory CUPTI drops records, and counts them */
+/* without memory CUPTI drops records and counts the drops */
 static void vk_cupti_lend(uint8_t **buffer, size_t *bytes, size_t *most_records) {
     *buffer = (uint8_t *)malloc(VK_CUPTI_BUFFER_BYTES);
     *bytes = *buffer ? (size_t)VK_CUPTI_BUFFER_BYTES : 0;
@@ -161,7 +161,7 @@ static int vk_cupti_find(void) {
     vk_cupti.state = 1;
     return 1;
 }
-/* how launches are timed, and what for a queue that cannot use CUPTI; a queue of NULL: any engine's */
+/* how launches are timed, or why a queue cannot use CUPTI; queue NULL: for any engine */
 static const char *vk_cuda_launch_timer(vk_queue *queue) {
     static char text[240];
     int there;
@@ -182,7 +182,7 @@ static void vk_cupti_stop(vk_queue *queue) {
     for (int i = 0; i < VK_CUPTI_KINDS && queue->traced; i++) vk_cupti.disable(vk_cupti_kinds[i]);
     queue->traced = 0;
 }
-/* before a request; queue->traced: its launches will have records */
+/* called before a request; sets queue->traced if its launches will have records */
 static void vk_cupti_start(vk_queue *queue) {
     uint64_t id;
     int ours;
@@ -198,7 +198,7 @@ static void vk_cupti_start(vk_queue *queue) {
     }
     pthread_mutex_unlock(&vk_cupti_lock);
     if (!ours) return;
-    while (vk_cupti.pop(VK_CUPTI_OURS, &id) == 0) {} /* what a request that failed has left */
+    while (vk_cupti.pop(VK_CUPTI_OURS, &id) == 0) {} /* left over from a failed request */
     queue->traced = 1;
     for (int i = 0; i < VK_CUPTI_KINDS; i++) {
         int status = vk_cupti.enable(vk_cupti_kinds[i]);
@@ -233,8 +233,8 @@ static int vk_call_order(const void *left, const void *right) {
     if (a->correlation != b->correlation) return a->correlation < b->correlation ? -1 : 1;
     return a->launch < b->launch ? -1 : a->launch > b->launch;
 }
-/* One record more of a launch, whose begin_ns and ns are CUPTI's first and last time until all records are there. Of
- * several kernels the longest gives its name. 0: it is not a record of this launch */
+/* Adds a record to a launch. Until all records are in, begin_ns and ns are CUPTI's first and last time. The longest
+ * kernel provides the name. Returns 0 if the record does not belong to this launch. */
 static int vk_cupti_add(vp_launch *launch, vk_timer *timer, const vk_activity *activity) {
     int64_t begin = (int64_t)activity->begin_ns, end = (int64_t)activity->end_ns;
     int first = timer->records++ == 0;
@@ -251,7 +251,7 @@ static int vk_cupti_add(vp_launch *launch, vk_timer *timer, const vk_activity *a
     launch->shared_bytes = activity->shared_bytes;
     return 1;
 }
-/* the records of one call, which sent a launch or a graph */
+/* the records of one call that sent a launch or a graph */
 static int vk_cupti_fit(vk_queue *queue, int64_t launch, const vk_activity *activities, size_t count) {
     vk_timer *timer = vk_cuda_of(queue)->timer;
     int64_t begin, each, nodes = 0;
@@ -272,7 +272,7 @@ static int vk_cupti_fit(vk_queue *queue, int64_t launch, const vk_activity *acti
     }
     return 1;
 }
-/* 1: each launch of the request has begin_ns and ns by CUPTI's clock (ns: its end) */
+/* Returns 1 if each launch of the request has begin_ns and ns by CUPTI's clock (ns: its end). */
 static int vk_cupti_match(vk_queue *queue) {
     vk_timer *timer = vk_cuda_of(queue)->timer;
     size_t at = 0;
@@ -282,7 +282,7 @@ static int vk_cupti_match(vk_queue *queue) {
     for (size_t i = 0; i < vk_cupti.call_count; i++) {
         const vk_call *call = &vk_cupti.calls[i];
         size_t count = 0;
-        if (i && call[-1].correlation == call->correlation) continue; /* a call of the runtime, the driver's in it */
+        if (i && call[-1].correlation == call->correlation) continue; /* a runtime call with the driver's call inside */
         while (at < vk_cupti.activity_count && vk_cupti.activities[at].correlation < call->correlation) at++;
         while (at + count < vk_cupti.activity_count
                && vk_cupti.activities[at + count].correlation == call->correlation)
@@ -296,9 +296,9 @@ static int vk_cupti_match(vk_queue *queue) {
         if (!timer[i].records) return 0;
     return 1;
 }
-/* Events at the marks are another clock for the same launches: 1 if no stage is longer by CUPTI's than by theirs. CUPTI
- * was reported to time the kernels of graphs wrongly (pytorch/kineto, issue 1165). Launches behind the last mark have
- * nothing to be compared with. */
+/* Events at the marks are a second clock for the same launches. Returns 1 if no stage is longer by CUPTI than by the
+ * events. CUPTI has been reported to time the kernels of graphs wrongly (pytorch/kineto, issue 1165). Launches after
+ * the last mark cannot be compared. */
 static int vk_cupti_fits(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int64_t first = 0;
@@ -312,8 +312,8 @@ static int vk_cupti_fits(vk_queue *queue) {
     }
     return 1;
 }
-/* CUPTI's clock counts from elsewhere than mark 0, and the host read both a little after the device had passed it: that
- * is corrected by what keeps launches between the marks around them. */
+/* CUPTI's clock does not start at mark 0, and the host read both clocks a little after the device passed the mark. The
+ * correction is the offset that keeps launches between the marks around them. */
 static void vk_cupti_align(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int64_t zero = cuda->cupti_zero_ns, least = INT64_MIN, most = INT64_MAX, at_mark = 0;
@@ -335,17 +335,17 @@ static void vk_cupti_align(vk_queue *queue) {
         queue->log[i].begin_ns -= zero;
     }
 }
-/* the times of a request whose launches have records; 0: not all have */
+/* fills in the times of a request from records; 0: some launches have none */
 static int vk_cupti_finish(vk_queue *queue) {
     int matched;
     uint64_t lost;
     char text[100];
-    VK_TRY(cudaStreamSynchronize(vk_cuda_of(queue)->stream)); /* also a step that was sent ahead */
+    VK_TRY(cudaStreamSynchronize(vk_cuda_of(queue)->stream)); /* includes a step that was sent ahead */
     vk_cupti.flush(0);
     pthread_mutex_lock(&vk_cupti_lock);
     matched = vk_cupti_match(queue);
     lost = vk_cupti.lost;
-    if (!matched && !lost) { /* buffers that are not full, or not known to be complete, are delivered as well */
+    if (!matched && !lost) { /* also delivers buffers that are not full or not known to be complete */
         pthread_mutex_unlock(&vk_cupti_lock);
         vk_cupti.flush(VK_CUPTI_FLUSH_FORCED);
         pthread_mutex_lock(&vk_cupti_lock);

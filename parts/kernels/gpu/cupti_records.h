@@ -1,7 +1,7 @@
-/* cupti_records.h - what vlmprof uses of libcupti, whose headers a build does not need; included by cupti.h
+/* cupti_records.h - the parts of libcupti that vlmprof uses, so a build needs no headers; included by cupti.h
  *
  * source: CUDA Toolkit 13.0, cupti_activity.h: CUpti_ActivityKernel8 to 10, ..Memcpy5, ..Memcpy6, ..Memset4,
- *         ..ExternalCorrelation, whose beginnings are alike since 11.8; tests/test_cupti.sh compares */
+ *         ..ExternalCorrelation, whose beginnings are the same since 11.8; tests/test_cupti.sh compares */
 #ifndef VK_CUPTI_RECORDS_H
 #define VK_CUPTI_RECORDS_H
 #include <stddef.h>
@@ -14,7 +14,7 @@ enum {
     VK_CUPTI_FLUSH_FORCED = 1,     /* CUPTI_ACTIVITY_FLAG_FLUSH_FORCED */
     VK_CUPTI_END = 12,             /* CUPTI_ERROR_MAX_LIMIT_REACHED: no record follows */
     VK_CUPTI_OLDEST = 18,          /* CUPTI's number of 11.8 */
-    VK_CUPTI_TOO_NEW = 140000,     /* of 14.0, whose records no one has seen */
+    VK_CUPTI_TOO_NEW = 140000,     /* of 14.0, whose records are unknown */
     VK_CUPTI_BUFFER_BYTES = 2 << 20
 };
 /* the beginnings of records */

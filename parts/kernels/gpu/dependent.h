@@ -1,9 +1,9 @@
 /* dependent.h - programmatic dependent launch, included by vlmprof_kernels.cu
  *
- * A kernel of a decode step lets its successor begin at once (vk_let_next_begin): that one asks for its first weights,
- * which no one writes, and then waits for the end of this one (vk_wait_for_last). Only what was there before the step
- * may be read before that, nothing be written, and every kernel waits, because the next one relies on it. Launched
- * without the attribute (VP_GPU_DEPENDENT is off, and chips before sm_90) both instructions do nothing.
+ * A kernel of a decode step lets its successor begin at once (vk_let_next_begin). The successor requests its first
+ * weights, which are read-only, and then waits for the end of this kernel (vk_wait_for_last). Before that wait it may
+ * read only data from before the step, and write nothing. Every kernel waits, because the next one relies on it. Both
+ * instructions do nothing without the launch attribute (VP_GPU_DEPENDENT off, or a chip before sm_90).
  * source: CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"; PTX ISA, griddepcontrol */
 #if defined(CUDA_ON_CPU)
 #define vk_let_next_begin cuda_on_cpu_grid_launch_dependents
@@ -32,13 +32,13 @@ static void vk_launch_dependent(void (*kernel)(P...), unsigned blocks, unsigned 
     config.stream = stream;
     config.attrs = &attribute;
     config.numAttrs = 1;
-    (void)cudaLaunchKernelEx(&config, kernel, P(arguments)...); /* the caller asks for the last error */
+    (void)cudaLaunchKernelEx(&config, kernel, P(arguments)...); /* the caller checks the last error */
 }
 #endif
 
-/* The phases of a step that one kernel does (persistent.h): all blocks meet between two of them at a counter, which
- * each adds 1 to when it has ended a phase. A block waits for the phase before as late as it can: it has asked for its
- * first weights then. `target`: the count when all have ended that phase. */
+/* The phases of a step that is one kernel (persistent.h). Blocks synchronise between phases with a counter, to which
+ * each adds 1 at the end of a phase. A block requests its first weights before it waits for the previous phase.
+ * `target`: the count when all blocks have ended that phase. */
 typedef struct vk_turns {
     unsigned *arrived, target;
     int waited;
@@ -65,19 +65,19 @@ FN void vk_turns_wait(vk_turns *turns) {
     SYNC();
 }
 FN void vk_turns_end(vk_turns *turns) {
-    vk_turns_wait(turns); /* a block without work in this phase must not be ahead of the others */
+    vk_turns_wait(turns); /* a block without work in this phase must not run ahead */
     SYNC();
     if (TID == 0) vk_add_release(turns->arrived);
     turns->target += (unsigned)gridDim.x;
     turns->waited = 0;
 }
-/* the producer of the inputs has ended: the previous kernel, or the previous phase */
+/* waits until the inputs are complete: the previous kernel or phase has ended */
 FN void vk_wait_for_inputs(vk_turns *turns) {
     if (turns) vk_turns_wait(turns);
     else vk_wait_for_last();
 }
 
-/* Kernels of a decode step: with VP_GPU_DEPENDENT one may begin while the one before it runs */
+/* Kernels of a decode step: with VP_GPU_DEPENDENT a kernel may begin while the previous one runs */
 #define LAUNCH_STEP(name, blocks, threads, shared, flops, bytes, ...) \
     do { \
         vk_grid(queue, (const void *)name, (int64_t)(blocks), (int)(threads), (int64_t)(shared)); \
@@ -93,8 +93,8 @@ FN void vk_wait_for_inputs(vk_turns *turns) {
         } \
     } while (0)
 
-/* Memory idles while attention waits for its sums: what the next kernel will read is brought into the second-level
- * cache by then, a line of 128 bytes a thread at a time. bytes 0: nothing */
+/* Memory is idle while attention waits for its sums. This prefetches the next kernel's data into the second-level
+ * cache, one line of 128 bytes per thread at a time. bytes 0: nothing */
 FN void vk_bring_ahead(const uint4 *from, int64_t bytes) {
     for (int64_t at = 128 * ((int64_t)BLK * NTID + TID); at < bytes; at += 128 * (int64_t)gridDim.x * NTID)
         VK_AHEAD_IN_L2((const char *)(const void *)from + at);

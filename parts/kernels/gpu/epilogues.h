@@ -1,5 +1,5 @@
-/* epilogues.h - bias, activation and softmax as GPU kernels of their own, after products that do not include them;
- * included by vlmprof_kernels.cu (>>cuda). The CPU needs none: its GEMM and attention tiles do this on the way. */
+/* epilogues.h - bias, activation and softmax as separate GPU kernels, for products that do not include them; included
+ * by vlmprof_kernels.cu (>>cuda). The CPU does not need them: its GEMM and attention tiles include these steps. */
 
 /* y in-type [rows, ldy], the first n columns: QuickGELU in place, `vectors` times 8
  * bf16 at once, then one by one. One block per row. */
@@ -36,8 +36,8 @@ KERNEL(k_bias_rows, void *y, const float *bias, int n, int ldy, int add, int wid
     EACH(i, n) vk_put(y, row + (size_t)i, add ? vk_get(y, row + (size_t)i, wide) + bias[i] : bias[i], wide);
 }
 /* Attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys; 0
- * from there to `keys`. causal: row r of each head's `rows` sees live + r keys, or reach[live - 1 + r] of them, where
- * there is a reach, and with a window none before live + r - window, or left[live - 1 + r]. One warp per row. */
+ * from there to `keys`. causal: row r of each head's `rows` sees live + r keys, or reach[live - 1 + r] keys if reach
+ * is given. With a window it sees no key before live + r - window, or left[live - 1 + r]. One warp per row. */
 KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal,
        const int32_t *reach, const int32_t *left, int window, float scale, int wide) {
     size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), o = row * (size_t)ld;

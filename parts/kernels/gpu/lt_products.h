@@ -1,16 +1,16 @@
-/* lt_products.h - products by cublasLt, which adds a bias to them and has several algorithms for each shape; included
+/* lt_products.h - products by cublasLt, which can add a bias and has several algorithms per shape; included
  * by vlmprof_kernels.cu */
 
-/* How a product, with a bias or without, is done in one launch; `found`: algorithms, the one it expects to be fastest
- * first. Types are those of cublasLtMatmul's table: a bias has the type of the result (cublasLt.h,
- * CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results need it in bf16. The workspace is cuBLAS's own: there is one
- * stream, so no two products are under way at once. Partial sums stay fp32: if products are split along k, only
- * algorithms that reduce in compute type are used. */
+/* Plans a product in one launch, with or without a bias. `found`: algorithms, the one expected to be fastest first.
+ * Types are those of cublasLtMatmul's table: a bias has the type of the result (cublasLt.h,
+ * CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results need it in bf16. The workspace is shared with cuBLAS, which is
+ * safe because one stream runs one product at a time. Partial sums stay fp32: only algorithms that reduce in compute
+ * type are used if products are split along k. */
 static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, cublasLtMatmulHeuristicResult_t *found, int *count,
                                  const char **what) {
     const vk_lt *lt = &cuda->lt;
     const vk_lt_shape *shape = &plan->shape;
-    /* a search takes no more of it than how it is aligned; products bring their own */
+    /* a search uses only its alignment; products have their own */
     const void *bias = (const void *)(size_t)shape->alignment;
     const cublasOperation_t transposed = CUBLAS_OP_T;
     const cublasLtEpilogue_t epilogue = shape->biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -44,7 +44,7 @@ static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, cublasLtMatmul
     if (status == CUBLAS_STATUS_SUCCESS) plan->algorithm = found->algo;
     return status;
 }
-/* one operand each, and what is in y before counts `beta` times */
+/* one operand each; y's old value counts `beta` times */
 typedef struct vk_lt_job {
     void *y;
     const void *x, *weights, *bias;
@@ -57,7 +57,7 @@ static cublasStatus_t vk_lt_run(vk_cuda *cuda, const vk_lt_plan *plan, const vk_
                              plan->x, &job->beta, job->y, plan->y, job->y, plan->y, algorithm, cuda->workspace,
                              VK_WORKSPACE_BYTES, cuda->stream);
 }
-/* The shortest of some rounds, after one that warms up, for each algorithm; negative: it cannot run. */
+/* Times each algorithm: the shortest of several rounds after a warm-up round; negative: it cannot run. */
 static void vk_lt_rounds(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
                          const cublasLtMatmulHeuristicResult_t *found, int count, float *least) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -79,8 +79,8 @@ static void vk_lt_rounds(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job
     for (int i = 0; i < 2; i++)
         if (event[i]) cudaEventDestroy(event[i]);
 }
-/* Which algorithm is the fastest for these very operands. y is put back afterwards: rounds that add to it would not
- * leave it alone. */
+/* Finds the fastest algorithm for these operands. Restores y afterwards, because rounds that add to y change
+ * it. */
 static void vk_lt_tune(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
                        const cublasLtMatmulHeuristicResult_t *found, int count) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -110,12 +110,12 @@ static void vk_lt_tune(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
         if (least[i] >= 0.0f && (least[best] < 0.0f || least[i] < least[best])) best = i;
     if (least[best] >= 0.0f) plan->algorithm = found[best].algo;
 }
-/* The plan for this shape, made at its first use: this takes host time, in warm-up requests. NULL: two launches, and
- * a note says so. */
+/* The plan for this shape, made on first use: this takes host time, in warm-up requests. NULL: two launches, which a
+ * note reports. */
 static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const vk_lt_job *job) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_lt_plan *plan = NULL;
-    const int tunes = cuda->tuned && !queue->dry && !queue->step; /* steps are recorded, nothing may wait there */
+    const int tunes = cuda->tuned && !queue->dry && !queue->step; /* steps are recorded, so they must not wait */
     cublasLtMatmulHeuristicResult_t found[VK_LT_ALGORITHMS];
     int count;
     const char *what = "find";

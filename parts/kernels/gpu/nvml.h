@@ -1,6 +1,6 @@
-/* nvml.h - clocks, power, heat and energy of a GPU, through NVML; included by vlmprof_kernels.cu */
+/* nvml.h - clocks, power, temperature and energy of a GPU, through NVML; included by vlmprof_kernels.cu */
 
-/* ---- telemetry. The library stays loaded, and NVML counts its users: so nothing is stored here, and any thread may
+/* ---- telemetry. The library stays loaded and NVML counts its users, so nothing is stored here and any thread may
  * call. */
 typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
 typedef struct vk_nvml_memory { unsigned long long total, free, used; } vk_nvml_memory;
@@ -46,7 +46,7 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     vk_nvml_symbol(library, &nvml->shares, "nvmlDeviceGetUtilizationRates");
     vk_nvml_symbol(library, &nvml->memory, "nvmlDeviceGetMemoryInfo");
     vk_nvml_symbol(library, &nvml->energy, "nvmlDeviceGetTotalEnergyConsumption");
-    /* its name since driver 535; before: */
+    /* the name since driver 535; before that: */
     vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons");
     if (!nvml->reasons) vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
     if (!nvml->start || !nvml->find)
@@ -57,7 +57,7 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
              status);
     return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
 }
-/* opens NVML and finds CUDA's device `index` in it, by its PCI address */
+/* opens NVML and finds CUDA device `index` in it by its PCI address */
 static vp_result vk_nvml_find(vk_nvml *nvml, int32_t index, void **device, vp_error *error) {
     char address[32], text[200];
     int status;

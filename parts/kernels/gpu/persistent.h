@@ -1,24 +1,24 @@
 /* persistent.h - a decode step as one kernel (VP_GPU_PERSISTENT), included by vlmprof_kernels.cu
  *
- * One block a multiprocessor goes through all phases of a step: the embedding, six phases a transformer block, the
- * head, the choice of the token. Between two phases all blocks meet (vk_turns): 6 a transformer block and 2 more. What
- * that saves is the launches of a graph's kernels and their half empty last waves; what it costs is a meeting each.
- * The work is that of k_decode_*, by the same functions, rows are summed in the same order, and squares by as many
- * threads as there: the bits are the same.
+ * One block per multiprocessor runs all phases of a step: the embedding, six phases per transformer block, the head,
+ * the choice of the token. All blocks synchronise between two phases (vk_turns): 6 times per transformer block and
+ * twice more. This saves the launches of a graph's kernels and their partly filled last waves, and costs one barrier
+ * per phase. The work is done by the functions of k_decode_*. Rows are summed in the same order, and squares by the
+ * same number of threads, so the bits are the same.
  *
- * Weights do not depend on the phase before: a warp asks for its first ones before it waits (vk_row), attention for
- * its first keys. Which experts are read is known only then: meanwhile the next att_proj is brought into the
- * second-level cache, attn_out during attention and the router during attn_out.
+ * Weights do not depend on the previous phase, so a warp requests its first ones before it waits (vk_row), and
+ * attention its first keys. The experts are known only after the wait. Meanwhile the next att_proj is prefetched into
+ * the second-level cache, as are attn_out during attention and the router during attn_out.
  *
- * A phase may read what earlier phases wrote and write what none of the same phase reads; each x[row] is read and
- * written by one warp alone. Only loads of weights may be marked as read-only for the whole kernel (const
- * __restrict__, __ldg): such loads may see what was there before another block wrote. */
+ * A phase may read data written by earlier phases, and may not write data that the same phase reads. Only one warp
+ * reads and writes a given x[row]. Only loads of weights may be marked read-only for the whole kernel (const
+ * __restrict__, __ldg): such loads may return data from before another block's write. */
 enum {
     VK_STEP_THREADS = 512,
     VK_STEP_BLOCKS = 64,              /* transformer blocks, at most */
     VK_STEP_AHEAD_BYTES = 8 << 20     /* of the next att_proj, while the experts are chosen */
 };
-/* what a transformer block's phases need; the linears that `job` names are these */
+/* the data for the phases of a transformer block; `job` points to these linears */
 typedef struct vk_step_block {
     vk_decode_job job;
     vk_linear att_proj, attn_out, router, gate_up, down;
@@ -53,7 +53,7 @@ FN void vk_step_attention(uint4 *shared, const vk_step_block *block, vk_turns *t
     vk_bring_ahead((const uint4 *)block->attn_out.weights,
                    (int64_t)block->attn_out.n * vk_linear_vectors(&block->attn_out) * 16);
     for (int item = (int)BLK; item < job->heads.heads * VK_SPLITS; item += (int)gridDim.x) {
-        if (item != (int)BLK) SYNC(); /* no one reads the last item's sums */
+        if (item != (int)BLK) SYNC(); /* the sums of the last item have been read */
         vk_decode_attend(shared, job->scratch, job->key, job->value, job->qkv, &job->heads, job->position, group,
                          1.0f / sqrtf((float)job->heads.head_dim), item, turns, wide);
     }
@@ -67,8 +67,8 @@ FN void vk_step_out(uint4 *shared, const vk_step_block *block, vk_turns *turns) 
     vk_rows(VK_FLIGHT, shared, &in, block->job.x, (const uint4 *)linear->weights, NULL, linear->n,
             vk_linear_vectors(linear), 1);
 }
-/* few rows: one to a block, as long as there are blocks. They are in the second-level cache by now, so fewer vectors
- * at a time than k_decode_router asks for will do, and leave registers. */
+/* Few rows: one per block, as long as there are blocks. They are already in the second-level cache, so fewer vectors at
+ * a time than in k_decode_router are enough, which saves registers. */
 FN void vk_step_router(uint4 *shared, const vk_step_block *block, vk_turns *turns) {
     const vk_decode_job *job = &block->job;
     const vk_linear *linear = &block->router;
@@ -111,7 +111,7 @@ FN void vk_step_head(uint4 *shared, const vk_step_plan *plan, vk_turns *turns) {
     vk_decode_best(shared, &in, end->logits, (vk_candidate *)(void *)end->scratch,
                    (const uint4 *)plan->head.weights, plan->head.n, vk_linear_vectors(&plan->head));
 }
-/* Launched cooperatively. `arrived` is 0 before and after: the block that goes on last sets it back. */
+/* Launched cooperatively. `arrived` is 0 before and after: the last block to continue resets it. */
 KERNEL_OF(VK_STEP_THREADS, 1, k_decode_step, const vk_step_plan *plan, unsigned *arrived) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
     const vk_decode_end_job *end = &plan->end;

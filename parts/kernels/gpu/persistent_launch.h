@@ -1,7 +1,7 @@
-/* persistent_launch.h - what sends k_decode_step, included by vlmprof_kernels.cu
+/* persistent_launch.h - sends k_decode_step, included by vlmprof_kernels.cu
  *
- * A step is described once for each choice of top_k and blocks: the engine sends it dry, each block's first linear and
- * the head leave their jobs here (vk_plan_block, vk_plan_end), and vk_plan_keep checks that nothing else was sent. */
+ * A step is described once per choice of top_k and blocks. The engine sends it dry. Each block's first linear and the
+ * head store their jobs here (vk_plan_block, vk_plan_end), and vk_plan_keep checks that nothing else was sent. */
 #ifndef CUDA_ON_CPU
 template <class... P, class... A>
 static void vk_launch_cooperative(void (*kernel)(P...), unsigned blocks, unsigned threads, size_t shared_bytes,
@@ -21,7 +21,7 @@ static void vk_plan_refuse(vk_queue *queue, const char *why) {
     vk_cuda_of(queue)->persistent = 0;
     vk_note(queue, text);
 }
-/* before the first step: what the device must have, and memory for a plan with the counter after it */
+/* before the first step: checks the device's features, and allocates a plan with the counter after it */
 static void vk_plan_open(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int able = 0;
@@ -63,7 +63,7 @@ static void vk_plan_end(vk_queue *queue, const vk_decode_end_job *job) {
     cuda->plan->places = (int)cuda->marks;
     cuda->plan->head = *job->head;
 }
-/* 1: what is sent from now on is only counted and described, until vk_plan_keep */
+/* 1: work sent from now on is only counted and described, until vk_plan_keep */
 static int vk_plan_begin(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cuda->plan = (vk_step_plan *)calloc(1, sizeof *cuda->plan);
@@ -85,7 +85,7 @@ static void vk_plan_keep(vk_queue *queue, uint64_t key) {
         vk_plan_refuse(queue, cuda->plan_fault);
     } else {
         vk_recording_of(cuda, key)->plan = cuda->plan;
-        cuda->plan_sent = NULL; /* its place may be an old one's */
+        cuda->plan_sent = NULL; /* its memory may be that of an old plan */
     }
     cuda->plan = NULL;
 }
@@ -111,7 +111,7 @@ static void vk_plan_send(vk_queue *queue, const vk_step_plan *plan) {
                             vk_plan_shared(plan), cuda->stream,
                             (const vk_step_plan *)(const void *)cuda->step_memory, arrived);
     cudaError_t status = cudaGetLastError();
-    /* the engine is about to count the kernels that this one stands for */
+    /* the engine now counts the kernels that this one replaces */
     queue->work.launches -= 2 + (int64_t)VK_STEP_KERNELS * plan->count;
     /* this request fails; the next one's steps are a graph */
     if (status != cudaSuccess) vk_plan_refuse(queue, cudaGetErrorString(status));

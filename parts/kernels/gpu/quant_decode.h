@@ -1,22 +1,22 @@
-/* quant_decode.h - one token through linears whose weights are integers of 8 or 4 bits, on a GPU; included by
- * vlmprof_kernels.cu, whose room >>decode has the same kernels for bf16 and fp32
+/* quant_decode.h - one token through linears with integer weights of 8 or 4 bits, on a GPU; included by
+ * vlmprof_kernels.cu, whose section >>decode has the same kernels for bf16 and fp32
  *
- * A decode step waits for memory, and reads 8.5 or 4.5 bits a weight instead of 16. Integers are row after row,
- * k_padded * bits / 8 bytes each, and scales bf16 [n, k_padded / 32] after them (vk_linear.scales). Of 4 bits a word
- * contains 8 values: value 2 i is its nibble i, value 2 i + 1 its nibble i + 4; weight = scale * (nibble - 8). A warp
- * sums two rows, so that what it unpacks of x, bf16 in shared memory, serves twice: an H200 brings 33 weights of 4
- * bits in a cycle of a multiprocessor, which issues 128 operations meanwhile. A weight becomes f32 by bits alone: 16 +
- * nibble is 0x41800000 | nibble << 19, and the 24 too much are subtracted as 24 * sum of x, once in 32 values; 2^23 +
- * 128 + byte is 0x4b000000 | byte ^ 128. Products and sums are f32, nothing is rounded but x. */
+ * A decode step waits for memory, and reads 8.5 or 4.5 bits per weight instead of 16. Rows of integers are consecutive,
+ * k_padded * bits / 8 bytes each, followed by scales bf16 [n, k_padded / 32] (vk_linear.scales). With 4 bits a word
+ * contains 8 values: value 2 i is nibble i, value 2 i + 1 is nibble i + 4; weight = scale * (nibble - 8). A warp sums
+ * two rows, so it uses each unpacked value of x (bf16 in shared memory) twice: an H200 loads 33 4-bit weights per cycle
+ * and multiprocessor, which issues 128 operations in that time. A weight becomes f32 by bit operations: 16 + nibble is
+ * 0x41800000 | nibble << 19, and the excess of 24 is subtracted as 24 * sum of x, once per 32 values; 2^23 + 128 + byte
+ * is 0x4b000000 | byte ^ 128. Products and sums are f32; only x is rounded. */
 
-/* what a vector of 16 bytes contains, and how many vectors of x it meets */
+/* the values in a vector of 16 bytes, and the vectors of x that they multiply */
 #define VK_QUANT_VALUES(bits) (128 / (bits))
 #define VK_QUANT_MEETS(bits) (VK_QUANT_VALUES(bits) / 8)
 /* vectors that a lane requests before it uses the first: 2 of each of two rows, 48 kB on a multiprocessor that runs
  * three blocks, or 4 of one */
 enum { VK_QUANT_FLIGHT = 4 };
 
-/* Rows of integers. With `index`, of experts: row r is then that of all experts that it names, one after the other,
+/* Rows of integers. With `index`, rows of experts: row r is then the concatenation of row r of all experts in `index`,
  * `stride` bytes apart in memory, each times its share. */
 typedef struct vk_quant {
     const char *weights, *scales;
@@ -36,7 +36,7 @@ static __host__ __device__ inline int vk_quant_strip(int x_vectors) {
 static __host__ __device__ inline size_t vk_quant_shared(int x_vectors) {
     return (size_t)vk_quant_strip(x_vectors) * 17;
 }
-/* vectors first .. first + count of x into shared memory as bf16, and the sum of each 32 of its values; all threads of
+/* copies vectors first .. first + count of x to shared memory as bf16, with the sum of each 32 values; all threads of
  * the block call this together */
 FN void vk_quant_stage(uint4 *strip, float *sums, vk_input *in, int first, int count) {
     int from = first * 8, columns = count * 8;
@@ -54,7 +54,7 @@ FN void vk_quant_stage(uint4 *strip, float *sums, vk_input *in, int first, int c
         if ((TID & 7) == 0) sums[i / 32] = sum;
     }
 }
-/* sum + eight integers, not scaled, with their values of x; of 4 bits they are 24 too large */
+/* sum + unscaled products of eight integers with their values of x; 4-bit integers are 24 too large */
 template <int BITS> FN float vk_quant_dot(float sum, const uint32_t *word, const float *x) {
     if (BITS == 8) {
         VK_UNROLLED for (int i = 0; i < 8; i++) sum += x[i] * vk_byte(word[i / 4] ^ 0x80808080u, i % 4);
@@ -83,7 +83,7 @@ FN void vk_quant_fetch(uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const vk
         }
     }
 }
-/* sum + scaled products of what vk_quant_fetch brought with the strip; first, count: of the strip */
+/* sum + scaled products of the vectors from vk_quant_fetch with the strip; first, count: of the strip */
 template <int BITS, int ROWS, int FLIGHT>
 FN void vk_quant_products(float *sum, uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const uint4 *strip,
                           const float *sums, int first, int count) {
@@ -104,7 +104,7 @@ FN void vk_quant_products(float *sum, uint4 (*packed)[FLIGHT], float (*scale)[FL
     }
 }
 /* The sums of a warp's rows with x: `vectors` vectors of integers, from the row[r]th on. All warps of the block call
- * this together, also those without a row (live 0). */
+ * this together, even those without a row (live 0). */
 template <int BITS, int ROWS, int FLIGHT>
 FN void vk_quant_sums(float *sum, uint4 *strip, vk_input *in, const vk_quant *from, const size_t *row, int vectors,
                       int live) {
@@ -117,7 +117,7 @@ FN void vk_quant_sums(float *sum, uint4 *strip, vk_input *in, const vk_quant *fr
         float scale[ROWS][FLIGHT];
         vk_quant_fetch<BITS, ROWS, FLIGHT>(packed, scale, from, row, first, first + mine);
         if (in->held != first) {
-            SYNC(); /* no one reads the strip before */
+            SYNC(); /* the previous strip has been read */
             vk_quant_stage(strip, sums, in, first * MEETS, count * MEETS);
             SYNC();
             in->held = first;
@@ -185,7 +185,7 @@ VK_QUANT_KERNEL(k_quant_plain, float *x, const uint4 *plain, const char *weights
     vk_quant from = vk_quant_of(weights, scales, vectors);
     VK_QUANT_ROWS(strip, &in, x, &from, NULL, n, add);
 }
-/* hidden bf16 [rows] = silu(gate x) * up x, or GELU's by way of tanh; a warp does a row of gate and that of up */
+/* hidden bf16 [rows] = silu(gate x) * up x, or tanh GELU; a warp computes a row of gate and the same row of up */
 template <int BITS>
 FN void vk_quant_gated(uint16_t *hidden, uint4 *strip, vk_input *in, const vk_quant *from, int rows, int row,
                        int gelu) {

@@ -2,8 +2,8 @@
 
 static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                            vk_epilogue epilogue);
-/* Panel by panel: as many rows of weights as there is room for, widened, then their columns of y as of a bf16 linear.
- * Panels are whole tiles of columns, of any kernel. */
+/* For each panel: widens as many rows of weights as fit, then computes their columns of y as for a bf16 linear.
+ * Panels are whole tiles of columns for any kernel. */
 static void vk_quant_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                             vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);

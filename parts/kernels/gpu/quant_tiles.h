@@ -1,11 +1,11 @@
-/* quant_tiles.h - many tokens through linears whose weights are integers of 8 or 4 bits, on a GPU; included by
+/* quant_tiles.h - many tokens through linears with integer weights of 8 or 4 bits, on a GPU; included by
  * vlmprof_kernels.cu. quant_decode.h describes their layout.
  *
- * Both ways widen weights to bf16 and leave the products to what is there for bf16. A dense linear is widened panel by
- * panel into memory that fits the second-level cache, for cuBLAS or wgmma. Experts are widened on their way to
- * shared memory, for the tiles of mma.sync on every chip: which experts have rows only the device knows, and all of a
- * block's would take 0.8 GB. A thread brings 32 values of one row of weights and their scale in registers, while the
- * slice before is multiplied. */
+ * Both methods widen weights to bf16 and use the existing bf16 products. A dense linear is widened panel by panel into
+ * memory that fits the second-level cache, for cuBLAS or wgmma. Experts are widened while they are loaded into shared
+ * memory, for the tiles of mma.sync on every chip: only the device knows which experts have rows, and all experts of a
+ * block would take 0.8 GB. A thread loads 32 values of one row of weights and their scale into registers while the
+ * previous slice is multiplied. */
 
 /* 16 + nibble n of a word */
 FN float vk_nibble(uint32_t word, int n) {
@@ -28,7 +28,7 @@ template <int BITS> FN uint4 vk_quant_widen(uint32_t word, uint32_t next, float 
     }
     return make_uint4(two[0], two[1], two[2], two[3]);
 }
-/* out bf16: `count` times eight values of integers that follow each other */
+/* out bf16: `count` times eight values from consecutive integers */
 KERNEL(k_quant_widen, uint4 *__restrict__ out, const uint32_t *__restrict__ weights,
        const uint16_t *__restrict__ scales, int count, int bits) {
     int i = (int)BLK * NTID + TID;
@@ -45,7 +45,7 @@ enum { VK_QUANT_X = VK_GROUP_ROWS * VK_GROUP_DEPTH, VK_QUANT_W = VK_GROUP_COLUMN
 typedef struct vk_quant_piece { /* a thread's next 32 values: column TID / 2 of the tile, from `k` on */
     const uint4 *weights;
     const uint16_t *scales;
-    uint4 packed[2]; /* of 4 bits only the first */
+    uint4 packed[2]; /* 4 bits use only the first */
     float scale;
     int k;
 } vk_quant_piece;
@@ -53,7 +53,7 @@ template <int BITS>
 FN vk_quant_piece vk_quant_begin(const vk_group *group, const char *scales) {
     int column = TID >> 1, is_up = group->gated && column >= VK_GROUP_COLUMNS / 2,
         c = group->column + column - (is_up ? VK_GROUP_COLUMNS / 2 : 0), k = (TID & 1) * VK_QUANT_BLOCK,
-        row = c < group->n ? is_up ? group->n + c : c : 0; /* what is not there meets results that are dropped */
+        row = c < group->n ? is_up ? group->n + c : c : 0; /* columns past the end only affect dropped results */
     size_t block = ((size_t)row * (size_t)group->k_padded + (size_t)k) / VK_QUANT_BLOCK;
     vk_quant_piece piece = { (const uint4 *)(const void *)group->weights + block * (BITS / 4),
                              (const uint16_t *)(const void *)scales + block,
@@ -70,7 +70,7 @@ template <int BITS> FN void vk_quant_bring(vk_quant_piece *piece, int k_padded) 
     piece->scales += VK_GROUP_DEPTH / VK_QUANT_BLOCK;
     piece->k += VK_GROUP_DEPTH;
 }
-/* what is after the last k is from the piece before: it meets no product */
+/* values after the last k are from the previous piece, and are not multiplied */
 template <int BITS> FN void vk_quant_put(uint16_t *slice, const vk_quant_piece *piece) {
     const uint32_t word[8] = { piece->packed[0].x, piece->packed[0].y, piece->packed[0].z, piece->packed[0].w,
                                piece->packed[1].x, piece->packed[1].y, piece->packed[1].z, piece->packed[1].w };
@@ -79,7 +79,7 @@ template <int BITS> FN void vk_quant_put(uint16_t *slice, const vk_quant_piece *
             BITS == 8 ? vk_quant_widen<8>(word[2 * j], word[2 * j + 1], piece->scale)
                       : vk_quant_widen<4>(word[j], 0, piece->scale);
 }
-/* Slices of x as vk_group_sums has them; of weights, one that is multiplied and one that is being filled. */
+/* Slices of x as in vk_group_sums; two slices of weights: one being multiplied, one being filled. */
 template <int BITS>
 FN void vk_quant_group_sums(const vk_group *group, const char *scales, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
@@ -98,7 +98,7 @@ FN void vk_quant_group_sums(const vk_group *group, const char *scales, float (*a
     VK_ROLLED for (int s = 0; s < steps; s++) {
         int ahead = s + VK_GROUP_STAGES - 1;
         vk_copy_wait(VK_GROUP_STAGES - 2);
-        SYNC(); /* this slice of both is complete for all threads, and none still reads the ones before */
+        SYNC(); /* all threads have written this slice of both and read the previous ones */
         vk_group_fetch_x(group, slices + ahead % VK_GROUP_STAGES * VK_QUANT_X, source, ahead * VK_GROUP_DEPTH);
         vk_copy_commit();
         vk_quant_put<BITS>(widened + (~s & 1) * VK_QUANT_W, &piece);

@@ -1,15 +1,15 @@
-/* route.h - which experts many rows go to, in one launch; included by vlmprof_kernels.cu, GPU only
+/* route.h - routes many rows to experts in one launch; included by vlmprof_kernels.cu, GPU only
  *
- * Norm, logits, softmax and choice of VK_ROUTE_ROWS rows by one block: as launches of their own they write and read
- * the normed rows and the logits once more, and a product of 64 columns in f32 leaves most of a GPU idle. The normed
- * rows stay in shared memory. The router's weights pass by once: a warp multiplies every eighth vector of all its
- * rows, 4 rows by 8 experts a lane, and asks for the next vectors before it multiplies; the warps' sums are added in
- * their order, so the same input gives the same bits. All of it is f32: a flipped expert costs more than rounding. */
+ * One block computes norm, logits, softmax and choice of VK_ROUTE_ROWS rows. Separate launches would write and read the
+ * normed rows and the logits again, and a product of 64 columns in f32 leaves most of a GPU idle. The normed rows stay
+ * in shared memory. The router's weights are read once: a warp multiplies every eighth vector of all its rows, 4 rows
+ * by 8 experts per lane, and requests the next vectors before it multiplies. The warps' sums are added in order, so the
+ * same input gives the same bits. Everything is f32: a flipped expert costs more than rounding. */
 enum {
     VK_ROUTE_ROWS = 16, VK_ROUTE_THREADS = 256,
     VK_ROUTE_EXPERTS = 64 /* at a time */
 };
-/* of floats: a normed row, 16 bytes further than a multiple of all banks */
+/* stride in floats of a normed row: 16 bytes more than a multiple of all banks */
 #define VK_ROUTE_PITCH(vectors) ((vectors) * 4 + 4)
 
 /* vector `at` of each of this lane's experts */
@@ -30,7 +30,7 @@ FN void vk_route_multiply(float sums[4][8], const float *rows, const float4 weig
     }
 }
 /* This warp's share of the logits of 64 experts from `first` on: sums[i][j] of row lane / 8 + 4 i and expert
- * first + lane % 8 + 8 j. Where there is none, it multiplies the last one, and no one reads that. */
+ * first + lane % 8 + 8 j. Past the end it multiplies the last one, and the result is not read. */
 FN void vk_route_sums(float sums[4][8], const float *rows, const float4 *weights, int first, int experts, int vectors) {
     enum { STEP = VK_ROUTE_THREADS / 32 };
     int lane = TID & 31, pitch = VK_ROUTE_PITCH(vectors), last = vectors - 1, at = TID >> 5, from[8];
@@ -50,7 +50,7 @@ FN void vk_route_sums(float sums[4][8], const float *rows, const float4 *weights
         vk_route_multiply(sums, rows, two, at + STEP, pitch);
     }
 }
-/* a warp: norm(x) to shared memory, zeros where no weights are, and to `normed` in-type */
+/* a warp: norm(x) to shared memory, with zeros where there are no weights, and to `normed` in-type */
 FN void vk_route_norm(float *to, void *normed, size_t normed_at, const float *x, const float *norm, int width,
                       int vectors, float eps, int wide) {
     int lane = TID & 31;
@@ -79,7 +79,7 @@ FN void vk_route_choose(int32_t *index, float *weight, const float *logits, int 
     most = warp_max(most);
     for (int i = lane; i < experts; i += 32) sum += vk_exp(logits[i] - most);
     sum = warp_sum(sum);
-    for (int j = lane; j < top_k; j += 32) { index[j] = 0; weight[j] = 0.0f; } /* logits that are not numbers */
+    for (int j = lane; j < top_k; j += 32) { index[j] = 0; weight[j] = 0.0f; } /* NaN logits */
     __syncwarp();
     for (int i = lane; i < experts; i += 32) {
         float mine = logits[i], share = vk_exp(mine - most) / sum;

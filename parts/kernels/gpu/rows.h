@@ -1,9 +1,9 @@
-/* rows.h - the GPU's bodies of row kernels that every layer uses, included by vlmprof_kernels.cu. One block per row.
+/* rows.h - GPU bodies of the row kernels that every layer uses, included by vlmprof_kernels.cu. One block per row.
  *
- * A row is read once, 16 bytes a load, and stays in registers between the sums and the result; bf16 results are
- * stored 8 bytes at a time. Rows that are longer, or whose length or place does not fit vectors, go value by value. */
+ * A row is read once, 16 bytes per load, and stays in registers between the sums and the result. bf16 results are
+ * stored 8 bytes at a time. Longer rows, or rows whose length or address does not fit vectors, use single values. */
 enum { VK_HELD = 4 }; /* vectors of a thread: rows of up to 4096 values with 256 threads */
-/* addresses: of all rows and weights, ored */
+/* addresses: the bitwise OR of those of all rows and weights */
 FN int vk_row_fits(size_t addresses, int width, int ld_out) {
     return !((width | ld_out) & 3) && width <= 4 * VK_HELD * NTID && !(addresses & 15);
 }
@@ -94,7 +94,7 @@ FN void vk_turn_pair(const vk_turn *turn, void *to, size_t at, const float *from
     vk_put(to, at + (size_t)i, e * turn->c[i] - f * turn->s[i], turn->wide);
     vk_put(to, at + (size_t)(turn->half + i), f * turn->c[i] + e * turn->s[i], turn->wide);
 }
-/* All threads work on all heads at once; heads that are normed alone have a warp each. No head of q: k and v alone. */
+/* All threads work on all heads at once; heads normed separately have a warp each. No head of q: only k and v. */
 KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_heads heads, const int32_t *position,
        int ldq, int wide) {
     int head_dim = heads.head_dim, half = head_dim / 2, q_width = heads.heads * head_dim,
@@ -131,8 +131,8 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
     EACH(i, kv_width) vk_put(value, row + (size_t)i, vk_cut(v[i], heads.clip), wide);
 }
 
-/* The sum of each block's `count` floats, only to read them: 16 bytes a load, four streams whatever `streams` says:
- * with all threads' loads under way it makes no difference here. */
+/* The sum of each block's `count` floats, only to read them: 16 bytes per load. It always reads four streams: with
+ * loads of all threads in flight, `streams` makes no difference here. */
 KERNEL(k_read, float *__restrict__ sums, const float *__restrict__ from, int count, int streams) {
     const float4 *block = (const float4 *)(const void *)(from + BLK * (size_t)count);
     int quarter = count / 16;

@@ -3,9 +3,9 @@
  *
  * `places` int32 [rows, 2]: the row and the column of a patch, in the order in which the tower has them. */
 
-/* Row BLK of the tower's input: the patch of its place from f32 [patches, width], which come view by view, and where
- * there is a table f32 [side * side, width] of learned positions, what it gives there when it is stretched from corner
- * to corner, bilinearly.
+/* Row BLK of the tower's input: the patch at its place from f32 [patches, width], ordered by view. If there is a table
+ * f32 [side * side, width] of learned positions, its value at that place is added: the table is stretched bilinearly
+ * from corner to corner.
  * source: transformers 5.23.0, vision_utils.py, get_vision_interpolation_indices_and_weights */
 KERNEL(k_grid_embed, float *out, const float *patches, const float *table, const int32_t *places, vk_picture_grid grid,
        int width) {
@@ -37,8 +37,8 @@ static void l_grid_embed(vk_queue *queue, float *out, const float *patches, cons
            patches, table, places, *grid, width);
 }
 
-/* Turns heads by their patch's place, in place: the first half of a head's pairs by its row, the second by its column.
- * qkv in-type [rows, ld], of which the first `heads` heads are turned; cs f32 [positions, head_dim / 2]: cos, then
+/* Rotates heads in place by their patch's place: the first half of a head's pairs by its row, the second by its column.
+ * qkv in-type [rows, ld], of which the first `heads` heads are rotated; cs f32 [positions, head_dim / 2]: cos, then
  * sin, of head_dim / 4 angles */
 KERNEL(k_grid_turn, void *qkv, const float *cs, const int32_t *places, int heads, int head_dim, int ld, int wide) {
     int half = head_dim / 2, quarter = head_dim / 4;
@@ -76,7 +76,7 @@ static void l_take_rows(vk_queue *queue, void *out, const float *in, const int32
            index, width, ld, wide);
 }
 
-/* Row BLK of a request's own cos and sin, f32 [rows, head_dim]: pair i from the row of `table` that is the token's
+/* Row BLK of a request's own cos and sin, f32 [rows, head_dim]: pair i comes from the row of `table` at the token's
  * position along axis axes[i]. positions int32 [3, stride] */
 KERNEL(k_compose_rope, float *cs, const float *table, const int32_t *positions, const int32_t *axes, int stride,
        int head_dim) {
@@ -96,7 +96,7 @@ static void l_compose_rope(vk_queue *queue, float *cs, const float *table, const
            cs, table, positions, axes, stride, head_dim);
 }
 
-/* out in-type [rows, ld_out] = gelu(gate) * up, GELU by way of tanh; otherwise as k_silu_mul */
+/* out in-type [rows, ld_out] = gelu(gate) * up with tanh GELU; otherwise like k_silu_mul */
 KERNEL(k_gelu_mul, void *out, const float *gate_up, int width, int ld_out, int wide) {
     const float *gate = gate_up + BLK * 2 * (size_t)width, *up = gate + width;
     EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, vk_gelu_tanh(gate[i]) * up[i], wide);

@@ -1,5 +1,5 @@
-/* nvtx.h - ranges of the host for an attached tool, a part of the room >>backend of vlmprof_kernels.cu; each object
- * that was built with NVTX has them.
+/* nvtx.h - ranges of the host for an attached tool, part of section >>backend in vlmprof_kernels.cu. Each object built
+ * with NVTX has them.
  *
  * NVTX, through which tools like Nsight Systems receive ranges, is a header of the CUDA Toolkit without a library. A
  * build without nvcc requests it with -DVLMPROF_NVTX -isystem <toolkit>/include. */

@@ -1,7 +1,7 @@
 /* prune.h - shared kernels that score and merge image tokens (engine/prune.c), included by vlmprof_kernels.cu
  *
- * Scores, norms and distances are fp32 whatever the weights are. Equal rows get equal results: each product is summed
- * in the same order. */
+ * Scores, norms and distances are fp32 for any weights. Equal rows get equal results, because each product is summed in
+ * the same order. */
 
 /* A query of one head against all keys: the largest score and the sum of exp(score - largest). q and k in-type rows of
  * ldq and ldk, heads side by side; k has kv_heads of them, and group heads of q read one. One block per (query, head);
@@ -23,7 +23,7 @@ KERNEL(k_attention_tops, float *tops, const void *q, const void *k, int heads, i
     sum = block_sum(LANE0 && top > -INFINITY ? sum * vk_exp(top - most) : 0.0f);
     if (TID == 0) { tops[2 * BLK] = most; tops[2 * BLK + 1] = sum; }
 }
-/* queries of all heads against all keys: each score is made once for the tops, once for what keys receive */
+/* queries of all heads against all keys: each score is computed once for the tops and once for what keys receive */
 static int64_t vk_scored(const vk_scores_job *job) { return (int64_t)job->queries * job->heads * job->keys; }
 static int64_t vk_scores_bytes(const vk_scores_job *job, int wide) {
     return ((int64_t)job->queries * job->heads + (int64_t)job->keys * job->kv_heads) * job->head_dim
@@ -37,8 +37,8 @@ static void l_attention_tops(vk_queue *queue, const vk_scores_job *job, int wide
            job->head_dim, job->keys, job->ldq, job->ldk, job->scale, wide);
 }
 
-/* What key BLK gets of all queries' attention, the mean over heads: the sum over queries and heads of exp(score -
- * largest) / sum, by the tops of k_attention_tops, divided by heads */
+/* The attention that key BLK receives from all queries, as a mean over heads: the sum over queries and heads of
+ * exp(score - largest) / sum, with the tops of k_attention_tops, divided by heads */
 KERNEL(k_attention_received, float *received, const float *tops, const void *q, const void *k, int queries, int heads,
        int group, int head_dim, int ldq, int ldk, float scale, int wide) {
     float all = 0.0f;
@@ -117,7 +117,7 @@ static void l_row_products(vk_queue *queue, float *out, const float *left, const
            4 * (((int64_t)count + rows) * width + products), out, left, right, count, rows, width);
 }
 
-/* Which of `count` targets has the largest product with row members[BLK], the first of equal ones. targets, members:
+/* The target, of `count`, with the largest product with row members[BLK]; the first one wins a tie. targets, members:
  * rows of f32 [.., width]; out int32 [members] */
 KERNEL(k_nearest_target, int32_t *out, const float *rows, const int32_t *members, const int32_t *targets, int count,
        int width) {
@@ -145,7 +145,7 @@ static void l_nearest_target(vk_queue *queue, int32_t *out, const float *rows, c
 }
 
 /* out f32 [rows] = the second smallest of 1 - (row BLK . row j) over all rows j: the distance to the nearest other row,
- * since a row's own is 0, give or take rounding. rows f32 [rows, width] of length 1 */
+ * since a row's distance to itself is 0 except for rounding. rows f32 [rows, width] of length 1 */
 KERNEL(k_second_nearest, float *out, const float *rows, int count, int width) {
     float least = INFINITY, second = INFINITY, all, owner;
     EACH_WARP(j, count) {
@@ -157,7 +157,7 @@ KERNEL(k_second_nearest, float *out, const float *rows, int count, int width) {
         else if (sum < second) second = sum;
     }
     all = -block_max(-least);
-    owner = -block_max(least == all ? -(float)(TID >> 5) : -INFINITY); /* one warp gives its smallest away */
+    owner = -block_max(least == all ? -(float)(TID >> 5) : -INFINITY); /* one warp drops its smallest */
     if ((float)(TID >> 5) == owner) least = second;
     all = -block_max(-least);
     if (TID == 0) out[BLK] = all;
@@ -169,8 +169,8 @@ static void l_second_nearest(vk_queue *queue, float *out, const float *rows, int
            4 * ((int64_t)count * width + count), out, rows, count, width);
 }
 
-/* A row was picked: distance f32 [rows] becomes the distance to the nearest picked row, -infinity for what was picked.
- * first: there was no distance before */
+/* After a row is picked, distance f32 [rows] becomes the distance to the nearest picked row, or -infinity for picked
+ * rows. first: there were no distances before */
 KERNEL(k_spread, float *distance, const float *rows, const int32_t *picked, int width, int first) {
     const float *row = rows + BLK * (size_t)width, *other = rows + (size_t)*picked * (size_t)width;
     float sum = 0.0f;

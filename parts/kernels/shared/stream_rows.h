@@ -1,5 +1,5 @@
-/* stream_rows.h - rows that are added to the stream after a norm or a scale, image features in the place of their
- * token, windows of patches; included by vlmprof_kernels.cu. One block per row. */
+/* stream_rows.h - adds rows to the stream after a norm or a scale, puts image features in the place of their token, and
+ * makes windows of patches; included by vlmprof_kernels.cu. One block per row. */
 
 /* stream row f32 [width] += weight * row / rms(row): a norm after attention or an MLP */
 KERNEL(k_add_rmsnorm, float *stream, const float *rows, const float *weight, int width, float eps) {
@@ -43,7 +43,7 @@ static void l_place_rows(vk_queue *queue, float *stream, const float *features, 
            width);
 }
 
-/* One window of pool x pool patches side by side, row by row. hidden f32 [views, before + side * side, width], whose
+/* The concatenated patches of a pool x pool window, row by row. hidden f32 [views, before + side * side, width], whose
  * first `before` rows are not patches -> out in-type [views * windows, ld] */
 KERNEL(k_patch_windows, void *out, const float *hidden, int before, int width, int side, int pool, int ld, int wide) {
     int across = side / pool, view = (int)BLK / (across * across), window = (int)BLK % (across * across);
