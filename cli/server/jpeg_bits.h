@@ -1,5 +1,5 @@
-/* jpeg_bits.h: bits of a JPEG file that change its pixels and nothing else.
- * The bytes of a file come in; places of bits come out. */
+/* jpeg_bits.h: bits of a JPEG file that change its pixels and nothing else. The bytes of a file come in; positions of
+ * bits come out. */
 #ifndef VLMPROF_CLI_JPEG_BITS_H
 #define VLMPROF_CLI_JPEG_BITS_H
 #include <stddef.h>
