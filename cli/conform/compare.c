@@ -60,7 +60,7 @@ static double bound_of(const struct conform_pair *pair, int stage) {
     if (pair->precision == PRECISION_FP32 || !pair->rounded) return least;
     if (stage == CONFORM_PIXELS) return ldexp(1, pair->precision == PRECISION_FP16 ? -11 : -8);
     own = own_distance(pair, stage);
-    if (pair->precision < PRECISION_INT8) /* one run can be nearer by chance: no less than a third of the usual */
+    if (pair->precision < PRECISION_INT8) /* one run can be nearer by chance: use a third of the usual at least */
         own = fmax(own, rounding_of(&pair->model->config, stage == CONFORM_PREFILL) / 3);
     if (pair->precision == PRECISION_FP16) own *= FP16_OF_BF16;
     if (stage == CONFORM_PREFILL && pair->model->config.expert_count > pair->model->config.top_k)
@@ -81,7 +81,7 @@ static void judge(struct stage_verdict *verdict, double distance, double bound) 
                        : distance <= bound ? VERDICT_ROUNDING
                                            : VERDICT_PARTED; /* NaN too */
 }
-/* Whole numbers: the values that both have, and what one has beyond them, unless it may know less. */
+/* Compares whole numbers: those that both have, and those that only one has, unless the other may know less. */
 static struct stage_verdict compare_whole(int stage, const struct stage_values *ours,
                                           const struct stage_values *theirs) {
     struct stage_verdict verdict = {VERDICT_EQUAL, 0, 0, ""};
@@ -206,8 +206,8 @@ static size_t clear_bytes(const char *text, size_t bytes) {
     for (size_t i = 0; i + 3 <= valid; i++) if (!memcmp(text + i, "\xef\xbf\xbd", 3)) return i;
     return valid;
 }
-/* Our token at which the server's text goes on differently; the count of ours: at none. Servers may cut blanks off the
- * answer's ends, and no server's JSON has bytes that are not UTF-8: the texts are compared up to such a byte. */
+/* Our token at which the server's text goes on differently; the count of ours if it never does. Servers may trim the
+ * answer, and their JSON has no bytes that are not UTF-8, so texts are compared up to such a byte. */
 static size_t first_in_text(const struct conform_pair *pair) {
     const struct stage_values *ours = &pair->ours->stages[CONFORM_TOKENS];
     const int flags = VP_DECODE_SKIP_SPECIAL | pair->model->rules->decode_flags;

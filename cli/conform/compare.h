@@ -1,4 +1,4 @@
-/* compare.h: two stacks' values of one request to a verdict for each stage. Pure: nothing is read or printed. */
+/* compare.h: compares two stacks' values for one request, stage by stage. Pure: it reads and prints nothing. */
 #ifndef VLMPROF_CLI_CONFORM_COMPARE_H
 #define VLMPROF_CLI_CONFORM_COMPARE_H
 #include "conform/stack.h"
@@ -18,7 +18,7 @@ struct stage_verdict {
 };
 struct conformity { struct stage_verdict stages[CONFORM_STAGES]; };
 
-/* What is compared. ours is our engine in fp32; rounded is the same in the other stack's precision, or NULL: fp32. */
+/* The values compared. ours is our engine in fp32; rounded is the same in the other's precision, NULL: fp32. */
 struct conform_pair {
     const struct model *model;
     const struct stack *ours, *rounded, *theirs;

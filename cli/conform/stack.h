@@ -58,7 +58,7 @@ int stack_run(const struct options *options, struct request *request, const char
 /* The precision in which the weights of the open request are stored, or could be without loss. */
 enum precision stored_precision(const struct model *model);
 
-/* Reads what another stack left in a folder. `ours` has the same request's values, whose sizes the files must have. */
+/* Reads another stack's files in a folder. `ours` has the same request's values, whose sizes the files must have. */
 int stack_of_dump(const char *folder, const struct request *request, const struct stack *ours, struct stack *stack);
 
 /* Asks a server. */

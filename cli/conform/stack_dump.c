@@ -78,7 +78,7 @@ static int take_stage(const struct request *request, const struct stack *ours, i
     }
     return 0;
 }
-/* Returns 1 if all values are ones that a type contains whose last `bits` of fp32's are 0, and some are not 0. */
+/* Returns 1 if the last `bits` of all values are 0, so that a smaller type fits them, and some values are not 0. */
 static int fits(const struct stage_values *values, uint32_t bits) {
     int has_value = 0;
     for (size_t i = 0; i < values->count; i++) {
@@ -89,7 +89,7 @@ static int fits(const struct stage_values *values, uint32_t bits) {
     }
     return has_value;
 }
-/* bf16 and fp16 have 16 and 13 bits less of fraction than fp32: the coarsest that all values of a stage fit. */
+/* bf16 and fp16 have 16 and 13 fraction bits fewer than fp32; the coarsest type that fits all values of a stage. */
 static enum precision rounded_to(const struct stack *stack) {
     enum precision coarsest = PRECISION_FP32;
     for (int i = CONFORM_PIXELS; i < CONFORM_STAGES; i++) {

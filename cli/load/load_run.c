@@ -193,8 +193,8 @@ static int is_overdue(const struct trial *trial, const struct flight *flight, in
     const double age_ms = (double)(now_ns - trial->begin_ns - flight->due_ns) / 1e6;
     return age_ms > slo->e2e_ms || (age_ms > slo->ttft_ms && !flight->exchange.reply.first_ns);
 }
-/* Returns 1 if none of the last so many due requests met the limits and these are half of all that count: the queue
- * grows, and a longer trial would only make it longer. */
+/* Returns 1 if none of the latest due requests, at least half of all that count, met the limits: the queue grows, and a
+ * longer trial would only make it longer. */
 static int is_hopeless(const struct trial *trial, int64_t now_ns) {
     const struct load_plan *plan = trial->plan;
     const struct load_records *records = trial->records;

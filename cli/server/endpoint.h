@@ -48,8 +48,8 @@ void endpoint_close(struct endpoint *endpoint);
 /* Returns 1 if the server is on this machine. */
 int endpoint_is_local(const struct endpoint *endpoint);
 
-/* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a word, or an exit code: 4: the server
- * is away, rejects or breaks off; 3: it answers nonsense. endpoint_try writes its line to `reason`, not to stderr. */
+/* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a message, or an exit code: 4 if the
+ * server is away, rejects or breaks off; 3 for a nonsensical answer. endpoint_try writes its line to `reason`. */
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);
 int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange);
 

@@ -21,7 +21,7 @@ int picture_of_file(const char *path, struct picture *picture, char *reason, siz
 /* A PNG file of pixels, [height, width, 3]. Returns 0 with an empty picture for a size that has_image_size rejects. */
 int picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture);
 
-/* An image in this size, and a PNG file of it. *resized gets the pixels, which the caller frees with vp_image_free. */
+/* The image resized, and a PNG file of it. *resized gets the pixels, which the caller frees with vp_image_free. */
 int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized,
                     struct picture *picture, char *reason, size_t capacity);
 

@@ -176,7 +176,7 @@ void unique_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, s
     first_rows(rgb, width_px, height_px - 1, &stream, &unique->adler);
     if (height_px > 1) stream.data[2] = (char)(stream.data[2] & ~1); /* another block follows */
     add_file(unique, &stream, row, 1);
-    /* the end of the compressed block is padded with zeros to a byte; three of them are the next block's header */
+    /* the end of the block is padded with zeros to a byte; three of those bits are the next block's header */
     if (!is_of(&unique->picture, rgb)) add_file(unique, &stream, row, 0);
     if (!is_of(&unique->picture, rgb)) { /* a different compressor from the one known here */
         plain_rows(rgb, width_px, height_px - 1, &stream, &unique->adler);

@@ -20,7 +20,7 @@ struct unique {
     uint32_t adler;                      /* of the rows before it */
 };
 
-/* Rows for reports: servers may have caches, so each request has its own image. */
+/* Option rows. Servers may have caches, so each request has its own image. */
 #define OPTIONS_OF_UNIQUE \
     {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
      "send other pixels in every request, so that no cache knows the image: the default; a JPEG keeps its size"}, \
