@@ -141,7 +141,7 @@ int32_t index_configuration_named(const struct journal_index *index, const char 
         if (!strcmp(index->configurations[i].file_name, file_name)) return i;
     return -1;
 }
-/* Place of a sample among entries [first, count), which ascend by id: where it is, or where it would be. */
+/* The index of a sample among entries [first, count), ascending by id, or the index at which to insert it. */
 static size_t index_place(const struct index_set *set, size_t first, int64_t id) {
     size_t low = first, high = set->count;
     if (low < high && set->entries[high - 1]->id < id) return high;

@@ -377,7 +377,7 @@ struct estimate {
     struct forecast *configurations;
     double scale;     /* measured / estimated time, over the configurations that have both; 1 if none has */
     int64_t runs_measured, runs_left;
-    int64_t follow_left, baseline_left; /* untimed passes along a baseline's answers, and those that give the answers */
+    int64_t follow_left, baseline_left; /* untimed passes that follow a baseline's answers, and that give them */
     double seconds;   /* of the remaining runs and passes; NaN: not known */
     size_t fewest;    /* samples of the smallest data set */
     double variation; /* of T_total over samples, the largest of the configurations; NaN: not known */

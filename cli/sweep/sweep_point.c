@@ -324,7 +324,7 @@ static int has_configuration(const struct sweep *sweep, const struct sweep_engin
                              const struct configuration *configuration) {
     return !configuration->dropped && configuration->weights_at == (size_t)(engine - sweep->engines);
 }
-/* The longest sequence and the most views among an engine's configurations. Returns how many these are. */
+/* The longest sequence and the most views among an engine's configurations. Returns how many there are. */
 static int engine_needs(const struct sweep *sweep, const struct sweep_engine *engine, int32_t *sequence,
                         int32_t *views) {
     int left = 0;
@@ -431,7 +431,7 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
     }
     return code;
 }
-/* The same, and before the first point of a process all engines that it will need: loading disturbs no point then. */
+/* Does the same; before the first point of a process opens all engines, so that loading does not disturb a point. */
 static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error) {
     struct sweep_engine *mine = sweep->engine;
     int code = 0;

@@ -13,7 +13,7 @@ void sweep_message(const struct sweep *sweep, const char *what);
 /* Returns 1 if the newest head of the journal has exactly the plan's configurations. */
 int is_same_grid(const struct sweep *sweep);
 
-/* Writes the grid and its machine as a head line. */
+/* Writes the grid, and the model and machine it is measured on, as a head line. */
 int write_head(struct sweep *sweep);
 
 /* Measures the rest of this process's share, until it is done or a signal arrives. */
