@@ -124,7 +124,7 @@ static int add_corners(const struct options *options, struct audit *audit) {
     if (audit->count) return 0;
     return complain(EXIT_INPUT, "%s does not accept such small images", audit->rule->family.preset->name);
 }
-/* A key that the options set to the very value of a knob means the knob: without it the published value applies. */
+/* A key that the options set to exactly a knob's value means the knob: without it the published value applies. */
 static void split_rules(struct audit *audit) {
     struct audit_rule *published = resize(NULL, 1, sizeof *published);
     const vp_family_preset *preset = audit->rule->family.preset;
@@ -247,7 +247,7 @@ static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
 static int64_t rule_effect(const struct asked *asked) {
     return llabs(asked->corner.count.total_tokens - asked->without.total_tokens);
 }
-/* Sends some sizes once more without the knobs: those where by the rule they matter most. Returns 0 or an exit code. */
+/* Sends some sizes once more without the knobs, those where they matter most. Returns 0 or an exit code. */
 static int measure_without(struct audit *audit) {
     int code = 0;
     for (int turn = 0; turn < ASKED_WITHOUT && audit->knobs.count && !code && !interrupted; turn++) {
@@ -263,7 +263,7 @@ static int measure_without(struct audit *audit) {
     }
     return code;
 }
-/* Asks for the text alone, then about each size. After Ctrl-C what was counted stays. Returns 0 or an exit code. */
+/* Sends the text alone, then each size. After Ctrl-C the counts so far remain. Returns 0 or an exit code. */
 static int audit_measure(struct audit *audit) {
     char reason[LINE_BYTES];
     struct answer answer;

@@ -48,7 +48,7 @@ static const struct option_spec BEST_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* The files of a data set; a NULL task means the only one. NULL, and an exit code in *code, when there is none. */
+/* The files of a data set; task NULL: the only one. Returns NULL, and an exit code in *code, if there is none. */
 static const struct result_group *group_of(const struct results *results, const char *task, int *code) {
     *code = 0;
     for (size_t i = 0; i < results->group_count; i++)

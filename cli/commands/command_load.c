@@ -299,7 +299,7 @@ static void make_order(struct load *load) {
     for (size_t i = 0; i < load->order_count; i++) load->order[i] = (uint32_t)places[i];
     free(places);
 }
-/* One request before the trials: it opens what the server opens once, and says whether times can be seen at all. */
+/* One request before the trials: it triggers the server's one-time work and shows whether times can be measured. */
 static int warm_up(struct load *load) {
     vp_exchange exchange;
     int code;

@@ -366,7 +366,7 @@ static void print_pictures(const struct request *request) {
                 whole->marker_tokens, request->input.text_count);
 }
 
-/* The time and memory to open the engine, apart from any request. */
+/* The time it took to open the engine, apart from any request. */
 static void print_opening(const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
     print_plain("opening  kernels chosen in %.2f s, ", (double)opening.device_ns / 1e9);

@@ -382,7 +382,7 @@ static int sweep_plan_servers(struct sweep *sweep) {
     sweep->timing_off = 1;
     return plan_make(sweep->options, NULL, &sweep->plan);
 }
-/* Checks that prompts have styles, unless models are used as on chat servers. Returns 0 or EXIT_USAGE. */
+/* Some models' prompts have styles; others take the question as on chat servers. Returns 0 or EXIT_USAGE. */
 static int check_prompts(const struct options *options, const struct model *model) {
     if (model->rules->has_styles && is_given(options, "answer_hint"))
         return complain(EXIT_USAGE, "--answer_hint is for servers and for models other than Molmo's; Molmo's ask for "
