@@ -36,7 +36,7 @@ int file_read_in(const char *folder, const char *name, char **text, size_t *byte
 /* Returns 1 if the name has an image file's ending and is not hidden. */
 int is_image_name(const char *name);
 
-/* Appends the names in a folder to the list and sorts them. Returns 0 or an exit code: the list then lacks names. */
+/* Appends a folder's names to the list and sorts it. Returns 0, or an exit code if the list lacks names. */
 int names_of_folder(const char *folder, struct text_list *names);
 
 /* Writes a file by vp_output's rules (vlmprof_file.h): a reader sees the old file or the whole new one. */
