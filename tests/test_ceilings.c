@@ -1,5 +1,5 @@
-/* test_ceilings.c: what vp_engine_ceilings makes of times: the best round of reading, of copying and of products, when it stops, and what fails. The device
- * is made up here; each of its operations takes as long as a script says, by a clock that nothing else moves. */
+/* test_ceilings.c: vp_engine_ceilings on given times: the best round of reading, of copying and of products, when it stops, and its failures. The device is simulated;
+ * each of its operations takes the time in a script, on a clock that nothing else moves. */
 #define VLMPROF_CLOCK_NS time_ns
 #include <stdint.h>
 static int64_t time_ns;

@@ -1,5 +1,5 @@
-/* test_command_load.c: `load` as a user runs it, against a server whose queue is known: files, the second run, reports,
- * and what is rejected. (What it prints, the search for a rate and Ctrl-C: test_virtual.c.) */
+/* test_command_load.c: `load` as run by a user, against a server with a known queue: files, the second run, reports, and rejections. (Its output, the search for a rate
+ * and Ctrl-C: test_virtual.c.) */
 #define _GNU_SOURCE
 #include "support/queue_server.h"
 

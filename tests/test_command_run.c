@@ -34,7 +34,7 @@ static int same_integers(const char *ours, const char *golden, int64_t count) {
     return good;
 }
 
-/* A golden case through the whole command: question, style, picture and knobs as words; inputs and tokens must be the reference's. */
+/* Runs a golden case through the whole command: question, style, picture and knobs as words; inputs and tokens must be the reference's. */
 static void run_case(const char *name, const char *words) {
     char relative[600], golden[512], command[1500];
     const char *path;
@@ -163,7 +163,7 @@ static void test_medians(void) {
         }
         CHECK_NEAR(number(&d, 0, "decode_tokens_per_s"), 1e3 / number(&d, 0, "T_decode_per_token"), 1e-6 * number(&d, 0, "decode_tokens_per_s"));
         CHECK_NEAR(number(&d, 0, "output_tokens_per_s"), 3e3 / number(&d, 0, "T_total"), 1e-6 * number(&d, 0, "output_tokens_per_s"));
-        /* a first token that takes longer than each of the others, which another program may turn round: decoding has the higher rate */
+        /* a first token that takes longer than each of the others, which another program may reverse: decoding has the higher rate */
         CHECK(number(&d, 0, "TTFT") <= number(&d, 0, "T_decode_per_token") || number(&d, 0, "decode_tokens_per_s") > number(&d, 0, "output_tokens_per_s"));
         free(d.nodes);
     }
@@ -188,7 +188,7 @@ static void test_medians(void) {
         free(d.nodes);
     }
 }
-/* Ctrl-C in the runs and in the warm-up: the request that runs is the last one, whole runs are printed, a second signal ends at once. */
+/* Ctrl-C in the runs and in the warm-up: the current request is the last one, complete runs are printed, a second signal ends at once. */
 static void test_interrupt(void) {
     static const char many[] = WORDS "--num_runs 10000 --json";
     document d;
@@ -470,7 +470,7 @@ static void check_other_case(const char *model, const char *name, const char *kn
     }
     unload(&d);
 }
-/* InternVL's original form: tiles and prompt from its config.json. Another template is reported, unsupported settings are rejected. */
+/* InternVL's original form: tiles and prompt from its config.json. A different template is reported; unsupported settings are rejected. */
 static void check_changed_chat(void) {
     static const char *const files[] = { "model.safetensors", "tokenizer.json", "preprocessor_config.json" };
     static const struct { const char *from, *to, *text; int code; } rows[] = {
@@ -620,7 +620,7 @@ static void test_other_folders(void) {
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
-/* integers: answers come, the JSON says which weights they had, and what cannot have them is rejected with its name */
+/* integers: answers come, the JSON gives the precision of their weights, and models that cannot have them are rejected with an error */
 /* how far vision features of integers are from those of bf16: root of the mean square, of bf16's */
 static double feature_difference(void) {
     check_array plain, rounded;

@@ -203,7 +203,7 @@ static void test_sweep_failures(void) {
     remove_folder(in_folder("out"));
 }
 
-/* Stops a sweep by a signal once it has measured some points; what it had stays, the rest follows. */
+/* Stops a sweep with a signal after it has measured some points; these stay, and the rest follows. */
 static void stop_and_resume(int signal_number, int code) {
     static const char command[] = SWEEP GRID "--num_runs_per_sample 6 --ignore_eos";
     char *kept, *whole;
@@ -276,7 +276,7 @@ static void test_full_plan(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------------- what else the machine does */
-/* A system of the test's own, whose two CPUs go on by 10 ticks each time: so many of them for other processes, so many for the host. */
+/* The test's own /proc, whose two CPUs advance by 10 ticks each time: a number of them for other processes, a number for the host. */
 static void write_system(int64_t turn, int other, int steal) {
     char text[400], next[600];
     snprintf(text, sizeof text, "cpu  %lld 0 0 %lld 0 0 0 %lld 0 0\ncpu0 0 0\ncpu1 0 0\n", (long long)turn * other, (long long)turn * (20 - other - steal),
@@ -308,7 +308,7 @@ static void system_end(pid_t child) {
     while (waitpid(child, NULL, 0) < 0) { }
     setenv("VLMPROF_TEST_SYSTEM", folder, 1);
 }
-/* Sweeps on such a system, reports, and compares both with the words of a warning, NULL: there is none. */
+/* Runs sweeps on such a system, reports and compares them, and looks for the words of a warning; NULL: there must be none. */
 static void check_noise(int other, int steal, const char *words) {
     pid_t child = system_begin(other, steal);
     document d;
@@ -402,7 +402,7 @@ static void test_without_experts(void) {
     remove_folder(in_folder("dense"));
 }
 
-/* ---- weights as a knob: each kind has an engine, each file says it, and reports distinguish them */
+/* ---- weights as a knob: each kind has an engine, each file names it, and reports distinguish them */
 static void test_weights(void) {
     document one, other;
     check_case("weights: a sweep of bf16 goes on with int4");
@@ -535,7 +535,7 @@ static void test_other_models(void) {
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --image_knob longest_edge=2", 2, "max_crops");
 }
 
-/* A sweep that was stopped after the second configuration's kernel pass times none of both again. */
+/* A sweep that was stopped after the second configuration's kernel pass repeats neither of the two. */
 static void test_kernel_pass(void) {
 #define PASSES "sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --num_samples 1 --image_knob max_pixels=65536 --max_new_tokens 2 --ignore_eos " \
     "--top_k_list 1 2 --num_runs_per_sample 1 --device cpu --gemm plain --kernel_pass --quiet --output_dir %F/passes"

@@ -1,6 +1,6 @@
-/* test_dataset.c: data sets of a sweep: VQA v2, folders of images, defaults of known ones, shares that are kept; records that are read in turn,
- * files that change between plan and measurement, the table of reasons, memory of a sample.
- * Includes the room for its inner parts, and runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_dataset.c: data sets of a sweep: VQA v2, folders of images, defaults of known ones, stratified shares; records that are read one by one, files that change between
+ * plan and measurement, the table of reasons, memory of a sample. Includes the source for its static functions, and runs $PROGRAM (default ./vlmprof) from the
+ * repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
 #include "cli/data/dataset.c"

@@ -1,5 +1,4 @@
-/* test_endpoint.c: what a server is sent: kinds of picture files by their content, PNG files that decode to the same pixels, and the grammar of
- * --request_knob. */
+/* test_endpoint.c: the content sent to a server: kinds of picture files, PNG files that decode to the same pixels, and the grammar of --request_knob. */
 #define _POSIX_C_SOURCE 200809L
 #include "server/endpoint.h"
 #include "server/knobs.h"
@@ -138,7 +137,7 @@ static void test_unique_jpeg(void) {
         unique_free(&unique);
     }
 }
-/* Bytes of a JPEG file are anybody's: no place outside of the file is read, and each bit is in it. */
+/* A JPEG file may contain any bytes: nothing outside of it is read, and each returned bit is inside it. */
 static void test_hostile_jpeg(void) {
     size_t bytes = 0;
     char *file = check_read("samples/cat.jpg", &bytes);

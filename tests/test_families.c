@@ -1,5 +1,5 @@
-/* test_families.c: token counts of other model families (vlmprof_families.h). Every golden file is checked row by row and column by column; the rest are
- * vectors of documents, properties, and one case per trap that ports of these rules fall into. */
+/* test_families.c: token counts of other model families (vlmprof_families.h). Every golden file is checked row by row and column by column. The rest are vectors from
+ * documents, properties, and one case for each trap that ports of these rules fall into. */
 #define _DEFAULT_SOURCE 1 /* popen */
 #define VLMPROF_FAMILIES_IMPLEMENTATION
 #include "vlmprof.h"

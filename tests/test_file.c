@@ -1,6 +1,6 @@
-/* test_file.c: vlmprof_file.h. What vp_output does with each kind of path (new and old files, links, pipes, devices, open files, folders), what
- * is after a failure, the rest by killed writers; and that reading a whole file never waits.
- * Devices are made in a temporary folder, which takes root; without it that case is skipped. */
+/* test_file.c: vlmprof_file.h. The effect of vp_output on each kind of path (new and old files, links, pipes, devices, open files, folders), the state after a failure,
+ * and the remains of killed writers; and that reading a whole file never waits. Devices are made in a temporary folder, which needs root; without it that case is
+ * skipped. */
 #define _DEFAULT_SOURCE 1
 #include "vlmprof.h"
 #include "vlmprof_file.h"

@@ -1,4 +1,4 @@
-/* test_files.c: folders made and listed, paths joined, files read with their hash and written whole, names of images; each refusal with its words. */
+/* test_files.c: folders made and listed, paths joined, files read with their hash and written whole, names of images; each rejection with its message. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/files.h"
 #include "vlmprof_file.h"

@@ -1,5 +1,5 @@
-/* test_journal.c: what a journal's lines become when they are read back: heads, samples, points, sessions, timed kernels; torn and damaged lines;
- * a grid that grew; several files. And a journal that is written: whole lines, what does not fit is taken back, locks. */
+/* test_journal.c: the lines of a journal when they are read back: heads, samples, points, sessions, timed kernels; torn and damaged lines; a grid that grew; several
+ * files. And writing a journal: whole lines, removal of a write that does not fit, locks. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "support/check.h"

@@ -322,7 +322,7 @@ static void test_duplicates(void) {
     document_close(&d);
 }
 
-/* every lead with every continuation, against a decoder written the other way round: decode first, then ask whether encoding is canonical */
+/* every lead with every continuation, against a decoder written the other way round: decode first, then check whether the encoding is canonical */
 static size_t utf8_reference(const unsigned char *p, size_t left) {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0, i;

@@ -88,7 +88,7 @@ enum { CHECK_SANITIZED = __has_feature(address_sanitizer) };
 enum { CHECK_SANITIZED = 0 };
 #endif
 
-/* make test-all sets VLMPROF_TEST_ALL: a test tries all of what it tries some of else. Its source names that variable, so that it is run again. */
+/* make test-all sets VLMPROF_TEST_ALL: a test then tries every case. Its source names that variable, so that it is run again. */
 static inline int check_all(void) { return getenv("VLMPROF_TEST_ALL") != NULL; }
 
 /* Golden data: tests/golden has the part that every machine checks; ../shared/goldens (optional) has the rest. Programs run in the repository's root. */

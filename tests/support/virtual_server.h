@@ -40,7 +40,7 @@ static struct {
     int has_sizes;                 /* JPEG files are counted by their size too */
     int break_every;               /* each Nth stream breaks after its first piece; 0: none */
     int empty_every;               /* each Nth answer has no text; 0: none */
-    int fail_from;                 /* the index of the first request that the server rejects with 503; 0: none */
+    int fail_from;                 /* the number of the first request that the server rejects with 503; 0: none */
     int64_t sent_ns[65536], served_ns[65536]; /* for each request, in the order in which they were sent */
 } virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
