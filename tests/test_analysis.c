@@ -412,7 +412,7 @@ static void test_bootstrap(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------- coupling */
-/* A synthetic sweep with a known truth: configurations are a grid of knobs, and a value is the sum of the truth, an effect of the sample that all configurations share,
+/* A synthetic sweep with known answers: configurations are a grid of knobs, and a value is the sum of the truth, an effect of the sample that all configurations share,
  * and noise. */
 enum { KNOBS = 3, GRID = 3 * 2 * 4, LEVELS_MOST = 4 };
 typedef struct sweep {

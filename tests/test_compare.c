@@ -1,4 +1,4 @@
-/* test_compare.c: two sweeps against each other, on result files with a known truth: equal, slower, less accurate; sweeps that are not comparable; the number of samples
+/* test_compare.c: two sweeps against each other, on result files with known answers: equal, slower, less accurate; sweeps that are not comparable; the number of samples
  * in --plan; the printed texts, word by word. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"

@@ -1,5 +1,5 @@
-/* test_load.c: when requests are due, objectives, percentiles and shares of series whose values depend on one another, and the search for a rate.
- * Queues are made by Lindley's recursion, so that the truth about their waiting times is known. */
+/* test_load.c: due times of requests, objectives, percentiles and shares of correlated series, and the search for a rate. Queues are made by Lindley's recursion, so the
+ * truth about their waiting times is known. */
 #include "vlmprof_load.h"
 
 #include "support/check.h"

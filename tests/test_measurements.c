@@ -1,5 +1,5 @@
-/* test_measurements.c: result files, made up in memory, to the requests and times of a latency model: which samples count, the rest of T_total,
- * the noise of the means, warnings, and files that do not go together. */
+/* test_measurements.c: from synthetic result files in memory to the requests and times of a latency model: which samples count, the rest of T_total, the noise of the
+ * means, warnings, and files that do not belong together. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "commands/commands.h"

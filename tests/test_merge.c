@@ -1,6 +1,5 @@
-/* test_merge.c: journals of two processes (tests/golden/journals) to result files, word by word (tests/golden/texts/merge-*): both, one of them, none;
- * what is printed as a table, as JSON, and kept quiet; result files laid out for the reference's scripts.
- * The numbers of the files are worked out again here from the journals' own lines.
+/* test_merge.c: journals of two processes (tests/golden/journals) to result files, word by word (tests/golden/texts/merge-*): both, one of them, none; the output as a
+ * table, as JSON, and with --quiet; result files in the layout of the reference's scripts. The numbers of the files are recomputed here from the journals' own lines.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"

@@ -1,4 +1,4 @@
-/* test_metrics.c: the numbers of a pass from made-up time stamps: each stage has another power of two, so a sum shows which stages are in it. */
+/* test_metrics.c: the numbers of a pass from synthetic time stamps: each stage is a different power of two, so a sum shows which stages are in it. */
 #include "results/metrics.h"
 #include "support/check.h"
 

@@ -1,5 +1,5 @@
-/* test_noise.c: what else a machine did, read from made-up files of the system; the rule that calls it quiet or not, each threshold from both sides;
- * its JSON and its words. Nothing depends on what this machine does; its own files are read once, to see that they can be. */
+/* test_noise.c: the other load on a machine, read from synthetic system files; the rule that calls it quiet or not, each threshold from both sides; its JSON and its
+ * messages. Nothing depends on this machine's load; its own files are read once, to see that this works. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "measure/noise.h"

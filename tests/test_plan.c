@@ -1,5 +1,5 @@
-/* test_plan.c: the plan of a sweep in this process: its grid and file names in their order, the longest request, layouts of a configuration, what the
- * fingerprint goes by, and lists that are rejected. */
+/* test_plan.c: the plan of a sweep in this process: its grid and file names in their order, the longest request, layouts of a configuration, the inputs of the
+ * fingerprint, and rejected lists. */
 #define _POSIX_C_SOURCE 200809L
 #include "data/plan.h"
 #include "base/console.h"
@@ -97,8 +97,8 @@ static void test_grid(void) {
         }
     }
 }
-/* Each row of the table with a list, by itself: both values are points of the grid, have files of their own, are in the journal's head, and those of the
- * grid reach the request. */
+/* Each row of the table with a list, by itself: both values are points of the grid, have their own files and are in the journal's head; those of the grid reach the
+ * request. */
 static void test_rows(void) {
     check_case("every knob with a list is varied by its row alone");
     for (int knob = 0; knob < KNOB_COUNT; knob++) {

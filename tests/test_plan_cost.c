@@ -1,6 +1,6 @@
-/* test_plan_cost.c: sweep --plan next to a sweep that was measured: each configuration's time is the mean of its own rows, counts of what is done and
- * left, and the time left is that of the runs left; what a pass needs, and memory, as the engine has them.
- * Includes the room for its inner parts, and runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_plan_cost.c: sweep --plan compared with a measured sweep: each configuration's time is the mean of its own rows, the counts are those of the done and remaining
+ * runs, and the remaining time is that of the latter; the needs of a pass, and memory, equal the engine's. Includes the source for its static functions, and runs
+ * $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
 #include "cli/sweep/plan_cost.c"

@@ -1,5 +1,5 @@
-/* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler, whose own numbers are next to it, on hand-made traces
- * with known answers and on damaged ones. PROGRAM names the program (default ./vlmprof). */
+/* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler with torch's own numbers, on hand-made traces with known answers and on damaged ones.
+ * PROGRAM names the program (default ./vlmprof). */
 #define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
 #include "support/program.h"
@@ -63,7 +63,7 @@ static double row_number(const csv *t, const csv_row *row, const char *column) {
 static double cell_number(const csv *t, const char *name, const char *column) { return row_number(t, csv_find(t, name), column); }
 
 /* ---- against torch */
-/* Every row of torch's table is ours and the other way round: calls and bytes equal, times within what three decimals of us lose. */
+/* Every row of torch's table is in ours and vice versa: calls and bytes are equal, times within the loss from three decimals of us. */
 static void test_torch(const char *golden, const char *options, int shapes) {
     static csv ours, torch;
     char path[600];
@@ -476,7 +476,7 @@ static void test_schedule(void) {
     CHECK_INT(run("trace %%F/out/chrome_trace.json --json"), 0);
     CHECK(json_number("summary.bytes") > 10000 && json_number("summary.bytes") <= 60000);
 }
-/* Requests that `--profile` and these options record, by the calls of a kernel and of the step; nothing is said on stderr. */
+/* Requests recorded by `--profile` and these options, by the calls of a kernel and of the step; stderr stays empty. */
 static void check_recorded(const char *options, int recorded, int requests) {
     static csv t;
     char said[40];

@@ -1,7 +1,6 @@
-/* test_report_page.c: the page of report --html. Sweeps that this program writes itself, small ones and one of 336 configurations, become pages that are
- * read again: every tag is one that the page may have and is closed, no number is NaN or infinite, nothing is loaded from anywhere, no two texts of
- * a plot are over one another, hostile names stay text. The checks are first tried on damaged pages, which they must refuse.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_report_page.c: the page of report --html. Sweeps that this program writes itself, small ones and one of 336 configurations, become pages that are parsed again:
+ * every tag is allowed and closed, no number is NaN or infinite, nothing is loaded from elsewhere, no two texts of a plot overlap, and hostile names stay text. The
+ * checks are first tried on damaged pages, which they must reject. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
 #include "support/page_reader.h"

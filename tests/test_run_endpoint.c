@@ -1,5 +1,5 @@
-/* test_run_endpoint.c: `run --endpoint` as a user runs it, against a server that answers what the model's name asks for. Exit
- * codes, both outputs, what was sent, what each failure says, Ctrl-C, and that the API key is nowhere. */
+/* test_run_endpoint.c: `run --endpoint` as run by a user, against a server that answers as the model's name requests. Exit codes, both outputs, the requests sent, the
+ * message of each failure, Ctrl-C, and that the API key never appears. */
 #define _XOPEN_SOURCE 700
 #include "vlmprof.h"
 #include "support/check.h"

@@ -1,6 +1,6 @@
-/* test_schema.c: samples/result.schema.json is made from the rows of cli/results and describes the result files of a sweep: files of the program are checked
- * against it, damaged ones must fail, and every key has a description. The validator below knows just the words that this schema uses and rejects others.
- * Runs $PROGRAM (default ./vlmprof), and $B/emulated/vlmprof for what a GPU adds, from the repository's root. */
+/* test_schema.c: samples/result.schema.json is made from the rows of cli/results and describes the result files of a sweep: files of the program are checked against it,
+ * damaged ones must fail, and every key has a description. The validator below supports only the words in this schema and rejects others. Runs $PROGRAM (default
+ * ./vlmprof), and $B/emulated/vlmprof for the additions of a GPU, from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"

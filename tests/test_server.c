@@ -1,5 +1,5 @@
-/* test_server.c: requests to a hostile server of the tests' own: what comes of each, how often it is tried, in which order the stamps are; what is sent;
- * options; many at once; signals; the API key in no text; libcurl that is missing. The part is included, so that dlopen can fail. */
+/* test_server.c: requests to a hostile server of the tests: the outcome of each, the number of attempts, the order of the time stamps; the requests sent; options; many
+ * at once; signals; the API key in no text; libcurl that is missing. The part is included so that dlopen can fail. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -483,7 +483,7 @@ static void test_key(void) {
     }
 }
 
-/* Spells a key as a server may: each character unchanged, as an escape of JSON, of a URL, in JSON inside JSON, with a line end after it. */
+/* Spells a key as a server may: each character unchanged, as an escape of JSON, of a URL, in JSON inside JSON, or followed by a newline. */
 enum { SPELLINGS = 8 };
 static size_t spell(const char *key, int spelling, vp_random *random, char *out) {
     char *to = out;
@@ -606,7 +606,7 @@ static void test_key_spelled(void) {
     }
 }
 
-/* The connection is reset after each byte of a reply: an error each time, or the whole answer where only the end is missing. */
+/* The connection is reset after each byte of a reply: an error each time, or the whole answer if only the end is missing. */
 static void test_resets(void) {
     static const char whole[] = HOSTILE_STREAM "\r\ndata: {\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":\"\xc3\xa9\"},\"finish_reason\":\"stop\"}]}\n\n"
         "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n";

@@ -1,7 +1,6 @@
-/* test_server_law.c: result files of servers -> a latency model of TTFT and of the time per token -> predictions. This program writes sweeps of a server whose
- * costs it knows: fit must find them within their intervals, its held-out errors must be the noise that was planted, and predictions must cover what
- * the same server takes next. Also servers that say little, hostile files, exit codes.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_server_law.c: result files of servers -> a latency model of TTFT and of the time per token -> predictions. This program writes sweeps of a server with known
+ * costs: fit must find them within their intervals, its held-out errors must be the planted noise, and predictions must cover later times of the same server. Also
+ * servers that report little, hostile files, exit codes. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"

@@ -1,5 +1,5 @@
-/* test_stage_clock.c: marks of stages under a made-up clock: times, nesting, what is unaccounted, marks without room. The companions take memory from the
- * program's own functions and give all of it back. */
+/* test_stage_clock.c: stage marks on a clock made by the test: times, nesting, unaccounted time, marks without space. The companions take memory from the program's own
+ * functions and return all of it. */
 #include <stdint.h>
 #include <stdlib.h>
 static int64_t made_up_ns;

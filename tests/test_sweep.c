@@ -1,9 +1,8 @@
 /* slow: sweeps that are killed, damaged and run on emulated devices, 50 s */
-/* test_sweep.c: a sweep's numbers can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and
- * ftruncate, resumed until done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and memory that does
- * not suffice on the emulated GPU; closure with a planted pause; the stop rule; the tool's own cost.
- * Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a temporary folder.
- * SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
+/* test_sweep.c: a sweep's numbers can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and ftruncate, resumed until
+ * done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and insufficient memory on the emulated GPU; closure with a planted
+ * pause; the stop rule; the tool's own cost. Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a
+ * temporary folder. SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
 #define _GNU_SOURCE 1
 #include "support/check.h"
 #include "support/folder.h"
@@ -18,7 +17,7 @@
 static char program[512], build_folder[256];
 static struct { int code; char *out, *err; } last;
 
-/* ---- running: a command is one line for the shell's eyes; %F is the test folder; NAME=VALUE words before it go into the environment */
+/* ---- running: a command is a shell command line; %F is the test folder; NAME=VALUE words before it go into the environment */
 static pid_t start(const char *command, const char *name) {
     static char room[8192];
     char *argv[80], *to = room, out[600], err[600];
@@ -235,7 +234,7 @@ static void test_kills(void) {
     }
 }
 
-/* ---- faults of the file system: a library that is before libc makes the n-th call fail; n goes up until no call is left to fail */
+/* ---- file system faults: a library loaded before libc makes the n-th call fail; n increases until there is no further call to fail */
 static const char FAULTS[] =
     "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
     "#include <unistd.h>\n"

@@ -1,6 +1,6 @@
-/* test_sweep_server.c: sweeps of servers against a scripted one on 127.0.0.1: what is sent and kept, two models and knobs in one report, resumed after
- * kill -9 and Ctrl-C with the same answers and counts, what breaks and is rejected, and no file that contains the key.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; files are in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
+/* test_sweep_server.c: sweeps of servers against a scripted one on 127.0.0.1: the requests sent and the values kept, two models and knobs in one report, resumed after
+ * kill -9 and Ctrl-C with the same answers and counts, failures and rejections, and no file that contains the key. Runs $PROGRAM (default ./vlmprof) from the
+ * repository's root; files are in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
 #define VLMPROF_FAMILIES_IMPLEMENTATION

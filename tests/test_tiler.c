@@ -1,5 +1,5 @@
-/* test_tiler.c: tilings, sizes, token counts and index maps are the reference's (golden/tiling, golden/preprocess), in every column; the rules
- * are compared with plain slow versions of themselves on random sizes; each refusal is provoked and leaves its outputs alone. */
+/* test_tiler.c: tilings, sizes, token counts and index maps equal the reference's (golden/tiling, golden/preprocess), in every column; the rules are compared with slow,
+ * simple versions of themselves on random sizes; each rejection is provoked and leaves its outputs unchanged. */
 #include "support/check.h"
 #include "support/scan.h"
 #include "vlmprof.h"
@@ -584,8 +584,8 @@ static void test_rules(void) {
     CHECK(in_float > 3000 && in_float < 5900); /* both slow versions were used */
 }
 
-/* Random geometries and tilings: the kept cells cover the high-resolution grid and the global view exactly once, each points at a patch token, and
- * the crop that keeps a cell is over it. */
+/* Random geometries and tilings: the kept cells cover the high-resolution grid and the global view exactly once, each refers to a patch token, and the crop that keeps a
+ * cell is over it. */
 static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     const vp_special_ids ids = {0, 0, 0, 11, 12, 13, 14, 15};
     const int32_t side = vp_geometry_tokens_per_side(g), per_crop = side * side, stride = vp_geometry_window_px(g) / g->patch_px / g->pool;

@@ -1,5 +1,5 @@
-/* test_tokenizer.c: the tokenizer against the reference's encodings, decodings, prompts and character classes, and its rules one by one.
- * Rows of the real tokenizer.json (2 MB, not in this repository) are read from the optional ../shared/goldens. */
+/* test_tokenizer.c: the tokenizer against the reference's encodings, decodings, prompts and character classes, and its rules one by one. Rows for the real tokenizer.json
+ * (2 MB, not in this repository) are read from the optional ../shared/goldens. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -941,7 +941,7 @@ static void test_call_errors(void) {
     vp_tokenizer_free(t);
 }
 
-/* Every allocation of every call fails once: the call says VP_ERR_MEMORY, leaves its outputs alone and gives everything back. */
+/* Every allocation of every call fails once: the call returns VP_ERR_MEMORY, leaves its outputs unchanged and releases everything. */
 static void test_memory(void) {
     vp_special_ids special = { 0, 0, 1, 300, 301, 302, 303, 304 };
     vp_tokenizer *t = NULL, *kept;

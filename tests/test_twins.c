@@ -1,5 +1,5 @@
-/* test_twins.c: the search for a text with exactly so many prompt tokens, against made-up tokenizers; pairs of times; and `run --twins` against a
- * server that takes 40 ms longer for an image, and one that takes no longer. */
+/* test_twins.c: the search for a text with an exact number of prompt tokens, against synthetic tokenizers; pairs of times; and `run --twins` against a server that takes
+ * 40 ms longer for an image, and one that does not take longer. */
 #define _GNU_SOURCE
 #include "server/checks/twins.h"
 
@@ -288,7 +288,7 @@ static void test_command(void) {
     hostile_stop(&server);
 }
 
-/* ---- a sweep over sizes: an image costs 30 ms and 0.6 ms for each of its tokens, of which it has one for each 28 x 28 pixels */
+/* ---- a sweep over sizes: an image costs 30 ms plus 0.6 ms for each of its tokens, one for each 28 x 28 pixels */
 enum { FIXED_MS = 30, TOKENS_OF_QUESTION = 30 };
 #define MS_PER_TOKEN 0.6
 static int steps_of_texts; /* tokens of a text come in steps of so many; 1: each number can be had */

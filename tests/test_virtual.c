@@ -1,5 +1,5 @@
-/* test_virtual.c: load, its report, page, fit and prediction, ask --twins and audit against a server and a clock that are made up ($B/tests/vlmprof-virtual):
- * what they print, word by word (tests/golden/texts/virtual-*). Dates and the machine are masked. KEEP_TEXTS=1 writes the texts again. */
+/* test_virtual.c: load, its report, page, fit and prediction, ask --twins and audit against a virtual server and clock ($B/tests/vlmprof-virtual): their output, word by
+ * word (tests/golden/texts/virtual-*). Dates and the machine are masked. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -197,7 +197,7 @@ static void test_exports(void) {
     CHECK_INT(run(LOAD "x3 --duration_s 0.4 --request_rate 40 --export vllm"), 2);
     CHECK(strstr(last.err, "--export takes a format and a file") != NULL);
 }
-/* The machine as files say it: a thread's schedstat. The trial's clock is made up; the file stays unchanged, so the shares are 0. */
+/* The machine by its files: a thread's schedstat. The trial's clock is virtual; the file stays unchanged, so the shares are 0. */
 static void test_client(void) {
     char *text;
     check_case("the client's own CPU time and waiting are in the trial's file; null where the system does not say");

@@ -21,7 +21,7 @@ enum console_color { COLOR_END, COLOR_BOLD, COLOR_RED, COLOR_GREEN, COLOR_YELLOW
 const char *color_bytes(FILE *out, enum console_color color);
 
 /* Replaces each character that would control the terminal (vp_utf8_control) with '?', so that the text stays on one
- * line and appears as it is. */
+ * line and shows its real content. */
 void hide_control_bytes(char *text);
 
 /* Prints one line on stderr, with control bytes replaced. With exit_code 0 it is a warning, which --quiet silences.

@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include <stddef.h>
 
-/* The value at a column's offset in a row. CELL_CHARS: an inline text, an array; CELL_BY: a function makes the cell. */
+/* The value of a row at a column's offset. CELL_CHARS: an inline text, an array; CELL_BY: a function makes the cell. */
 enum cell_type { CELL_BY, CELL_TEXT, CELL_CHARS, CELL_INT, CELL_UNSIGNED, CELL_INT64, CELL_UINT64, CELL_REAL,
                  CELL_INTERVAL, CELL_INT_PAIR, CELL_INT64_PAIR };
 enum { CELL_BYTES = 200 };
@@ -81,7 +81,7 @@ void table_csv(struct text_buffer *out, const struct table *table);
 #define TABLE_HEADS SIZE_MAX
 void table_print_csv(const struct table *table, size_t row);
 
-/* A table whose rows are printed one by one as they are made: as text in columns of fixed width, as CSV, or as the
+/* A table whose rows are printed one by one when they are ready: as text in columns of fixed width, as CSV, or as the
  * elements of a JSON array, which table_stream_end ends. `refused`: why the row has no numbers; NULL: it has. */
 struct table_stream {
     int csv, json;         /* 1 if the option is given */

@@ -34,7 +34,7 @@ static inline void write_foreign(const char *path, const char *stats, const char
     "\"T_LLM_decode\": " decode ", \"T_total\": " total ", \"T_decode_per_token\": 19.5, \"T_decode_per_step\": [[19.0, 19.2]]}"
 #define FOREIGN_ROWS FOREIGN_ROW("7", "160.0", "39.0", "2", "1.0") "," FOREIGN_ROW("3", "150.0", "80.0", "3", "0.3") "," FOREIGN_ROW("5", "140.0", "0.0", "1", "0.6")
 
-/* ---- sweeps with a known truth: latency is a sum of costs of a sample and of the knobs, times noise; a configuration answers a sample correctly if the sample's
+/* ---- sweeps with known answers: latency is a sum of costs of a sample and of the knobs, times noise; a configuration answers a sample correctly if the sample's
  * difficulty, the same for all, is below the configuration's skill */
 enum { TIERS_IN = 3, LEVELS = 9 };
 static const char *const TIERS[TIERS_IN] = {"low", "medium", "high"};
