@@ -530,7 +530,7 @@ static void test_effects(void) {
     }
     CHECK(effects[1].kind == VP_EFFECT_MAIN && effects[4].kind == VP_EFFECT_STEP && effects[4].level_a == 1 && effects[EFFECTS - 1].knob_b == 2);
     memcpy(kept, effects, sizeof kept);
-    check_case("effects refuse what cannot be told apart, and bad input");
+    check_case("effects reject indistinguishable levels and bad input");
     CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes / 2, effects, shares, &error), VP_ERR_CAPACITY);
     CHECK_INT(vp_effects(&s.knobs, values, 1, 2, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
     CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 3, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
@@ -722,7 +722,7 @@ static void test_verdicts(void) {
     size_t n = 0, i;
     int round, k, change, counts[3][4];
     vp_random random;
-    check_case("A/A says SAME, 3 %% slower says SLOWER, with the planned number of samples");
+    check_case("A/A gives SAME, 3 %% slower gives SLOWER, with the planned number of samples");
     vp_random_seed(&random, 1005);
     CHECK_INT(vp_compare_plan(deviation, 0.01, 0.03, 0.05 / FAMILY, 0.99, &n), VP_OK);
     CHECK(n > 100 && n <= MOST);

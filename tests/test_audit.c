@@ -116,7 +116,7 @@ static void test_corners(void) {
 }
 static void test_scene(void) {
     static const int32_t sides[][2] = {{1, 1}, {8, 8}, {640, 480}, {1, 900}};
-    check_case("made-up pictures: the same for a number, another for another one, of many colours");
+    check_case("synthetic pictures: equal numbers give equal pictures, different ones differ, with many colours");
     for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
         struct picture one, same, other;
         vp_image image;

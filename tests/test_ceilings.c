@@ -161,7 +161,7 @@ static void test_cpu(void) {
     CHECK(device.entered == 1 && device.borrowed == 1 && device.given_back == 1 && device.recovered == 0);
     again = measured();
     CHECK(!memcmp(&c, &again, sizeof c) && device.entered == 1 && device.borrowed == 1);
-    check_case("measured again, the larger of each counts: a busy machine lowers what it slows only");
+    check_case("measured twice, the larger value of each counts: a busy machine can only lower one");
     {
         const vp_ceilings quiet = c;
         begin(MIB, 1);

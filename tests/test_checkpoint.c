@@ -337,7 +337,7 @@ static void test_config(void) {
         config_expect(config_text, text, k->code, k->where);
         free(text);
     }
-    check_case("a number outside its range: the error says the range");
+    check_case("a number outside its range: the error gives the range");
     text = replaced(config_text, "\"n_layers\": 4", "\"n_layers\": 1025");
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "this field must be in 1..1024");
@@ -835,7 +835,7 @@ static void test_folders(void) {
     CHECK_INT(cp ? vp_checkpoint_shard_count(cp) : 0, 2);
     CHECK(cp && vp_checkpoint_find(cp, "b", &t) == VP_ERR_UNSUPPORTED);
     vp_checkpoint_close(cp);
-    check_case("model.safetensors goes before the index");
+    check_case("model.safetensors takes precedence over the index");
     safetensors_write("model.safetensors", "{}", 2, 0, -1);
     cp = NULL;
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);

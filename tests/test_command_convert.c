@@ -165,7 +165,7 @@ static void test_convert_packed(void) {
     document d;
     size_t bytes = 0;
     char *file = check_read(in_folder("form1/model.packed"), &bytes);
-    check_case("convert: what packed weights do not do");
+    check_case("convert: uses that packed weights do not support");
     REFUSED("run -p a --model %F/form1 --weights fp32", 3, "the packed weights are bf16, not --weights fp32: leave the option out");
     REFUSED("selftest --model %F/form1", 3, "selftest compares with fp32");
     if (cli_json("info --model %F/form1 --json", 0, &d)) {

@@ -117,7 +117,7 @@ static void test_run_json(void) {
     CHECK(last.out && strstr(last.out, "synthetic weights") && strstr(last.out, "TPOT") && !strstr(last.out, "per step "));
     CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 3 --ignore_eos"), 0);
     CHECK(last.out && strstr(last.out, "launches      GFLOP        GB   TFLOP/s     GB/s") && strstr(last.out, "decode (2 steps)") && strstr(last.out, "  per step "));
-    check_case("run --device cpu is the CPU, and no GPU is named");
+    check_case("run --device cpu uses the CPU, and the output names no GPU");
     if (cli_json("run -p hello --synthetic tiny --max_new_tokens 1 --device cpu --json", 0, &d)) {
         uint32_t from = member(&d, 0, "provenance");
         CHECK(is_null(&d, from, "device_note") && is_null(&d, from, "gpu"));
@@ -167,7 +167,7 @@ static void test_medians(void) {
         CHECK(number(&d, 0, "TTFT") <= number(&d, 0, "T_decode_per_token") || number(&d, 0, "decode_tokens_per_s") > number(&d, 0, "output_tokens_per_s"));
         free(d.nodes);
     }
-    check_case("run: the text says how well the median is known");
+    check_case("run: the text gives the median's interval");
     CHECK_INT(cli(WORDS), 0);
     CHECK(last.out && strstr(last.out, "\n1 run after a warm-up; --num_runs 3 or more shows the spread\n") && !strstr(last.out, " ["));
     CHECK_INT(cli(WORDS "--num_runs 2"), 0);
@@ -178,7 +178,7 @@ static void test_medians(void) {
     CHECK(last.out && strstr(last.out, "[low, high] of 6 runs covers the median at 96.9 %\n"));
     CHECK(last.out && strstr(last.out, "\ndecode_tokens_per_s ") && strstr(last.out, "\noutput_tokens_per_s ") && strstr(last.out, "TPOT, time per output token"));
     CHECK(last.out && strstr(last.out, "ITL, inter-token latency"));
-    check_case("run --cold: no warm-up, and the output says so");
+    check_case("run --cold: no warm-up, as reported in the output");
     CHECK_INT(cli(WORDS "--cold"), 0);
     CHECK(last.out && strstr(last.out, "\n1 run without a warm-up (--cold); "));
     CHECK_INT(cli(WORDS "--cold --num_runs 3"), 0);
@@ -358,7 +358,7 @@ static void test_bad_input(void) {
         REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, scores[i][1]);
     }
     REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/none.json", 3, "none.json");
-    check_case("of equal scores the one that comes first in the file");
+    check_case("among equal scores, the first one in the file");
     write_text(in_folder("scores.json"), "{\"3\": 0.1, \"0\": -2, \"2\": 0.9, \"1\": 0.9}");
     CHECK_INT(cli("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json --max_new_tokens 1 --json"), 0);
     CHECK(last.out && strstr(last.out, "\"active_block_indices\": [0, 2, 3]"));

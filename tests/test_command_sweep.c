@@ -172,7 +172,7 @@ static void test_sweep_failures(void) {
     CHECK_INT(cli(SWEEP "--tier_list low"), 3);
     CHECK(last.err_lines == 1 && strstr(last.err, "no sample can be used") && strstr(last.err, "none.png"));
     CHECK(access(in_folder("out"), F_OK) != 0);
-    check_case("sweep: an image that fails is a row that says so");
+    check_case("sweep: a failed image becomes a row with the reason");
     make_data("{\"id\": 3, \"image\": \"cut.png\", \"question\": \"?\"}\n{\"id\": 4, \"image\": \"none.png\", \"question\": \"?\"}\n");
     {
         size_t bytes = 0;
@@ -368,7 +368,7 @@ static void check_without_blocks(void) {
 static void test_noise(void) {
     check_case("other processes use 60 %% of the CPUs: stderr, JSON, files, report, page and merge say so");
     check_noise(12, 0, "other processes used 60 % of the CPU during ");
-    check_case("lines of blocks that are not there: what the machine did is not known");
+    check_case("lines of missing blocks: the machine's load is unknown");
     check_without_blocks();
     remove_folder(in_folder("out"));
     check_case("the host takes 10 %% of the CPUs' time");
@@ -405,7 +405,7 @@ static void test_without_experts(void) {
 /* ---- weights as a knob: each kind has an engine, each file names it, and reports distinguish them */
 static void test_weights(void) {
     document one, other;
-    check_case("weights: a sweep of bf16 goes on with int4");
+    check_case("weights: a sweep of bf16 continues with int4");
     CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/w --tier_list low --num_samples 3 --num_runs_per_sample 2 "
                   "--max_new_tokens 4 --bare_every 0 --device cpu --quiet"), 0);
     CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/w --tier_list low --num_samples 3 --num_runs_per_sample 2 "
@@ -514,7 +514,7 @@ static void test_other_models(void) {
                 "Qwen3-VL-MoE", 16);
     check_other("tiny-gemma3", "--image_knob max_num_crops=1,2,4 --num_active_blocks_list 2 6", questions,
                 "questions_imgsizemax_num_crops2_topk0_blocks6.json", "Gemma 3", 0);
-    check_case("sweep: what other models lack");
+    check_case("sweep: knobs that other models lack");
     REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, but the model reads text only");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2,
             "--tier_list: tiers belong to the Molmo models, not to LLaVA");

@@ -46,7 +46,7 @@ static void test_compare(void) {
     }
     CHECK_INT(run("compare %%F/b %%F/a --json"), 0);
     if (read_json(last.out)) CHECK_TEXT(verdict_of("T_total"), "FASTER");
-    check_case("a margin above the change says SAME");
+    check_case("a margin above the change gives SAME");
     CHECK_INT(run("compare %%F/a %%F/b --json --margin 5"), 0);
     if (read_json(last.out)) CHECK_TEXT(verdict_of("T_total"), "SAME");
     check_case("accuracy that was lost exits 1, by McNemar's test where scores are 0 or 1");
@@ -282,7 +282,7 @@ static void test_few(void) {
         if (t.samples == 1) CHECK(is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "reason"), "1 pair has no spread: no interval")
                                   && json.nodes[get(row, "difference_interval")].type == VP_JSON_NULL);
     }
-    check_case("a folder against itself is IDENTICAL, also where nothing may be unsure; another noise is not");
+    check_case("a folder against itself is IDENTICAL, even if an undecided result is a failure; with other noise it is not");
     CHECK_INT(run("compare %%F/a %%F/a --fail_on_unsure"), 0);
     CHECK(!strncmp(last.out, "verdict: IDENTICAL\n", 19)
           && strstr(last.out, "the same numbers in all samples of 1 configuration\n") && !strstr(last.out, "INCONCLUSIVE"));

@@ -285,7 +285,7 @@ static void test_hostile_files(void) {
         {"logits.npy", NOT_A_NUMBER, "not a finite number"}, {"logits.npy", CUT_SHORT, "bytes of data"}, {"tower.npy", LONGER, "bytes of data"},
         {"pixels.npy", OTHER_TYPE, "the type is"}, {"image_features.npy", NO_NPY, "expected a .npy file"}, {"tower.npy", HUGE_SHAPE, "shape"},
         {"tower.npy", FORTRAN, "Fortran"}};
-    check_case("damaged files of another stack: exit 3 and an error that says what is wrong");
+    check_case("damaged files of another stack: exit 3 and an error that describes the damage");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         dump_again("llava");
         damage_file("dump", faults[i].file, faults[i].how);

@@ -181,7 +181,7 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     CHECK(text && !memcmp(text + 8, "{\"__" "metadata" "__\":{\"format\":\"pt\"},", 32));
     CHECK(text && ((unsigned char)text[0] | (unsigned char)text[1] << 8) % 8 == 0);
     free(text);
-    check_case("shards: a tensor that is larger than a shard has one to itself");
+    check_case("shards: a tensor larger than a shard gets its own");
     o.shard_bytes = 1;
     convert(&o);
     CHECK(there("model-00001-of-00225.safetensors") && there("model-00225-of-00225.safetensors"));
@@ -214,7 +214,7 @@ static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp
 /* so are those of a seed */
 static void test_synthetic_pinned(const vp_model_config *c) {
     vp_convert_options o = convert_of(c, NULL, VP_CONVERT_PACKED);
-    check_case("synthetic weights are pinned; where this fails by intent, VP_SYNTHETIC_VERSION goes up with it");
+    check_case("synthetic weights are pinned; an intended change must raise VP_SYNTHETIC_VERSION");
     CHECK_INT(VP_SYNTHETIC_VERSION, 1);
     check_pinned(&o, 3068416, UINT64_C(0x8f44cdb4c2acf50d));
 }

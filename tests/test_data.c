@@ -339,7 +339,7 @@ static void test_errors(void) {
     CHECK_INT(cli("data %F/n.jsonl"), 3);
     CHECK(last.err && strstr(last.err, "line 2: it has no \"image\", but \"Imgae\""));
     REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 2: it has no \"image\", but \"Imgae\"");
-    check_case("data and sweep count lines alike, blank ones included; rows of other formats count from 1 as well");
+    check_case("data and sweep count lines equally, including blank ones; rows of other formats also count from 1");
     write_text(in_folder("n.jsonl"), "\n{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n\n\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 3);
     CHECK(last.err && strstr(last.err, "line 5: it has no \"image\""));

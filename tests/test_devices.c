@@ -141,7 +141,7 @@ static void test_emulated(void) {
     CHECK_INT(cli("selftest --device cuda --gpu events"), 1);
     CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "3 passed, 1 failed, 0 skipped"));
     unsetenv("CUDA_ON_CPU_FAIL");
-    check_case("emulated: info says which switches there are, and why others are not");
+    check_case("emulated: info lists the available switches, and why others are unavailable");
     CHECK_INT(cli("info"), 0);
     CHECK(last.out && strstr(last.out, "  ways      experts by mma.sync; --gpu (all off by default): events persistent tuned; not dependent: needs compute "
                                        "capability 9.0; not wgmma: needs compute capability 9.0 and no other; "));

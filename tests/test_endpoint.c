@@ -111,7 +111,7 @@ static void test_unique_jpeg(void) {
         struct unique unique;
         vp_image before, after;
         int most = 0;
-        check_case("%s stays a JPEG of its size; each bit of a number shows in its pixels, and little else changes", paths[i]);
+        check_case("%s remains a JPEG of its size; each bit of a number shows in its pixels, and little else changes", paths[i]);
         CHECK_INT(picture_of_file(paths[i], &picture, reason, sizeof reason), 0);
         CHECK_INT(unique_of_file(paths[i], &unique, reason, sizeof reason), 0);
         CHECK_TEXT(unique.picture.media_type, "image/jpeg");
@@ -128,7 +128,7 @@ static void test_unique_jpeg(void) {
         unique_free(&unique);
         picture_free(&picture);
     }
-    check_case("a JPEG without details, or one that is cut, becomes a PNG or is refused");
+    check_case("a JPEG without details, or one cut off, becomes a PNG or is rejected");
     {
         struct unique unique;
         CHECK_INT(unique_of_file("tests/golden/datasets/vllm_custom/v1.jpg", &unique, reason, sizeof reason), 0);

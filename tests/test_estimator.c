@@ -275,7 +275,7 @@ static void test_predictions(void) {
     low = number_at("predictions.0.vision.interval_ms.0");
     high = number_at("predictions.0.vision.interval_ms.1");
     CHECK_NEAR((high - low) / 2 / number_at("predictions.0.vision.ms"), 1.96 * SCATTER, 0.006);
-    check_case("intervals contain what the same machine measures next");
+    check_case("intervals contain the same machine's next measurements");
     write_sweep("b", "machine A", 8, 1, 0, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --data %%F/b --json --budget_ms 50"), 0);
     parse(last.out);
@@ -340,7 +340,7 @@ static void test_views(void) {
 static void test_noise(void) {
     double medians = 0, means = 0;
     char *text;
-    check_case("noise of sigma 0.5: the mean is predicted, without bias, and intervals hold what the machine measures next");
+    check_case("noise of sigma 0.5: the mean is predicted without bias, and intervals contain the machine's next measurements");
     lognormal = 0.5;
     write_sweep("noisy", "machine A", 21, 1, 0, CONFIGS, 0);
     CHECK_INT(run("fit %%F/noisy -o %%F/noisy.json --json"), 0);

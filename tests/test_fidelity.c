@@ -287,7 +287,7 @@ static void test_choices(void) {
         unload(&d);
         unload(&again);
     }
-    check_case("a sweep that was stopped in the middle of a point goes on to the same numbers");
+    check_case("a sweep that was stopped in the middle of a point continues to the same numbers");
     journal = check_read(in_folder("sweep/journal.jsonl"), NULL);
     if (CHECK(journal != NULL)) {
         char *cut = journal;

@@ -89,7 +89,7 @@ static void test_write(void) {
     struct text_buffer out = {NULL, 0, 0};
     char *text, here[512] = "";
     size_t bytes = 0;
-    check_case("a file is written whole, and nothing else stays");
+    check_case("a file is written whole, and nothing else remains");
     make_empty(in_folder("w"));
     CHECK_INT(HEARD(file_write_whole(in_folder("w"), "f", "old text", 8)), 0);
     CHECK_INT(HEARD(file_write_whole(in_folder("w"), "f", "n\0w", 3)), 0);

@@ -163,7 +163,7 @@ static void test_forms(void) {
 }
 static void test_hostile(void) {
     char *page;
-    check_case("a question that is markup stays text; a long one is cut in the title alone");
+    check_case("a question with markup stays text; a long one is cut only in the title");
     CHECK_INT(run("run samples/cat.jpg -p \"</script><img src=x onerror=alert(1)>&\\\"'\" --synthetic tiny --max_new_tokens 1 --profile --num_runs 1 "
                   "--html %%F/odd.html"), 0);
     page = text_of_file(in_folder("odd.html"));

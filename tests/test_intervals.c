@@ -289,7 +289,7 @@ static void test_compare(void) {
     double first[MOST], second[MOST];
     vp_comparison c;
     size_t n;
-    check_case("alike answers are the same only when their number says so; verdicts follow the printed interval");
+    check_case("equal answers give SAME only if there are enough of them; verdicts follow the printed interval");
     for (int i = 0; i < MOST; i++) first[i] = second[i] = i % 2;
     CHECK_INT(vp_compare_accuracy(first, second, 1, 0, 1, 0.01, 0.05, scratch, sizeof scratch, &c), VP_OK);
     CHECK_INT(c.verdict, VP_VERDICT_INCONCLUSIVE);
@@ -344,7 +344,7 @@ static void test_effects(void) {
     knobs.knob_count = 2;
     knobs.level_counts[0] = knobs.level_counts[1] = 2;
     knobs.config_count = CONFIGS;
-    check_case("effects of scores that all agree have intervals, within what weights of scores can reach");
+    check_case("effects of equal scores have intervals, within the reach of the scores' weights");
     for (int i = 0; i < CONFIGS * SAMPLES; i++) values[i] = 1;
     bytes = vp_effects_bounded_scratch_bytes(&knobs, SAMPLES, 2);
     room = malloc(bytes);

@@ -276,7 +276,7 @@ static void test_order(void) {
         write_order(order, change_order(order, line_count, 2), line, foreign);
         CHECK_INT(read_journal(), line ? 0 : EXIT_USAGE);
     }
-    check_case("the head of another plan: refused, wherever it is");
+    check_case("the head of another plan is rejected, wherever it is");
     for (int line = 0; line < line_count; line += 5) {
         char *head = copy_text(lines[0].text, lines[0].bytes);
         head[lines[0].bytes - 1] = '\n';

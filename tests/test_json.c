@@ -374,7 +374,7 @@ static void test_utf8(void) {
 static void test_controls(void) {
     char text[4];
     int wrong = 0;
-    check_case("characters that steer a screen: C0, DEL, C1, bidi, separators, and no others");
+    check_case("characters that control a screen: C0, DEL, C1, bidi, separators, and no others");
     for (uint32_t code = 0; code < 0x110000; code++) {
         size_t bytes = vp_utf8_put(text, code);
         int hidden = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f

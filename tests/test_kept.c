@@ -97,7 +97,7 @@ static void test_no_pairs(void) {
     struct dirent *entry;
     DIR *directory;
     int found = 0;
-    check_case("twins without a pair: the result says why there is no number");
+    check_case("twins without a pair: the result gives the reason for the missing number");
     for (char *at = text; (at = strstr(at, "\"pairs\": [{")) != NULL; at++) memset(at + 10, ' ', strcspn(at + 10, "]"));
     make_empty(in_folder("none"));
     write_text(in_folder("none/journal.jsonl"), text);

@@ -458,7 +458,7 @@ static void test_latency_weights(void) {
     vp_latency_model model;
     vp_latency_prediction prediction;
     vp_error error;
-    check_case("weights of three kinds: what decode costs");
+    check_case("weights of three kinds: the cost of decode");
     memset(asked, 0, sizeof asked);
     for (int i = 0; i < ROWS; i++) {
         vp_latency_request *r = &asked[i];
@@ -692,7 +692,7 @@ static void test_latency(void) {
         CHECK(held_out_mape(VP_LATENCY_SEED, VP_LATENCY_DECODE, groups, count) > 3 * decode);
         CHECK(held_out_mape(VP_LATENCY_MEAN, VP_LATENCY_PREFILL, groups, count) > 5 * prefill);
     }
-    check_case("latency model: prediction takes under a microsecond, refusals, recalibration");
+    check_case("latency model: prediction takes under a microsecond, rejections, recalibration");
     begin = vp_clock_ns();
     for (i = 0; i < 200000; i++) {
         vp_latency_predict(&model, &requests[i % REQUESTS], &p);

@@ -67,7 +67,7 @@ static void test_slo(void) {
     CHECK(isnan(slo.accuracy) && vp_slo_parse("accuracy:0.8,ttft:5", &slo, &error) == VP_OK && slo.accuracy == 0.8 && slo.ttft_ms == 5);
     CHECK(vp_slo_parse("accuracy:1", &slo, &error) == VP_OK && slo.accuracy == 1 && vp_slo_holds(&slo, 1e9, 1e9, 1e9));
     CHECK(vp_slo_parse("tpot:20", &slo, &error) == VP_OK);
-    check_case("a request is good when it meets every limit, the limit itself included");
+    check_case("a request is good if it meets every limit, including values equal to the limit");
     CHECK(vp_slo_holds(&slo, 1e9, 20, 1e9) && !vp_slo_holds(&slo, 0, 20.001, 0));
     CHECK(!vp_slo_holds(&slo, 0, (double)NAN, 0));
     static const struct { const char *text, *where; vp_result result; } bad[] = {

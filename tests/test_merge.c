@@ -47,7 +47,7 @@ static void test_both(void) {
     CHECK(last.code == 1 && !last.out[0] && !last.err[0]);
 }
 static void test_one(void) {
-    check_case("one journal is not a whole sweep; with --partial the files say what is missing");
+    check_case("one journal is not a whole sweep; with --partial the files list the missing parts");
     make_empty(in_folder("one"));
     copy_journal("one", 0);
     run("merge %%F/one");
@@ -147,7 +147,7 @@ static void test_layout(void) {
         CHECK(number(get(get(0, "aggregate_stats"), "T_total_p50")) > 0);
     }
     free(text);
-    check_case("... what one run wrote the next may write again; --json lists it, --quiet is quiet");
+    check_case("... a run may overwrite the files of the run before; --json lists them, --quiet is quiet");
     run("merge %%F/a --layout reference --output_dir %%F/laid --json --quiet");
     CHECK_INT(last.code, 0);
     CHECK_TEXT(last.err, "");

@@ -49,7 +49,7 @@ static void test_output(size_t at) {
     CHECK(kind_of(in_folder("link")) == S_IFLNK && begins(in_folder("out"), with));
     unlink(in_folder("link"));
     unlink(in_folder("out"));
-    check_case("%s: a pipe is written, and stays one", name);
+    check_case("%s: a pipe is written to and stays a pipe", name);
     CHECK_INT(mkfifo(in_folder("pipe"), 0600), 0);
     CHECK_INT(system("timeout 60 cat \"$TEST_FOLDER/pipe\" >\"$TEST_FOLDER/read\" &"), 0);
     CHECK_INT(run("%s%%F/pipe", command), 0);

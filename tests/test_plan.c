@@ -81,7 +81,7 @@ static void test_grid(void) {
     CHECK(knob_number(&plan.configurations[1].knobs, KNOB_TOKENS) == 432 && !knob_tier(&plan.configurations[1].knobs) && plan.configurations[2].set == &plan.sets[1]);
     CHECK_INT(make("--data %F/set.jsonl %F/./set.jsonl"), EXIT_USAGE);
     CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into two folders") != NULL);
-    check_case("a strategy draws points of the grid, and says how often it repeats one");
+    check_case("a strategy draws points of the grid and reports how often it repeats one");
     CHECK_INT(make_set("--sampling_strategy custom_sparse --tier_list low medium high --top_k_list 1 2 4 --num_active_blocks_list 1 2 4"), 0);
     {
         static const int32_t counts[3] = {3, 3, 3};
@@ -196,7 +196,7 @@ static void test_requests(void) {
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
     CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
     CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
-    check_case("what does not fit in the model uses no memory; here nothing fits");
+    check_case("a request that does not fit the model uses no memory; here none fits");
     CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);
     CHECK(plan.configurations[0].need_sequence == 0 && plan.max_sequence == 0 && plan.max_views == 1 && plan.configuration_count == 1);
     {

@@ -248,7 +248,7 @@ static void test_gaps(void) {
     CHECK_NEAR(cell_number(&t, "0 7", "host_wait_us"), 0, 0);
     CHECK_NEAR(cell_number(&t, "0 7", "kernel_wait_us"), 20, 1e-9);
     free(t.text);
-    check_case("each table as text says what its times are");
+    check_case("each table as text explains its times");
     CHECK_INT(run("trace %%F/gaps.json"), 0);
     CHECK(strstr(last.out, "times are sums over the calls") && strstr(last.out, "of the durations of the calls") && strstr(last.out, "others below 30 us"));
     CHECK_INT(run("trace %%F/known.json --table annotations"), 0);
@@ -293,7 +293,7 @@ static void test_damaged(void) {
         {"{\"traceEvents\": [],}", "unexpected comma before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
         {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 whole events"}};
     char deep[400] = "[{\"a\":";
-    check_case("damaged files: exit 3, one line that says where, nothing on stdout");
+    check_case("damaged files: exit 3, one line with the place, nothing on stdout");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_text(in_folder("bad.json"), cases[i].text);
         CHECK_INT(run("trace %%F/bad.json"), 3);

@@ -231,7 +231,7 @@ static void test_recursion(void) {
 static void test_rows(void) {
     vp_op rows[4], op = sample("gemm", 100, 70), total;
     vp_ops ops;
-    check_case("rows: sums, least and most, what calls differ in");
+    check_case("rows: sums, minimum and maximum, differences between calls");
     CHECK_INT(vp_ops_init(&ops, rows, 4, VP_OPS_BY_SHAPE, 0), VP_OK);
     op.stage = "prefill";
     op.part = "experts";
@@ -835,7 +835,7 @@ static void test_json(void) {
     CHECK_INT(read.group_by, VP_OPS_BY_STEP);
     vp_ops_init(&read, read_rows, 4, 0, 0);
     for (i = 0; i < 40; i++) CHECK_INT(read_back(&read, json_text, i, &error), VP_ERR_CAPACITY);
-    check_case("JSON: every byte damaged in turn is read or refused, never believed in part");
+    check_case("JSON: with any byte damaged it is read or rejected as a whole");
     strcpy(again, json_text);
     for (i = 0; again[i]; i++) {
         const char was = again[i];

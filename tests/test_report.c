@@ -352,7 +352,7 @@ static void test_one_number(void) {
 }
 static void test_warnings(void) {
     truth t = truth_default();
-    check_case("what a reader must know comes first");
+    check_case("important notes for a reader come first");
     t.samples = 20;
     t.size_count = 2;
     t.lost_share = 0.05;

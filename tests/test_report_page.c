@@ -101,7 +101,7 @@ static void test_small(void) {
     CHECK(strstr(last.out, "<dt>TTFT</dt><dd>time to first token") && strstr(last.out, "<dt>T_decode_per_token</dt><dd>TPOT"));
     CHECK(strstr(last.out, "<title>288 tokens k1 b2") != NULL);
     CHECK_INT(page_count(last.out, "<svg"), page_count(last.out, "</svg>"));
-    check_case("each plot says what its marks or bars are; where lines are fitted to means, marks are means");
+    check_case("each plot explains its marks or bars; if lines are fitted to means, marks are means");
     CHECK_INT(page_count(last.out, "<figcaption>"), page_count(last.out, "<span>Mark: ") + page_count(last.out, "<span>Bar: ")
               + page_count(last.out, "<span>Large mark: "));
     CHECK(page_count(last.out, "<figcaption>") > 15 && strstr(last.out, "Line: least squares through all samples") && !strstr(last.out, ": median "));

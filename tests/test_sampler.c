@@ -646,7 +646,7 @@ static void test_grid_errors(void) {
     CHECK_INT(vp_sampler_grid(VP_GRID_FULL, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     CHECK(needed == 77 && duplicates == 77 && index[0][0] == -5);
-    check_case("grids: too little room says how much is needed and writes no point");
+    check_case("grids: a small buffer returns the needed count and writes no point");
     CHECK_INT(vp_sampler_grid(VP_GRID_FULL, small, 3, 1, 0, index[0], 23, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed == 24 && duplicates == 0);
     CHECK_INT(vp_sampler_grid(VP_GRID_BOUNDARY, small, 3, 1, 0, NULL, 24, &needed, &duplicates), VP_ERR_CAPACITY);
@@ -731,7 +731,7 @@ static void test_stratified(void) {
     for (i = 0; i < 4; i++) stratum[i] = (uint32_t)i;
     CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 2, scratch, &kept), VP_OK);
     CHECK(scratch[0] == 0 && scratch[1] == 1);
-    check_case("stratified: everything, nothing, refusals");
+    check_case("stratified: everything, nothing, rejections");
     CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 5, scratch, &kept), VP_OK);
     CHECK(kept == 4 && scratch[3] == 3);
     CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 0, scratch, &kept), VP_OK);

@@ -260,7 +260,7 @@ static void test_dead_connections(void) {
     vp_server *server;
     char url[64];
     int i;
-    check_case("a kept connection dies under each of many requests: each goes over a new one");
+    check_case("a kept connection fails during each of many requests: each is retried on a new one");
     for (i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
     hostile_start(&hostile, replies, 40);
     options = options_of(&hostile, url, sizeof url);
@@ -751,7 +751,7 @@ static void test_signals(void) {
     setitimer(ITIMER_REAL, &never, NULL);
     CHECK(exchange.state == VP_EXCHANGE_FAILED && exchange.result == VP_ERR_INTERRUPTED);
     vp_exchange_free(&exchange);
-    check_case("a signal pauses vp_server_step, and the wait goes on");
+    check_case("a signal interrupts vp_server_step, and the wait continues");
     exchange = exchange_of(BODY);
     CHECK_INT(vp_server_start(server, &exchange, NULL), VP_OK);
     CHECK_INT(vp_server_start(server, &exchange, NULL), VP_ERR_STATE);

@@ -56,7 +56,7 @@ static void test_recovery(void) {
 static void test_predictions(void) {
     vp_random random;
     int inside[3] = {0}, count = 150;
-    check_case("intervals cover what the server takes next");
+    check_case("intervals cover the server's next times");
     vp_random_seed(&random, 99);
     for (int i = 0; i < count; i++) {
         double image = 60 + vp_random_below(&random, 900), text = 15 + vp_random_below(&random, 180), bytes = 3e4 + 9e5 * vp_random_double(&random);
@@ -254,7 +254,7 @@ static void test_damaged(void) {
 }
 static void test_usage(void) {
     truth engine = truth_default();
-    check_case("what goes together, and what does not");
+    check_case("files that go together, and files that do not");
     run("predict %%F/law.json");
     check_refused(2, "--vision_tokens N (0: text only)");
     run("predict %%F/law.json 640x480");

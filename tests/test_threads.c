@@ -183,7 +183,7 @@ static void load_shared(void) {
 int main(void) {
     struct worker *workers[THREADS], *alone[THREADS];
     pthread_t threads[THREADS];
-    check_case("%d threads, %d of them with an engine, each finds what one alone finds", THREADS, ENGINES);
+    check_case("%d threads, %d of them with an engine, each get the results of a single thread", THREADS, ENGINES);
     load_shared();
     if (!check_state.case_failed) {
         for (int i = 0; i < THREADS; i++) workers[i] = worker_new(i);

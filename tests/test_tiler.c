@@ -35,7 +35,7 @@ static void test_geometry(void) {
         {0, 0}, {0, -336}, {0, 335}, {0, 32774}, {0, INT32_MAX}, {0, INT32_MIN}, {1, 0}, {1, -14}, {1, 13}, {1, 672}, {2, -2}, {2, 3}, {2, 20},
         {2, INT32_MAX}, {3, -2}, {3, 5}, {3, 20}, {3, INT32_MAX}, {4, 0}, {4, -1}, {4, 5}, {4, 48}, {5, 0}, {5, -1}, {5, 65537}, {5, INT32_MIN},
     };
-    check_case("geometry: the default and what follows from it");
+    check_case("geometry: the default and its derived values");
     CHECK_INT(vp_geometry_check(&g), VP_OK);
     CHECK_INT(g.crop_px, 336);
     CHECK_INT(g.max_crops, 12);
@@ -858,7 +858,7 @@ static void test_token_refusals(void) {
     vp_geometry other = g;
     vp_layout l, bad;
     int32_t out[2000];
-    check_case("refusals of tokens: capacity, range, mismatch");
+    check_case("rejections of tokens: capacity, range, mismatch");
     memset(out, 0xA5, sizeof out);
     CHECK_INT(vp_layout_compute(&g, &options, 640, 480, &l, NULL), VP_OK); /* 2x3, 7 views, 740 tokens */
     CHECK_INT(vp_tokens_index_map(&g, &l, 1, out, 7 * 144 - 1), VP_ERR_CAPACITY);

@@ -97,7 +97,7 @@ static void test_lengths(void) {
 static void test_errors(void) {
     double values[4] = {1, 2, 3, 4}, scratch[4];
     vp_statistics s, poison;
-    check_case("statistics refuse what has no statistics");
+    check_case("statistics reject inputs that have none");
     memset(&poison, 0xA5, sizeof poison);
     s = poison;
     CHECK_INT(vp_statistics_compute(values, 0, scratch, &s), VP_ERR_RANGE);

@@ -585,7 +585,7 @@ static void test_merges(void) {
     uint64_t state = 20240601;
     int i;
     size_t k, count = 0, bytes;
-    check_case("short and long words merge alike (seed 20240601)");
+    check_case("short and long words merge equally (seed 20240601)");
     t = load_file("tokenizer/small-tokenizer.json");
     for (i = 0; t && i < 20000; i++) {
         vp_impl_work a, b;
@@ -880,7 +880,7 @@ static void test_load_variants(void) {
         char *text = mini_edited("\"\\u0120 a\"", "\"\\u0120 a\",\"a b\""); /* a pair listed twice has its last rank: now b+a comes first */
         static const int32_t last[2] = { 1, 7 };
         vp_tokenizer *t;
-        check_case("a token spelt with a real space is not what a space merges to");
+        check_case("a token spelt with a real space is not the merge of a space");
         {
             char *literal = mini_edited("\"a\":1", "\" \":10,\"<em>\":9,\"a\":1");
             static const int32_t space[2] = { 1, 5 };

@@ -491,7 +491,7 @@ static void test_cpu(void) {
     vp_error error = {VP_OK, -1, "", ""};
     file f;
     int64_t launches = make_run(&run, BASE + 5, 2, 1000, 1000, 4);
-    check_case("a request of the CPU, and what its threads did");
+    check_case("a request on the CPU, and the work of its threads");
     o.devices = NULL;
     o.device_count = 0;
     run.device = -1;

@@ -100,7 +100,7 @@ static void test_random(void) {
     char *text;
     int counts = 0;
     long first = 0;
-    check_case("made-up pictures and prompts without a data set; the server's usage says how many tokens they are");
+    check_case("synthetic pictures and prompts without a data set; the server's usage gives their token counts");
     server("");
     run("load " SERVER "--arrivals constant --output_dir %%F/r1 --duration_s 1 --request_rate 40 --random_image 64x48 --random_prompt 30 --num_samples 6 "
         "--output_tokens 3");
@@ -116,7 +116,7 @@ static void test_random(void) {
     CHECK(counts > 0); /* no two prompts are alike */
     free(text);
     CHECK_INT(run("report %%F/r1"), 0);
-    check_case("... answers of another length than --output_tokens are named; the same made-up requests are not measured again");
+    check_case("... answers of a length other than --output_tokens are reported; the same synthetic requests are not measured again");
     CHECK_INT(run("load " SERVER "--arrivals constant --output_dir %%F/r2 --duration_s 1 --request_rate 40 --random_prompt 9 --num_samples 6 "
                   "--output_tokens 8"), 0);
     CHECK(strstr(last.err, "39 of 39 answers do not have --output_tokens 8, the mean is 3") != NULL);
@@ -209,7 +209,7 @@ static void test_client(void) {
 }
 /* A server that keeps what it knows of an image: 20 ms of each image's cost are hidden where the same bytes come again. */
 static void test_caches(void) {
-    check_case("each request of load has an image of its own; with --same_image the server's cache answers, and every table says so");
+    check_case("each request of load has its own image; with --same_image the server's cache answers, and every table reports it");
     server("image_us=20000 cache=1");
     CHECK_INT(run(LOAD "unique --duration_s 2 --request_rate 20"), 0);
     CHECK(strstr(last.out, "images: unique") && strstr(last.out, "cached, %") && strstr(last.out, " 0.0\n"));

@@ -370,8 +370,8 @@ static vp_result print_saved(const struct options *options, vp_ops *ops, const v
 }
 /* A saved table: its operations point into the text and the rows. */
 struct saved_ops { vp_ops ops; vp_op *rows; char *text, *held; };
-/* Reads the table of operations that `run --profile` saved as JSON. The caller frees rows, text and held, also after an
- * error. */
+/* Reads the table of operations that `run --profile` saved as JSON. The caller frees the rows and both texts, also
+ * after an error. */
 static vp_result read_saved(const char *path, struct saved_ops *saved, vp_error *error) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     size_t bytes = 0, capacity = 64;

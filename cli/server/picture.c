@@ -1,4 +1,4 @@
-/* picture.c: an image as it is sent to a server: the bytes of a file. */
+/* picture.c: an image in the form sent to a server: the bytes of a file. */
 #include "server/picture.h"
 
 #include "base/console.h"

@@ -1,5 +1,5 @@
-/* picture.h: an image as it is sent to a server: the bytes of a file. A path or pixels come in; bytes, their media type
- * and the size of the image come out. */
+/* picture.h: an image in the form sent to a server: the bytes of a file. A path or pixels come in; bytes, their media
+ * type and the size of the image come out. */
 #ifndef VLMPROF_CLI_PICTURE_H
 #define VLMPROF_CLI_PICTURE_H
 #include "vlmprof_image.h"
