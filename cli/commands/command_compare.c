@@ -595,7 +595,7 @@ static const char *why_open(const struct comparison_job *job, const struct compa
 struct verdict {
     int worst;              /* SAYS_* */
     size_t count[SAYS_COUNT]; /* of comparisons */
-    size_t more;              /* samples more that the inconclusive ones need for a verdict; 0: not known, or none is */
+    size_t more;              /* samples the inconclusive ones need in addition; 0: not known, or none is */
 };
 static struct verdict overall_verdict(const struct comparison_job *job) {
     struct verdict verdict = {job->is_identical ? SAYS_IDENTICAL : SAYS_SAME, {0}, 0};

@@ -697,7 +697,7 @@ static int extend_trial(struct load_plan *plan, const struct load_records *recor
     plan->due_s = due_times(load, level, &plan->due_count);
     return 1;
 }
-/* Judges the requests of a trial again whose file existed. Returns 0 or an exit code. */
+/* Judges the requests of an existing trial's file again. Returns 0 or an exit code. */
 static int check_again(struct load *load, const struct load_level *level) {
     struct load_request *requests;
     struct load_records records;

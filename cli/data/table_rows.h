@@ -34,7 +34,7 @@ int table_rows_are_asked(const struct table_rows *rows);
 /* Why the latest record cannot be used, of 480 bytes; "": it can. */
 const char *table_rows_reason(struct table_rows *rows);
 
-/* Appends the files of the latest record's pictures, and adds those that are temporary to `temporary`. */
+/* Appends the files of the latest record's pictures, and to `temporary` those that exist for its sample only. */
 void table_rows_pictures(struct table_rows *rows, struct text_list *files, struct text_list *temporary);
 
 #endif

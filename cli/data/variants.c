@@ -1,4 +1,4 @@
-/* variants.c: the dimensions of a sweep of servers apart from images: endpoints, their models, members of the request. */
+/* variants.c: the knobs of a sweep of servers apart from images: endpoints, their models, members of the request. */
 #include "data/variants.h"
 
 #include "base/console.h"

@@ -195,7 +195,7 @@ static int truth(const char *text) {
 }
 
 /* ---- types of columns */
-/* How far pandas gets with a column as int64, then as uint64: to its end, to a number beyond, to another cell. */
+/* How far pandas gets with a column as int64, then as uint64: to its end, a number out of range, or another cell. */
 enum pass { PASS_GOOD, PASS_BEYOND, PASS_FAILED };
 /* What the cells of a column have been so far. */
 struct sight {

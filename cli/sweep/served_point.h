@@ -1,6 +1,6 @@
-/* served_point.h: what differs where a sweep measures servers: their endpoints, the images they get, one timed request.
- * A plan with variants comes in; timed passes, and the members of journal lines that only servers have, go out.
- * Functions that can fail complain on stderr themselves and return 0 or an exit code, unless they say otherwise. */
+/* served_point.h: the server-specific part of a sweep: endpoints, the images sent to them, one timed request. A plan
+ * with variants comes in; timed passes, and the members of journal lines that only servers have, go out. Functions that
+ * can fail complain on stderr themselves and return 0 or an exit code, unless they say otherwise. */
 #ifndef VLMPROF_CLI_SERVED_POINT_H
 #define VLMPROF_CLI_SERVED_POINT_H
 #include "server/checks/twin_pairs.h"
