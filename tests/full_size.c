@@ -1,13 +1,12 @@
-/* full_size.c - the engine at the real model's size: random weights in the shape of MolmoE-1B, one request of 3 views, 433 positions and 8
- * new tokens. Two GEMM kernels, two independent programs for nearly all of the arithmetic, must agree; the cache must agree with recomputing;
- * memory must stay below 20 GB. Prints stage times. Takes minutes and 15 GB, so it runs by `make full-size`, not by `make test`. links: engine
+/* full_size.c - the engine at the real model's size: random weights in the shape of MolmoE-1B, one request of 3 views, 433 positions and 8 new tokens. Two GEMM kernels,
+ * independent programs for nearly all of the arithmetic, must agree. The cache must agree with recomputing. Memory must stay below 20 GB. Prints stage times. Takes
+ * minutes and 15 GB, so `make full-size` runs it, not `make test`. links: engine
  *
- * What may differ: both kernels multiply the same bf16 numbers exactly and add them in fp32 in another order; then activations are rounded to
- * bf16, and a value close to a rounding border goes to either side. The reference's own error under bf16 is 0.006 to 0.031 relative in most
- * small models of tests/golden/models, 0.068 where an expert choice flips (relative: ||difference|| / ||logits - mean||). Two results with
- * an error of 0.03 each differ by 0.03 * sqrt(2) = 0.042, hence the limit 0.05; with 8 of 64 experts a flip exchanges the weakest one and moves
- * less than in those models with 2 of 8. Greedy tokens must be equal where the best logit leads by more than 6 standard deviations of the
- * difference; after the first unequal token the sequences are different requests and nothing more is compared. */
+ * Allowed differences: both kernels multiply the same bf16 numbers exactly and add them in fp32 in a different order. Activations are then rounded to bf16, and a value
+ * close to a rounding border goes to either side. The reference's own error under bf16 is 0.006 to 0.031 relative in most small models of tests/golden/models, and 0.068
+ * where an expert choice flips (relative: ||difference|| / ||logits - mean||). Two results with an error of 0.03 each differ by 0.03 * sqrt(2) = 0.042, hence the limit
+ * 0.05. With 8 of 64 experts a flip exchanges the weakest one and moves less than in those models with 2 of 8. Greedy tokens must be equal where the best logit leads by
+ * more than 6 standard deviations of the difference. After the first unequal token the sequences are different requests, and nothing more is compared. */
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 #include "vlmprof_stages.h"
@@ -110,7 +109,7 @@ static vp_engine *open_engine(const char *gemm) {
     return engine;
 }
 
-/* relative difference of two rows of logits; lead: how far the best of `a` is ahead, in standard deviations of the difference */
+/* relative difference of two rows of logits; lead: the lead of the best of `a`, in standard deviations of the difference */
 static double compare_rows(const float *a, const float *b, double *lead) {
     int n = config.embedding_size, best = 0;
     double mean = 0.0, difference = 0.0, spread = 0.0, second = -INFINITY;
@@ -162,7 +161,7 @@ static void compare_cache(vp_engine *engine, const outcome *o) {
     free(again.logits);
 }
 
-/* a kernel that the measured choice never uses, so that only f32 layers are shared; else one that it does not use for many rows */
+/* a kernel that the measured choice never uses, so that only f32 layers are shared; else one not used for many rows */
 static const char *other_kernel(const vp_engine *engine) {
     const char *unused = NULL, *other = NULL;
     for (int i = 0; vp_engine_gemm_name(i); i++) {

@@ -1,5 +1,5 @@
-/* nvtx_tool.c: what test_nvtx.sh builds. As a library (-DTOOL): a tool that takes NVTX ranges and prints them, "+name" and "-". As a program: ranges with the
- * hooks of each backend, which have one header. */
+/* nvtx_tool.c: built by test_nvtx.sh. As a library (-DTOOL) it is a tool that receives NVTX ranges and prints them, "+name" and "-". As a program it opens ranges with
+ * the hooks of each backend, which share one header. */
 #ifdef TOOL
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>

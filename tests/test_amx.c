@@ -1,5 +1,5 @@
-/* test_amx.c - the code for AMX with tiles in software (tests/emulator/amx_on_cpu.h): what it computes is checked on any machine with AVX-512
- * BF16, by the cases of test_gemm.c. Speed means nothing here. */
+/* test_amx.c - the AMX code with tiles in software (tests/emulator/amx_on_cpu.h): the cases of test_gemm.c check its results on any machine with AVX-512 BF16. Its speed
+ * is meaningless. */
 #ifdef __x86_64__
 #include "emulator/amx_on_cpu.h"
 #else

@@ -1,6 +1,5 @@
-/* test_analysis.c: fronts and tests equal golden/analysis (numpy, scipy, exact rationals); special functions equal scipy's; bootstrap and epsilon
- * fronts equal the slow way; on sweeps with a known truth the truth is found within the stated
- * intervals (VLMPROF_REPEATS=1000 for the full count). */
+/* test_analysis.c: fronts and tests equal golden/analysis (numpy, scipy, exact rationals). Special functions equal scipy's. Bootstrap and epsilon fronts equal a slow
+ * implementation. On sweeps with a known truth the stated intervals contain it (VLMPROF_REPEATS=1000 for the full count). */
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 #include "vlmprof_analysis.h"
@@ -310,7 +309,7 @@ static void test_front_errors(void) {
     CHECK(isnan(vp_pareto_area(l, a, 3, front, 2, (double)NAN, 0)));
 }
 
-/* The counting through sorted samples gives what sorting every resample gives; membership is counted as it says. */
+/* Counting through sorted samples equals sorting every resample; membership equals its definition. */
 static void test_bootstrap(void) {
     enum { CONFIGS = 5, SAMPLES = 37, ROUNDS = 60 };
     static const double percentiles[] = {50, 95, 99, 0, 100, 33.3, -1}, tail = 50 * (1 - 0.95);
@@ -413,8 +412,8 @@ static void test_bootstrap(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------- coupling */
-/* A synthetic sweep with a known 1 if configurations are a grid of knobs; a value is the sum of the truth, an effect of the sample that all
- * configurations share, and noise. */
+/* A synthetic sweep with known answers: configurations are a grid of knobs, and a value is the sum of the truth, an effect of the sample that all configurations share,
+ * and noise. */
 enum { KNOBS = 3, GRID = 3 * 2 * 4, LEVELS_MOST = 4 };
 typedef struct sweep {
     int32_t levels[GRID * KNOBS];
@@ -531,7 +530,7 @@ static void test_effects(void) {
     }
     CHECK(effects[1].kind == VP_EFFECT_MAIN && effects[4].kind == VP_EFFECT_STEP && effects[4].level_a == 1 && effects[EFFECTS - 1].knob_b == 2);
     memcpy(kept, effects, sizeof kept);
-    check_case("effects refuse what cannot be told apart, and bad input");
+    check_case("effects reject indistinguishable levels and bad input");
     CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes / 2, effects, shares, &error), VP_ERR_CAPACITY);
     CHECK_INT(vp_effects(&s.knobs, values, 1, 2, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
     CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 3, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
@@ -623,7 +622,7 @@ static void test_effect_coverage(void) {
     free(scratch);
 }
 
-/* Latencies are lognormal, scores are right or wrong; both hang together over configurations because the samples are the same. */
+/* Latencies are lognormal, scores are right or wrong; both are correlated over configurations because the samples are the same. */
 static void test_bootstrap_coverage(void) {
     enum { CONFIGS = 4, SAMPLES = 250, ROUNDS = 400 };
     static double latency[CONFIGS * SAMPLES], accuracy[CONFIGS * SAMPLES];
@@ -712,7 +711,7 @@ static void test_pair_coverage(void) {
     CHECK_NEAR(median / repeats, coverage, 3 * sqrt(coverage * (1 - coverage) / repeats)); /* exact, and for 60 values above 95 % */
 }
 
-/* A/A and a planted slow-down, with as many samples as the plan says, 12 comparisons of one family at a time. */
+/* A/A and a planted slow-down, with as many samples as the plan requires, 12 comparisons of one family at a time. */
 static void test_verdicts(void) {
     enum { FAMILY = 12, MOST = 4000 };
     static double first[MOST], second[MOST];
@@ -723,7 +722,7 @@ static void test_verdicts(void) {
     size_t n = 0, i;
     int round, k, change, counts[3][4];
     vp_random random;
-    check_case("A/A says SAME, 3 %% slower says SLOWER, with the planned number of samples");
+    check_case("A/A gives SAME, 3 %% slower gives SLOWER, with the planned number of samples");
     vp_random_seed(&random, 1005);
     CHECK_INT(vp_compare_plan(deviation, 0.01, 0.03, 0.05 / FAMILY, 0.99, &n), VP_OK);
     CHECK(n > 100 && n <= MOST);

@@ -1,5 +1,5 @@
-/* test_audit.c: `vlmprof audit`. The sizes at the corners of families' rules, the judgement over made-up counts for every cause, and the command against
- * a server of this test that counts by a given rule: the model's name says which, "qwen2-vl,max_pixels=1003520,offset=2,ignore". */
+/* test_audit.c: `vlmprof audit`: the sizes at the corners of families' rules, the verdict on synthetic counts for every cause, and the command against this test's
+ * server, which counts by the rule in the model's name, "qwen2-vl,max_pixels=1003520,offset=2,ignore". */
 #define _POSIX_C_SOURCE 200809L
 #include "base/options.h"
 #include "server/checks/audit.h"
@@ -116,7 +116,7 @@ static void test_corners(void) {
 }
 static void test_scene(void) {
     static const int32_t sides[][2] = {{1, 1}, {8, 8}, {640, 480}, {1, 900}};
-    check_case("made-up pictures: the same for a number, another for another one, of many colours");
+    check_case("synthetic pictures: equal numbers give equal pictures, different ones differ, with many colours");
     for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
         struct picture one, same, other;
         vp_image image;
@@ -376,7 +376,7 @@ static void test_rounding(void) {
         if (i) says("min_pixels = ");
     }
 }
-/* A square at the limit: in double the side falls short of 16 units by one part in 2^53, in 32 bits it does not. */
+/* A square at the limit: in double the side is one part in 2^53 short of 16 units, in 32 bits it is not. */
 static void test_32_bit(void) {
     static const int32_t sides[][2] = {{680, 680}, {640, 480}, {280, 280}, {1000, 500}, {10, 300}, {70, 70}};
     for (size_t count = 5; count <= 6; count++) {
@@ -518,7 +518,7 @@ static void counted_reply(const char *headers, const char *body, char *reply, si
     if (size_in(body, side)) image = image_tokens(model, body, side);
     if (strstr(model, ",slow") && side[0]) nanosleep(&(struct timespec){0, 300000000}, NULL);
     prompt = 21 + (strstr(model, ",constant") ? 0 : image);
-    if (strstr(model, ",timed")) { /* a text token takes 40 us; one of an image a fifth of that where the server prunes, else with its encoder 60 us */
+    if (strstr(model, ",timed")) { /* a text token takes 40 us; an image token takes a fifth of that if the server prunes, else 60 us with its encoder */
         int64_t text_tokens = 0;
         for (const char *at = body; *at; at++) text_tokens += *at == ' ';
         prompt += text_tokens;
@@ -615,7 +615,7 @@ static void test_token_cost(void) {
     free(other);
     text_list_free(&hints);
 }
-/* A busy machine can hide the time that the made-up server saves, but cannot invent it: one of several tries shows the hint. */
+/* A busy machine can hide the time that the test server saves, but cannot invent it: one of several tries shows the hint. */
 static void hint_comes(const char *more, const char *hint) {
     int tries = 0;
     do CHECK_INT(audit("qwen2.5-vl,timed,prunes", more), 0);

@@ -43,7 +43,7 @@ static void test_best(void) {
 }
 
 
-/* texts and JSON of the choice: weights and blocks in its command, the nearest configurations, none that meets the budget */
+/* texts and JSON of the choice: weights and blocks in its command, the nearest configurations, a budget that none meets */
 static void test_texts(void) {
     truth t = truth_default();
     static const char *const calls[] = {"--budget_ms 120", "--budget_ms 120 --json", "--budget_ms 300 --percentile mean --min_accuracy 0.5",

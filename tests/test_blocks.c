@@ -1,6 +1,6 @@
-/* test_blocks.c - linears in the blocks of GGUF files: random blocks of each format, packed into panels, widen to exactly the values that the file's
- * reader gives, rounded to bf16; each kernel's product with a row of inputs is that of these values in float64, and not that of a damaged block; a
- * linear of several formats, and rows in pairs, are put where they belong */
+/* test_blocks.c - linears in the block formats of GGUF files: random blocks of each format, packed into panels, widen to exactly the values of the file's reader, rounded
+ * to bf16. Each kernel's product with a row of inputs equals that of these values in float64, and differs from that of a damaged block. Linears of several formats, and
+ * rows in pairs, are placed correctly. */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_config.h"
@@ -41,7 +41,7 @@ static vk_source source_of(const format *of, const unsigned char *blocks, int ro
     source.tensor.shape[1] = K;
     return source;
 }
-/* a linear of `runs` formats, N rows in all; its panels are malloc'ed, zeroed, with 64 bytes of 0x5a after them */
+/* a linear of `runs` formats with N rows in all; its panels are malloc'ed and zeroed, with 64 bytes of 0x5a after them */
 static vk_linear linear_of(const int *rows_of, const format *const *of, int runs) {
     vk_arena arena = { NULL, 0 };
     vk_linear linear;
@@ -83,8 +83,8 @@ static int64_t widened_wrong(const format *of, const vk_linear *linear, int pane
     return wrong;
 }
 
-/* The largest distance of a kernel's sums from the products in float64, as a share of what rounding allows. Inputs of 16 bits are off by at most
- * 2^-16 of a block's largest; each of the sums' additions by 2^-24 of what was added. */
+/* The largest distance of a kernel's sums from the products in float64, as a share of the allowed rounding. Inputs of 16 bits are off by at most 2^-16 of a block's
+ * largest value; each addition by 2^-24 of the amount added. */
 static double distance(vk_blocks_row kernel, const format *of, const vk_linear *linear, int panel, const unsigned char *blocks, int first, int rows, int kind) {
     static uint16_t x[K];
     static float values[K];
@@ -186,7 +186,7 @@ static void test_runs(void) {
     free(turned);
     free(linear.weights);
 }
-/* ---- a model: products of many rows are those of bf16, bit by bit; of one row, nearly; memory is what the blocks take */
+/* ---- a model: products of many rows equal those of bf16 bit by bit, products of one row nearly; memory is that of the blocks */
 static const char config_text[] = "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":256,\"intermediate_size\":512,"
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"vocab_size\":96,\"max_position_embeddings\":64,"
     "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":false,\"hidden_act\":\"silu\",\"head_dim\":64}";

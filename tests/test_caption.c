@@ -1,5 +1,5 @@
-/* Corpus scores of captions: every golden value of each image and corpus, mistakes that somebody could make in a rule (each must miss a
- * golden value), properties, hostile input, every error code; and the built-in tokenizer against the golden tokens. */
+/* Corpus scores of captions: every golden value of each image and corpus, plausible mistakes in a rule (each must miss a golden value), properties, hostile input and
+ * every error code; and the built-in tokenizer against the golden tokens. */
 #include "vlmprof.h"
 #include "vlmprof_caption.h"
 #include "support/check.h"
@@ -410,7 +410,7 @@ static void check_errors(void) {
 }
 
 /* -------------------------------------------------------------------------------------------------------- built-in tokenizer */
-/* the golden rows, counted; the tokenizer promises rules, not all of the reference's, so a few may differ */
+/* counts the matching golden rows; the tokenizer follows its rules, not all of the reference's, so a few may differ */
 static void check_tokens(void) {
     static char text[TEXT_MAX], wanted[TEXT_MAX], got[TEXT_MAX];
     char *file = check_read(check_golden("scores/ptb_tokens.jsonl"), NULL), *p = file, *end;
@@ -491,7 +491,7 @@ static void check_time(void) {
     free(out);
 }
 
-/* A corpus of the size of COCO's validation half: frequencies over many images, and memory that grows. */
+/* A corpus as large as COCO's validation half: frequencies over many images, and memory that grows. */
 static void check_many(void) {
     enum { COUNT = 5000 };
     vp_caption_image *images = (vp_caption_image *)malloc(COUNT * sizeof *images);

@@ -1,5 +1,5 @@
-/* test_ceilings.c: what vp_engine_ceilings makes of times: the best round of reading, of copying and of products, when it stops, and what fails. The device
- * is made up here; each of its operations takes as long as a script says, by a clock that nothing else moves. */
+/* test_ceilings.c: vp_engine_ceilings on given times: the best round of reading, of copying and of products, when it stops, and its failures. The device is simulated;
+ * each of its operations takes the time in a script, on a clock that nothing else moves. */
 #define VLMPROF_CLOCK_NS time_ns
 #include <stdint.h>
 static int64_t time_ns;
@@ -161,7 +161,7 @@ static void test_cpu(void) {
     CHECK(device.entered == 1 && device.borrowed == 1 && device.given_back == 1 && device.recovered == 0);
     again = measured();
     CHECK(!memcmp(&c, &again, sizeof c) && device.entered == 1 && device.borrowed == 1);
-    check_case("measured again, the larger of each counts: a busy machine lowers what it slows only");
+    check_case("measured twice, the larger value of each counts: a busy machine can only lower one");
     {
         const vp_ceilings quiet = c;
         begin(MIB, 1);

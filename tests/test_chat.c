@@ -1,5 +1,5 @@
-/* test_chat.c: bodies of requests for each API against their text; knobs; base64; server-sent events and answers, split at every byte, whole, wrong,
- * too long and without memory. Pure: it opens no connection. The part is included, so that its memory can be made to fail. */
+/* test_chat.c: request bodies for each API against their text; knobs; base64; server-sent events and answers, split at every byte, whole, wrong, too long and without
+ * memory. Pure: it opens no connection. The part is included so that its allocations can fail. */
 #include <stdlib.h>
 #include <string.h>
 static long allocations_left = -1; /* -1: no limit */
@@ -636,7 +636,7 @@ static void test_refusals(void) {
     }
 }
 
-/* Without memory at the n-th allocation: VP_ERR_MEMORY, nothing written, nothing lost (the sanitizer counts). */
+/* Without memory at the n-th allocation: returns VP_ERR_MEMORY, writes nothing, leaks nothing (the sanitizer counts). */
 static void test_memory(void) {
     static const vp_chat_knob knobs[] = {{"a.b", "1"}, {"image_url.detail", "low"}};
     long failing;

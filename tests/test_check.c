@@ -1,5 +1,5 @@
-/* test_check.c: check.h itself. Each made-up test program runs in a process of its own; its exit status and what it prints are compared here by
- * strcmp alone, so that a fault of check.h cannot hide itself. */
+/* test_check.c: check.h itself. Each sample test program runs in its own process. Its exit status and output are compared here by strcmp alone, so that a bug in check.h
+ * cannot hide itself. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
 #include <sys/wait.h>

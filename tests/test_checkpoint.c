@@ -1,6 +1,5 @@
-/* Conversions (every f16 and bf16 value), config.json (every refusal), the list of tensors, safetensors files (every rejection), folders of
- * shards, headers of packed weights (every rejection), what leaves memory, and file reading. Files are built in a temporary folder; the golden
- * checkpoints are opened unchanged. */
+/* Conversions (every f16 and bf16 value), config.json (every rejection), the list of tensors, safetensors files (every rejection), folders of shards, headers of packed
+ * weights (every rejection), released memory, and file reading. Files are built in a temporary folder; the golden checkpoints are opened unchanged. */
 #define _DEFAULT_SOURCE 1
 #include <stdlib.h>
 /* the header's allocations; number `allocations_left` fails; negative: none does */
@@ -34,7 +33,7 @@ static void safetensors_write(const char *name, const char *header, size_t heade
     for (i = 0; i < buffer; i++) fputc((int)(i & 255), f);
     fclose(f);
 }
-/* opens the temporary folder; the error must be one line that names its place, and no checkpoint may come out of a failure */
+/* opens the temporary folder; the error must be one line that names its place, and a failure must not return a checkpoint */
 static vp_result folder_open(const vp_model_config *config, vp_error *error) {
     vp_checkpoint *cp = NULL;
     vp_result result;
@@ -338,7 +337,7 @@ static void test_config(void) {
         config_expect(config_text, text, k->code, k->where);
         free(text);
     }
-    check_case("a number outside its range: the error says the range");
+    check_case("a number outside its range: the error gives the range");
     text = replaced(config_text, "\"n_layers\": 4", "\"n_layers\": 1025");
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "this field must be in 1..1024");
@@ -468,7 +467,7 @@ static void test_presets(void) {
 #define QWEN3_FILE "{\"size\":{\"longest_edge\":16777216,\"shortest_edge\":65536},\"patch_size\":16,\"temporal_patch_size\":2,\"merge_size\":2," \
                    "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5],\"processor_class\":\"Qwen3VLProcessor\"," \
                    "\"image_processor_type\":\"Qwen2VLImageProcessorFast\"}"
-/* the published config.json and preprocessor_config.json give the preset's shape (12 of 48 blocks where the name says so) */
+/* the published config.json and preprocessor_config.json give the preset's shape (12 of 48 blocks if the name says so) */
 static void test_published_configs(void) {
     static const struct { const char *preset, *config, *preprocessor; } files[] = {
         { "qwen2.5-vl-7b",
@@ -595,7 +594,7 @@ static void test_rope_scaling(void) {
     }
 }
 
-/* InternVL's original words: the golden's config.json with one thing changed is rejected with its name, or read as the class's default */
+/* InternVL's original names: the golden's config.json with one change is rejected with an error that names it, or read as the class's default */
 static void test_internvl_chat(void) {
     static const struct { const char *from, *to, *where; vp_result code; } rows[] = {
         { "\"ps_version\": \"v2\"", "\"ps_version\": \"v1\"", "ps_version", VP_ERR_UNSUPPORTED },
@@ -836,7 +835,7 @@ static void test_folders(void) {
     CHECK_INT(cp ? vp_checkpoint_shard_count(cp) : 0, 2);
     CHECK(cp && vp_checkpoint_find(cp, "b", &t) == VP_ERR_UNSUPPORTED);
     vp_checkpoint_close(cp);
-    check_case("model.safetensors goes before the index");
+    check_case("model.safetensors takes precedence over the index");
     safetensors_write("model.safetensors", "{}", 2, 0, -1);
     cp = NULL;
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
@@ -844,7 +843,7 @@ static void test_folders(void) {
     vp_checkpoint_close(cp);
 }
 
-/* of a folder in which "file" can be read and model.safetensors cannot; a bit for each thing that is wrong */
+/* for a folder in which "file" can be read and model.safetensors cannot; one bit for each fault */
 static int read_unreadable(void) {
     vp_checkpoint *cp = NULL;
     char *text;
@@ -996,7 +995,7 @@ static void test_original_format(void) {
 
 /* ---------------------------------------------------------------------------------------------- packed weights */
 enum { PACKED_BYTES = 200 };
-/* model.packed with bytes 0, 1, 2, ...; flip: byte of the header to damage, or -1; cut: bytes less (or, negative, more) than the header says */
+/* model.packed with bytes 0, 1, 2, ...; flip: the header byte to damage, or -1; cut: how many bytes it is shorter (or, if negative, longer) than the header says */
 static void packed_write(const vp_packed *packed, int flip, int cut) {
     static unsigned char file[VP_PACKED_HEADER_BYTES + PACKED_BYTES + 100];
     int i;

@@ -1,6 +1,6 @@
-/* test_clock.c: run, run --profile, sweep and sweep --plan with a clock that counts its readings ($B/tests/vlmprof-clock), so that every time is the same
- * each time: what they print, word by word (tests/golden/texts/clock-*). What the machine is called, its memory and the date are masked.
- * Runs from the repository's root; its files are in a temporary folder. KEEP_TEXTS=1 writes the texts again. */
+/* test_clock.c: run, run --profile, sweep and sweep --plan with a clock that counts its readings ($B/tests/vlmprof-clock), so that every run has the same times. Their
+ * output is compared word by word (tests/golden/texts/clock-*). The machine's name, its memory and the date are masked. Runs from the repository's root; its files are in
+ * a temporary folder. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"

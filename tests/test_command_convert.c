@@ -1,6 +1,6 @@
 /* slow: checkpoints written by the command, up to 14 GB of them, 6 s */
-/* test_command_convert.c: convert as a program: the same answers from every form of a model, refusals, what a stop leaves.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_command_convert.c: convert as a program: the same answers from every form of a model, rejections, the state after an interruption. Runs $PROGRAM (default
+ * ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "support/scan.h"
@@ -66,7 +66,7 @@ static void test_convert_json(void) {
     unload(&d);
     remove_folder(in_folder("json"));
 }
-/* the files that a conversion of a synthetic model writes: their texts, of the large ones their bytes and a hash */
+/* the files that a conversion of a synthetic model writes: their texts, and the bytes and a hash of the large ones */
 static void test_convert_texts(void) {
     static const char *const names[] = {"config.json", "vlmprof_convert.json", "tokenizer.json", "model.safetensors.index.json", "model.safetensors", "model.packed",
                                         "model-00001-of-00004.safetensors", "model-00004-of-00004.safetensors"};
@@ -165,7 +165,7 @@ static void test_convert_packed(void) {
     document d;
     size_t bytes = 0;
     char *file = check_read(in_folder("form1/model.packed"), &bytes);
-    check_case("convert: what packed weights do not do");
+    check_case("convert: uses that packed weights do not support");
     REFUSED("run -p a --model %F/form1 --weights fp32", 3, "the packed weights are bf16, not --weights fp32: leave the option out");
     REFUSED("selftest --model %F/form1", 3, "selftest compares with fp32");
     if (cli_json("info --model %F/form1 --json", 0, &d)) {
@@ -198,7 +198,7 @@ static void test_convert_packed(void) {
     }
     free(file);
 }
-/* A packed model of integers answers as its folder does in the same precision, which is the default then; another one is rejected. */
+/* A packed model of integers gives the same answers as its folder in the same precision, which is then the default; any other precision is rejected. */
 static void test_convert_integers(const char *tiny_a) {
     static const char *const dumps[] = {"image_features.npy", "logits.npy", "tokens.npy"};
     char words[1500], one[64], other[64], *journal;

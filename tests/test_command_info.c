@@ -72,7 +72,7 @@ static void test_info(void) {
     CHECK_INT(cli("info --synthetic molmoe-1b"), 0);
     CHECK(last.out && strstr(last.out, "16 blocks of width 2048") && strstr(last.out, "64 experts of width 1024, top_k 8") && strstr(last.out, "7222 M"));
 }
-/* What info says about a model does not depend on the machine: words and JSON from there on, in one text. */
+/* Info about a model does not depend on the machine: text and JSON from there on, in one text. */
 static void test_info_texts(void) {
     static const char *const models[] = {"--synthetic tiny", "--synthetic molmoe-1b", "--model tests/golden/models/tiny-a", "--model tests/golden/models/tiny-b",
                                          "--model samples/tiny/model", "--model %F/packed"};

@@ -1,5 +1,5 @@
-/* test_command_load.c: `load` as a user runs it, against a server whose queue is known: files, the second run, reports,
- * and what is rejected. (What it prints, the search for a rate and Ctrl-C: test_virtual.c.) */
+/* test_command_load.c: `load` as run by a user, against a server with a known queue: files, the second run, reports, and rejections. (Its output, the search for a rate
+ * and Ctrl-C: test_virtual.c.) */
 #define _GNU_SOURCE
 #include "support/queue_server.h"
 
@@ -86,7 +86,7 @@ static void test_trials(void) {
         free(page);
     }
     CHECK_INT(run("report %%F/l --csv"), 2);
-    check_case("two trials at the same rate are told apart by their folders");
+    check_case("two trials at the same rate are distinguished by their folders");
     CHECK_INT(run("%s --output_dir %%F/again --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000", command), 0);
     CHECK_INT(run("report %%F/l %%F/again"), 0);
     CHECK(has(last.out, "rate 40 (l)") && has(last.out, "rate 40 (again)") && !has(last.out, "rate 80 ("));
@@ -100,7 +100,7 @@ static void test_trials(void) {
             page = text_of_file(in_folder("l.html"));
             CHECK(has(page, "<title>vlmprof: F at http"));
             free(page);
-            check_case("trials of another server, or otherwise not alike, are not put into one report or answer");
+            check_case("trials of different servers or settings are not combined in one report or answer");
             CHECK_INT(run("report %%F/l"), 2);
             CHECK(has(last.err, "differ in model ("));
             CHECK_INT(run("best %%F/l --slo e2e:60000"), 2);
@@ -112,7 +112,7 @@ static void test_trials(void) {
 /* made-up requests: as many as are sent, and two runs of one folder are of one plan */
 static void test_random(void) {
     char *text;
-    check_case("made-up requests: no more are made than are due, and another rate in the same folder is of the same plan");
+    check_case("synthetic requests: only due ones are made, and another rate in the same folder belongs to the same plan");
     CHECK_INT(run("load --endpoint http://127.0.0.1:%d --endpoint_model m --random_prompt 5 --duration_s 1 --output_dir %%F/m --request_rate 10 --arrivals constant",
                   server.port), 0);
     text = text_of_file(in_folder("m/random_5_load_rate10.json"));
@@ -163,11 +163,11 @@ static void test_refusals(void) {
     CHECK_INT(run("report %%F/h"), 3);
     write_text(in_folder("h/x_load_rate1.json"), "{\"schema\"");
     CHECK_INT(run("report %%F/h"), 3);
-    check_case("a server that is away: exit code 4 and what to do");
+    check_case("a server that is away: exit code 4 and the remedy");
     queue_stop(&server);
     CHECK_INT(run("%s --output_dir %%F/a --concurrency 1", command), 4);
     CHECK(has(last.err, "is the server up"));
-    check_case("... without the model's name, and with made-up pictures before they are made: the same");
+    check_case("... without the model's name, and before synthetic pictures are made: the same");
     CHECK_INT(run("load --endpoint http://127.0.0.1:%d --data samples/questions.jsonl --output_dir %%F/a --concurrency 1", server.port), 4);
     CHECK(has(last.err, "is the server up"));
     CHECK_INT(run("load --endpoint http://127.0.0.1:%d --endpoint_model m --random_image 64x64 --output_dir %%F/a --concurrency 1", server.port), 4);

@@ -34,7 +34,7 @@ static int same_integers(const char *ours, const char *golden, int64_t count) {
     return good;
 }
 
-/* A golden case through the whole command: question, style, picture and knobs as words; inputs and tokens must be the reference's. */
+/* Runs a golden case through the whole command: question, style, picture and knobs as words; inputs and tokens must be the reference's. */
 static void run_case(const char *name, const char *words) {
     char relative[600], golden[512], command[1500];
     const char *path;
@@ -117,7 +117,7 @@ static void test_run_json(void) {
     CHECK(last.out && strstr(last.out, "synthetic weights") && strstr(last.out, "TPOT") && !strstr(last.out, "per step "));
     CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 3 --ignore_eos"), 0);
     CHECK(last.out && strstr(last.out, "launches      GFLOP        GB   TFLOP/s     GB/s") && strstr(last.out, "decode (2 steps)") && strstr(last.out, "  per step "));
-    check_case("run --device cpu is the CPU, and no GPU is named");
+    check_case("run --device cpu uses the CPU, and the output names no GPU");
     if (cli_json("run -p hello --synthetic tiny --max_new_tokens 1 --device cpu --json", 0, &d)) {
         uint32_t from = member(&d, 0, "provenance");
         CHECK(is_null(&d, from, "device_note") && is_null(&d, from, "gpu"));
@@ -163,11 +163,11 @@ static void test_medians(void) {
         }
         CHECK_NEAR(number(&d, 0, "decode_tokens_per_s"), 1e3 / number(&d, 0, "T_decode_per_token"), 1e-6 * number(&d, 0, "decode_tokens_per_s"));
         CHECK_NEAR(number(&d, 0, "output_tokens_per_s"), 3e3 / number(&d, 0, "T_total"), 1e-6 * number(&d, 0, "output_tokens_per_s"));
-        /* a first token that takes longer than each of the others, which another program may turn round: decoding has the higher rate */
+        /* a first token that takes longer than each of the others, which another program may reverse: decoding has the higher rate */
         CHECK(number(&d, 0, "TTFT") <= number(&d, 0, "T_decode_per_token") || number(&d, 0, "decode_tokens_per_s") > number(&d, 0, "output_tokens_per_s"));
         free(d.nodes);
     }
-    check_case("run: the text says how well the median is known");
+    check_case("run: the text gives the median's interval");
     CHECK_INT(cli(WORDS), 0);
     CHECK(last.out && strstr(last.out, "\n1 run after a warm-up; --num_runs 3 or more shows the spread\n") && !strstr(last.out, " ["));
     CHECK_INT(cli(WORDS "--num_runs 2"), 0);
@@ -178,7 +178,7 @@ static void test_medians(void) {
     CHECK(last.out && strstr(last.out, "[low, high] of 6 runs covers the median at 96.9 %\n"));
     CHECK(last.out && strstr(last.out, "\ndecode_tokens_per_s ") && strstr(last.out, "\noutput_tokens_per_s ") && strstr(last.out, "TPOT, time per output token"));
     CHECK(last.out && strstr(last.out, "ITL, inter-token latency"));
-    check_case("run --cold: no warm-up, and the output says so");
+    check_case("run --cold: no warm-up, as reported in the output");
     CHECK_INT(cli(WORDS "--cold"), 0);
     CHECK(last.out && strstr(last.out, "\n1 run without a warm-up (--cold); "));
     CHECK_INT(cli(WORDS "--cold --num_runs 3"), 0);
@@ -188,7 +188,7 @@ static void test_medians(void) {
         free(d.nodes);
     }
 }
-/* Ctrl-C in the runs and in the warm-up: the request that runs is the last one, whole runs are printed, a second signal ends at once. */
+/* Ctrl-C in the runs and in the warm-up: the current request is the last one, complete runs are printed, a second signal ends at once. */
 static void test_interrupt(void) {
     static const char many[] = WORDS "--num_runs 10000 --json";
     document d;
@@ -358,7 +358,7 @@ static void test_bad_input(void) {
         REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, scores[i][1]);
     }
     REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/none.json", 3, "none.json");
-    check_case("of equal scores the one that comes first in the file");
+    check_case("among equal scores, the first one in the file");
     write_text(in_folder("scores.json"), "{\"3\": 0.1, \"0\": -2, \"2\": 0.9, \"1\": 0.9}");
     CHECK_INT(cli("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json --max_new_tokens 1 --json"), 0);
     CHECK(last.out && strstr(last.out, "\"active_block_indices\": [0, 2, 3]"));
@@ -470,7 +470,7 @@ static void check_other_case(const char *model, const char *name, const char *kn
     }
     unload(&d);
 }
-/* InternVL's original form: tiles and prompt from its config.json. Another template is reported, unsupported settings are rejected. */
+/* InternVL's original form: tiles and prompt from its config.json. A different template is reported; unsupported settings are rejected. */
 static void check_changed_chat(void) {
     static const char *const files[] = { "model.safetensors", "tokenizer.json", "preprocessor_config.json" };
     static const struct { const char *from, *to, *text; int code; } rows[] = {
@@ -620,7 +620,7 @@ static void test_other_folders(void) {
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
-/* integers: answers come, the JSON says which weights they had, and what cannot have them is rejected with its name */
+/* integers: answers come, the JSON gives the precision of their weights, and models that cannot have them are rejected with an error */
 /* how far vision features of integers are from those of bf16: root of the mean square, of bf16's */
 static double feature_difference(void) {
     check_array plain, rounded;

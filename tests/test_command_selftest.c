@@ -33,7 +33,7 @@ static void test_selftest(void) {
         CHECK_INT(cli(command), 0);
         CHECK(last.out && strstr(last.out, " 0 failed, ") && !strstr(last.out, "FAILED") && strstr(last.out, "        -        -") != NULL);
     }
-    check_case("selftest: GGUF files; their weights are rounded to bf16 too");
+    check_case("selftest: GGUF files, whose weights are also rounded to bf16");
     for (int i = 0; i < 5; i++) {
         static const char *const models[] = { "llama", "olmoe", "qwen2", "qwen3", "smollm" };
         snprintf(command, sizeof command, "selftest --model tests/golden/gguf/%s.gguf --device cpu --json", models[i]);

@@ -172,7 +172,7 @@ static void test_sweep_failures(void) {
     CHECK_INT(cli(SWEEP "--tier_list low"), 3);
     CHECK(last.err_lines == 1 && strstr(last.err, "no sample can be used") && strstr(last.err, "none.png"));
     CHECK(access(in_folder("out"), F_OK) != 0);
-    check_case("sweep: an image that fails is a row that says so");
+    check_case("sweep: a failed image becomes a row with the reason");
     make_data("{\"id\": 3, \"image\": \"cut.png\", \"question\": \"?\"}\n{\"id\": 4, \"image\": \"none.png\", \"question\": \"?\"}\n");
     {
         size_t bytes = 0;
@@ -203,7 +203,7 @@ static void test_sweep_failures(void) {
     remove_folder(in_folder("out"));
 }
 
-/* Stops a sweep by a signal once it has measured some points; what it had stays, the rest follows. */
+/* Stops a sweep with a signal after it has measured some points; these stay, and the rest follows. */
 static void stop_and_resume(int signal_number, int code) {
     static const char command[] = SWEEP GRID "--num_runs_per_sample 6 --ignore_eos";
     char *kept, *whole;
@@ -276,7 +276,7 @@ static void test_full_plan(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------------- what else the machine does */
-/* A system of the test's own, whose two CPUs go on by 10 ticks each time: so many of them for other processes, so many for the host. */
+/* The test's own /proc, whose two CPUs advance by 10 ticks each time: a number of them for other processes, a number for the host. */
 static void write_system(int64_t turn, int other, int steal) {
     char text[400], next[600];
     snprintf(text, sizeof text, "cpu  %lld 0 0 %lld 0 0 0 %lld 0 0\ncpu0 0 0\ncpu1 0 0\n", (long long)turn * other, (long long)turn * (20 - other - steal),
@@ -308,7 +308,7 @@ static void system_end(pid_t child) {
     while (waitpid(child, NULL, 0) < 0) { }
     setenv("VLMPROF_TEST_SYSTEM", folder, 1);
 }
-/* Sweeps on such a system, reports, and compares both with the words of a warning, NULL: there is none. */
+/* Runs sweeps on such a system, reports and compares them, and looks for the words of a warning; NULL: there must be none. */
 static void check_noise(int other, int steal, const char *words) {
     pid_t child = system_begin(other, steal);
     document d;
@@ -368,7 +368,7 @@ static void check_without_blocks(void) {
 static void test_noise(void) {
     check_case("other processes use 60 %% of the CPUs: stderr, JSON, files, report, page and merge say so");
     check_noise(12, 0, "other processes used 60 % of the CPU during ");
-    check_case("lines of blocks that are not there: what the machine did is not known");
+    check_case("lines of missing blocks: the machine's load is unknown");
     check_without_blocks();
     remove_folder(in_folder("out"));
     check_case("the host takes 10 %% of the CPUs' time");
@@ -402,10 +402,10 @@ static void test_without_experts(void) {
     remove_folder(in_folder("dense"));
 }
 
-/* ---- weights as a knob: each kind has an engine, each file says it, and reports distinguish them */
+/* ---- weights as a knob: each kind has an engine, each file names it, and reports distinguish them */
 static void test_weights(void) {
     document one, other;
-    check_case("weights: a sweep of bf16 goes on with int4");
+    check_case("weights: a sweep of bf16 continues with int4");
     CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/w --tier_list low --num_samples 3 --num_runs_per_sample 2 "
                   "--max_new_tokens 4 --bare_every 0 --device cpu --quiet"), 0);
     CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/w --tier_list low --num_samples 3 --num_runs_per_sample 2 "
@@ -514,7 +514,7 @@ static void test_other_models(void) {
                 "Qwen3-VL-MoE", 16);
     check_other("tiny-gemma3", "--image_knob max_num_crops=1,2,4 --num_active_blocks_list 2 6", questions,
                 "questions_imgsizemax_num_crops2_topk0_blocks6.json", "Gemma 3", 0);
-    check_case("sweep: what other models lack");
+    check_case("sweep: knobs that other models lack");
     REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, but the model reads text only");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2,
             "--tier_list: tiers belong to the Molmo models, not to LLaVA");
@@ -535,7 +535,7 @@ static void test_other_models(void) {
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --image_knob longest_edge=2", 2, "max_crops");
 }
 
-/* A sweep that was stopped after the second configuration's kernel pass times none of both again. */
+/* A sweep that was stopped after the second configuration's kernel pass repeats neither of the two. */
 static void test_kernel_pass(void) {
 #define PASSES "sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --num_samples 1 --image_knob max_pixels=65536 --max_new_tokens 2 --ignore_eos " \
     "--top_k_list 1 2 --num_runs_per_sample 1 --device cpu --gemm plain --kernel_pass --quiet --output_dir %F/passes"

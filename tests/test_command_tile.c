@@ -27,7 +27,7 @@ static int csv_field(const char *head, const char *line, const char *column, cha
     }
 }
 
-/* Rows of a golden file that have `value` in the column `key`, through --sizes; every column of our own must be the golden's. */
+/* Rows of a golden file with `value` in the column `key`, through --sizes; every column of our own must equal the golden's. */
 static void tile_against(const char *golden, const char *key, const char *value) {
     char command[200], *sizes, field[64], other[64];
     size_t used = 0;

@@ -110,7 +110,7 @@ static void test_tokenize_jsonl(void) {
     CHECK(last.out && strstr(last.out, "Brief Caption:A short image caption: Assistant:"));
     CHECK_INT(cli_with("tokenize --synthetic tiny --jsonl --decode --skip_special", "{\"ids\": [99, 0], \"text\": \"old\"}", in_folder("stdout"), 0), 0);
     CHECK_TEXT(last.out, "{\"ids\": [99, 0], \"text\": \"a\"}\n");
-    check_case("tokenize --jsonl: refusals name the line");
+    check_case("tokenize --jsonl: errors name the line");
 #define BAD_LINE(input, words) refused_at(__FILE__, __LINE__, "tokenize --synthetic tiny --jsonl", input, 3, words)
     BAD_LINE("{\"text\": \"a\"}\n[1]\n", "line 2: expected one JSON object");
     BAD_LINE("{\"text\": \"a\"", "line 1");

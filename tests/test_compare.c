@@ -1,6 +1,5 @@
-/* test_compare.c: two sweeps against each other, on result files with a known 1 if equal, slower, less accurate; what is not comparable; the
- * number of samples that --plan names; the printed texts, word by word.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_compare.c: two sweeps against each other, on result files with known answers: equal, slower, less accurate; sweeps that are not comparable; the number of samples
+ * in --plan; the printed texts, word by word. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
@@ -47,7 +46,7 @@ static void test_compare(void) {
     }
     CHECK_INT(run("compare %%F/b %%F/a --json"), 0);
     if (read_json(last.out)) CHECK_TEXT(verdict_of("T_total"), "FASTER");
-    check_case("a margin above the change says SAME");
+    check_case("a margin above the change gives SAME");
     CHECK_INT(run("compare %%F/a %%F/b --json --margin 5"), 0);
     if (read_json(last.out)) CHECK_TEXT(verdict_of("T_total"), "SAME");
     check_case("accuracy that was lost exits 1, by McNemar's test where scores are 0 or 1");
@@ -72,7 +71,7 @@ static void check_verdict(const char *arguments, int code, const char *verdict) 
     CHECK_INT(run("compare %s --json", arguments), code);
     if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), verdict));
 }
-/* The verdict of all comparisons is the gravest that one of them has: SLOWER, WORSE, INCONCLUSIVE, FASTER, BETTER, SAME. */
+/* The verdict of all comparisons is the gravest of theirs: SLOWER, WORSE, INCONCLUSIVE, FASTER, BETTER, SAME. */
 static void test_verdict(void) {
     truth t = truth_default();
     check_case("the verdict is the worst of all; too few samples are inconclusive, which fails only with --fail_on_unsure");
@@ -134,7 +133,7 @@ static void test_not_quiet(void) {
     write_sweep("b", &t);
     check_verdict("%F/a %F/b", 1, "WORSE");
 }
-/* made-up A/A pairs on a machine whose speed drifts: the ordered comparison seldom finds a change, the paired one often does */
+/* synthetic A/A pairs on a machine whose speed drifts: the ordered comparison seldom finds a change, the paired one often does */
 static void test_drift(void) {
     enum { PAIRS = 60, TRIALS = 400 };
     int ordered = 0, paired = 0, quiet = 0;
@@ -257,7 +256,7 @@ static void test_plan(void) {
     check_note(same_count >= tries - 1, __FILE__, __LINE__, "SAME in %d of %d A/A comparisons of %d samples", same_count, tries, needed);
     check_note(found >= tries - 1, __FILE__, __LINE__, "3 %% found in %d of %d comparisons of %d samples", found, tries, needed);
 }
-/* A few pairs that agree prove little: what can still differ is in the interval, the verdict and the plan. */
+/* A few pairs that agree prove little: the interval, the verdict and the plan allow for a remaining difference. */
 static void test_few(void) {
     static const struct { int pairs, least, most; double high; } table[] = {{1, 380, 900, 0.7935}, {3, 380, 900, 0.5615}, {13, 380, 900, 0.2281}, {50, 380, 900, 0.0713}};
     truth t = truth_default();
@@ -283,7 +282,7 @@ static void test_few(void) {
         if (t.samples == 1) CHECK(is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "reason"), "1 pair has no spread: no interval")
                                   && json.nodes[get(row, "difference_interval")].type == VP_JSON_NULL);
     }
-    check_case("a folder against itself is IDENTICAL, also where nothing may be unsure; another noise is not");
+    check_case("a folder against itself is IDENTICAL, even if an undecided result is a failure; with other noise it is not");
     CHECK_INT(run("compare %%F/a %%F/a --fail_on_unsure"), 0);
     CHECK(!strncmp(last.out, "verdict: IDENTICAL\n", 19)
           && strstr(last.out, "the same numbers in all samples of 1 configuration\n") && !strstr(last.out, "INCONCLUSIVE"));
@@ -336,7 +335,7 @@ static void test_few(void) {
         CHECK(number(vp_json_at(&json, interval, 1)) - number(vp_json_at(&json, interval, 0)) > 0.5);
     }
 }
-/* A metric that the program does not know has no known range: Student's interval, and none without a spread, which is said. */
+/* A metric unknown to the program has no known range: it gets Student's interval, and without a spread none, with a message. */
 static void test_unknown_range(void) {
     truth t = truth_default();
     uint32_t rows, row;
@@ -392,7 +391,7 @@ static int drop_colors(char *text) {
     *to = 0;
     return count;
 }
-/* verdicts have colours where --color says so; columns stay, JSON and redirected output have none */
+/* verdicts have colours if --color asks for them; columns stay, JSON and redirected output have none */
 static void test_color(void) {
     truth t = truth_default();
     char *plain;

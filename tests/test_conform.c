@@ -1,8 +1,7 @@
-/* test_conform.c: `conform` as a program. Stacks with one planted difference each are named by the stage that it is in; stacks that only round are not
- * accused; damaged files of another stack are errors; a server is judged by what it shows. The other stacks are copies of a golden checkpoint in which one
- * thing is changed, and folders of `run --dump` with a file changed.
- * With VLMPROF_TEST_ALL: 200 pairs of stacks that round differently, otherwise 20.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root. */
+/* test_conform.c: `conform` as a program. A stack with one planted difference is reported with the stage of that difference; stacks that only round pass; damaged files
+ * of another stack are errors; a server is judged by its visible values. The other stacks are copies of a golden checkpoint with one change, and folders of `run --dump`
+ * with one changed file. With VLMPROF_TEST_ALL: 200 pairs of stacks that round differently, otherwise 20. Runs $PROGRAM (default ./vlmprof) from the repository's root.
+ * */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "support/hostile_server.h"
@@ -93,7 +92,7 @@ static uint32_t stage_of(const document *d, const char *name) {
     for (uint32_t i = all + 1; i < d->nodes[all].end; i = d->nodes[i].end) if (is_text(d, i, "stage", name)) return i;
     return all;
 }
-/* Runs conform; checks that it parts first at that stage, NULL: at none, and with consistent JSON. The caller frees d->nodes when this says 1. */
+/* Runs conform; checks that it parts first at that stage (NULL: at none) and that its JSON is consistent. The caller frees d->nodes if this returns 1. */
 static int parts_at(const char *arguments, const char *stage, document *d) {
     char command[2000];
     snprintf(command, sizeof command, "conform %s --json", arguments);
@@ -286,7 +285,7 @@ static void test_hostile_files(void) {
         {"logits.npy", NOT_A_NUMBER, "not a finite number"}, {"logits.npy", CUT_SHORT, "bytes of data"}, {"tower.npy", LONGER, "bytes of data"},
         {"pixels.npy", OTHER_TYPE, "the type is"}, {"image_features.npy", NO_NPY, "expected a .npy file"}, {"tower.npy", HUGE_SHAPE, "shape"},
         {"tower.npy", FORTRAN, "Fortran"}};
-    check_case("damaged files of another stack: exit 3 and an error that says what is wrong");
+    check_case("damaged files of another stack: exit 3 and an error that describes the damage");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         dump_again("llava");
         damage_file("dump", faults[i].file, faults[i].how);
@@ -318,7 +317,7 @@ static uint64_t draw(void) { /* splitmix64 */
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
 }
-/* One weight in twelve is the next bf16 number up or down: a rounding error's mean square, 2^2 / 12 half units. */
+/* One weight in twelve becomes the next bf16 number up or down: the mean square of a rounding error, 2^2 / 12 half units. */
 static void round_otherwise(uint16_t *values, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const uint64_t random = draw();

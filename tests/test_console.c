@@ -1,4 +1,4 @@
-/* test_console.c: messages on stderr, exit codes of results, what is shown of control bytes. Progress on a terminal is not looked at. */
+/* test_console.c: messages on stderr, exit codes of results, and how control bytes are shown. Progress on a terminal is not tested. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "support/check.h"

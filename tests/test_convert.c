@@ -1,7 +1,7 @@
 /* slow: checkpoints written, read and packed in every form, 7 s */
-/* test_convert.c - the weights of a model in other forms: the same request gives the same bits from a checkpoint, from its bf16 folder, whole
- * or in shards, and from packed weights, which the engine uses where they are mapped; every error of vp_engine_convert, and what an engine
- * rejects to do with packed weights. Headers are tested in test_checkpoint.c, the command in test_command_convert.c. */
+/* test_convert.c - the weights of a model in other forms: the same request gives the same bits from a checkpoint, from its bf16 folder, whole or in shards, and from
+ * packed weights, which the engine uses in place if they are mapped. Also every error of vp_engine_convert, and the uses of packed weights that an engine rejects.
+ * Headers are tested in test_checkpoint.c, the command in test_command_convert.c. */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
@@ -181,7 +181,7 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     CHECK(text && !memcmp(text + 8, "{\"__" "metadata" "__\":{\"format\":\"pt\"},", 32));
     CHECK(text && ((unsigned char)text[0] | (unsigned char)text[1] << 8) % 8 == 0);
     free(text);
-    check_case("shards: a tensor that is larger than a shard has one to itself");
+    check_case("shards: a tensor larger than a shard gets its own");
     o.shard_bytes = 1;
     convert(&o);
     CHECK(there("model-00001-of-00225.safetensors") && there("model-00225-of-00225.safetensors"));
@@ -214,7 +214,7 @@ static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp
 /* so are those of a seed */
 static void test_synthetic_pinned(const vp_model_config *c) {
     vp_convert_options o = convert_of(c, NULL, VP_CONVERT_PACKED);
-    check_case("synthetic weights are pinned; where this fails by intent, VP_SYNTHETIC_VERSION goes up with it");
+    check_case("synthetic weights are pinned; an intended change must raise VP_SYNTHETIC_VERSION");
     CHECK_INT(VP_SYNTHETIC_VERSION, 1);
     check_pinned(&o, 3068416, UINT64_C(0x8f44cdb4c2acf50d));
 }
@@ -232,7 +232,7 @@ static void packed_refused(const char *what, const vp_engine_options *o, vp_resu
 
 /* ------------------------------------------------------------------------------------------------------ packed integers */
 typedef struct precision { vp_weights blocks, head, vision; } precision;
-/* an engine of a checkpoint (NULL: synthetic) whose linears contain such weights; answer: of the test's request, or NULL */
+/* an engine of a checkpoint (NULL: synthetic) whose linears have such weights; answer: to the test's request, or NULL */
 static vp_engine *engine_of(const vp_model_config *c, const vp_checkpoint *cp, const precision *weights, answer *a) {
     vp_engine_options o = options_of(c, cp);
     vp_engine *engine = NULL;
@@ -249,7 +249,7 @@ static void write_header(const vp_packed *packed) {
     CHECK(f && fwrite(header, 1, sizeof header, f) == sizeof header);
     if (f) fclose(f);
 }
-/* The bytes of a packed file are those that an engine makes when it opens the original in the same precision, and `answers` the same. */
+/* The bytes of a packed file equal those that an engine makes when it opens the original in the same precision, and so do the `answers`. */
 static void test_integers(const char *name, const vp_model_config *c, const vp_checkpoint *original, const precision *weights, int answers) {
     static answer quantised, mapped;
     vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);

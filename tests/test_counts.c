@@ -1,8 +1,8 @@
-/* test_counts.c - the FLOPs and bytes that the engine shows of each operation, against counts by hand: what the model's equations need, written down
- * here from the shapes alone. Every launch must be on the list with its part, shape and counts, and every entry of the list must have run.
+/* test_counts.c - the FLOPs and bytes that the engine reports for each operation, against counts by hand, which follow the model's equations and are written here from
+ * the shapes alone. Every launch must be on the list with its part, shape and counts, and every entry of the list must have run.
  *
- * Two ways: requests that really run on the golden checkpoints, and requests of the real size, whose launches are only recorded: their weights and
- * buffers are addresses that nothing may touch. At the real size the sums are also compared with numbers that were worked out on paper. */
+ * There are two ways: requests that really run on the golden checkpoints, and requests of the real size, whose launches are only recorded. The weights and buffers of the
+ * latter are addresses that must not be touched. At the real size the sums are also compared with numbers computed on paper. */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_stages.h"
@@ -64,7 +64,7 @@ static void add(int part, const char *name, int64_t a, int64_t b, int64_t c, int
     }
     e->calls += calls;
 }
-/* x [m, k] W^T [n, k]: a product and a sum each; weights, inputs, results; a bias costs one more and its floats; what else is done to a result */
+/* x [m, k] W^T [n, k]: a product and a sum each; weights, inputs, results; a bias costs one more operation and its floats; then further work on a result */
 enum { PLAIN, BIAS };
 static void add_product(int part, int64_t m, int64_t n, int64_t k, int64_t calls, int bias, int64_t flops_a_result, int64_t bytes_a_result, int64_t in) {
     add(part, "gemm", m, n, k, 0, calls, m * n * (2 * k + bias + flops_a_result), n * k * in + m * k * in + m * n * bytes_a_result + bias * 4 * n);
@@ -119,7 +119,7 @@ static void list_embed(const dims *m, int64_t rows, int64_t views) {
     if (views && m->replaces) add(VP_PART_EMBED, "k_place_rows", features, m->d, 0, 0, 1, 0, features * (m->d * 8 + 4));
     else if (views) add(VP_PART_EMBED, "k_scatter_add", features, m->d, 0, 0, 1, features * m->d, features * (m->d * 12 + 4));
 }
-/* what attention and MLP begin with, and how their sums reach the residual: norms in front, or after */
+/* the start of attention and MLP, and how their sums reach the residual: with norms before or after */
 static void list_norms(const dims *m, int64_t rows, int64_t inner) {
     const int64_t d = m->d, b = m->blocks;
     add_product(VP_PART_DENSE, rows, d, inner, b, PLAIN, !m->after, m->after ? 4 : 8, m->in);
@@ -166,7 +166,7 @@ static void list_head(const dims *m) {
     add(VP_PART_SAMPLE, "k_argmax", 1, m->vocabulary, 0, 0, 1, 2 * m->vocabulary, m->vocabulary * 4 + 4);
     add(VP_PART_SAMPLE, "k_advance", 1, 1, 0, 0, 1, 1, 8);
 }
-/* each record crosses off one call of its entry; `damage` is added to the expected FLOPs, and the check must fail */
+/* each record crosses off one call of its entry; `damage` is added to the expected FLOPs, and the check must then fail */
 static int compare(const vp_launch *l, int64_t count, int64_t damage, int tell) {
     for (int i = 0; i < entries; i++) list[i].seen = 0;
     for (int64_t i = 0; i < count; i++, l++) {
@@ -196,7 +196,7 @@ static void verdict(const vp_launch *l, int64_t count) {
 
 /* ------------------------------------------------------------------------------------------------ the golden checkpoints, really */
 static int64_t used_experts[64];
-/* which experts a sparse block used is the router's choice: it is read from the records, and must be possible and the same for both products */
+/* the router chooses the experts of a sparse block: they are read from the records, and must be possible and equal for both products */
 static void read_used(const vp_launch *l, int64_t count, const dims *m, int64_t pairs) {
     int64_t products = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -266,7 +266,7 @@ static void test_golden(const char *name, int wide, int top_k) {
 }
 
 /* ----------------------------------------------------------------------------------------------- the real size, only recorded */
-/* an engine without memory: addresses that fault when they are touched, so that recording shows to be only that */
+/* an engine without memory: its addresses fault when touched, which proves that recording does nothing else */
 static vp_engine *open_paper(const vp_model_config *config, int wide, int max_sequence, int max_views) {
     vp_engine_options options = vp_engine_options_default();
     vp_engine *e = NULL;
@@ -280,7 +280,7 @@ static vp_engine *open_paper(const vp_model_config *config, int wide, int max_se
     e->queue->log_capacity = ROOM;
     return e;
 }
-/* TFLOPs and GB worked out on paper for MolmoE-1B in bf16 at k = 8: products 2 m n k, attention over the lower triangle, every weight once */
+/* TFLOPs and GB computed on paper for MolmoE-1B in bf16 at k = 8: products 2 m n k, attention over the lower triangle, every weight once */
 typedef struct paper { int tokens; double dense, experts, attention, vit, decode_gb; } paper;
 static const paper papers[] = {
     { 482, 0.2588, 0.7763, 0.01526, 1.0504, 2.4252 },

@@ -1,5 +1,5 @@
-/* test_data.c: data as on disks: each format against what the tools make of it, each score against theirs, hostile files.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_data.c: data files as published: each format against the tools' reading of it, each score against theirs, hostile files. Runs $PROGRAM (default ./vlmprof) from
+ * the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "formats/cells.h"
 #include "formats/picture_header.h"
@@ -45,7 +45,7 @@ static int same(const document *a, uint32_t i, const document *b, uint32_t k, in
         if (vp_json_text(&b->json, n, key, sizeof key, NULL) != VP_OK || !same(a, vp_json_get(&a->json, i, key), b, n + 1, less)) return 0;
     return 1;
 }
-/* Each member of the golden row is in the program's row and the other way round; an error only needs to be there. */
+/* Each member of the golden row is in the program's row and vice versa; an error only needs to exist. */
 static int check_row(const document *got, const document *want, const char *folder_name, int knows_content) {
     int good = 1;
     char key[64];
@@ -237,7 +237,7 @@ static void read_all(const char *path) {
     example_free(&example);
     table_close(&table);
 }
-/* every byte of a small file changed, one at a time, and every length: nothing may crash, hang or take memory */
+/* every byte of a small file changed, one at a time, and every length: no crash, no hang, no runaway memory */
 static void check_damaged(const char *source, size_t step) {
     size_t bytes = 0;
     char *text = check_read(source, &bytes);
@@ -339,7 +339,7 @@ static void test_errors(void) {
     CHECK_INT(cli("data %F/n.jsonl"), 3);
     CHECK(last.err && strstr(last.err, "line 2: it has no \"image\", but \"Imgae\""));
     REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 2: it has no \"image\", but \"Imgae\"");
-    check_case("data and sweep count lines alike, blank ones included; rows of other formats count from 1 as well");
+    check_case("data and sweep count lines equally, including blank ones; rows of other formats also count from 1");
     write_text(in_folder("n.jsonl"), "\n{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n\n\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 3);
     CHECK(last.err && strstr(last.err, "line 5: it has no \"image\""));
@@ -744,8 +744,7 @@ static void test_sweep(void) {
     CHECK_INT(cli("report --html %F/swept"), 0);
     CHECK(last.out && strstr(last.out, "row 2: it is not JSON: "));
 }
-/* the parts of a set that ask in their own way: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py,
- * image_caption.py) */
+/* the parts of a set with their own prompts: lmms-eval 75571cfe (tasks/mmmu_pro, mathvista, coco_cap), VLMEvalKit e8e78f05 (image_mcq.py, image_caption.py) */
 static void test_variants(void) {
     static const char last_line[] = "The last line of your response should be of the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ";
     static const struct { const char *options, *file, *prompt; } asked[] = {

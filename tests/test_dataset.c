@@ -1,6 +1,6 @@
-/* test_dataset.c: data sets of a sweep: VQA v2, folders of images, defaults of known ones, shares that are kept; records that are read in turn,
- * files that change between plan and measurement, the table of reasons, memory of a sample.
- * Includes the room for its inner parts, and runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_dataset.c: data sets of a sweep: VQA v2, folders of images, defaults of known ones, stratified shares; records that are read one by one, files that change between
+ * plan and measurement, the table of reasons, memory of a sample. Includes the source for its static functions, and runs $PROGRAM (default ./vlmprof) from the
+ * repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
 #include "cli/data/dataset.c"
@@ -350,7 +350,7 @@ static void test_changed_notes(void) {
     struct options o;
     struct dataset d;
     struct sample a;
-    check_case("VQA v2: a changed annotation is rejected too");
+    check_case("VQA v2: a changed annotation is also rejected");
     write_text(in_folder("q.json"), "{\"data_subtype\": \"val2014\", \"questions\": [{\"image_id\": 1, \"question\": \"A?\", \"question_id\": 10}]}");
     write_text(in_folder("a.json"), "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"yes\"}]}]}");
     CHECK_INT(load_set("--data %F/q.json --annotations %F/a.json", &o, &d), 0);
@@ -366,7 +366,7 @@ static void test_changed_notes(void) {
 static void test_reasons(void) {
     char text[64];
     struct dataset d;
-    check_case("reasons are kept once each, and not without bound");
+    check_case("each reason is kept once, up to a limit");
     memset(&d, 0, sizeof d);
     d.source.fd = d.notes.fd = -1;
     for (int i = 0; i < 1000; i++) {

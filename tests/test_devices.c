@@ -1,6 +1,6 @@
 /* slow: requests on every kind of emulated device, 15 s */
-/* test_devices.c: commands on devices that are not there, broken, or emulated ($B/emulated/vlmprof, tests/emulator/cuda_on_cpu.h).
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_devices.c: commands on devices that are missing, broken, or emulated ($B/emulated/vlmprof, tests/emulator/cuda_on_cpu.h). Runs $PROGRAM (default ./vlmprof) from
+ * the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/command.h"
@@ -24,7 +24,7 @@ static void test_no_device(void) {
     CHECK(access(in_folder("x"), F_OK) != 0);
 }
 
-/* One line and exit 4 when a setting of the emulated GPU makes it unusable; `auto` takes the CPU and says why, or has the same error. */
+/* One line and exit 4 if a setting of the emulated GPU makes it unusable; `auto` uses the CPU and says why, or fails with the same error. */
 static void broken_gpu(const char *name, const char *value, const char *words, int automatic) {
     document d;
     check_case("a GPU with %s=%s", name, value);
@@ -46,8 +46,8 @@ static void broken_gpu(const char *name, const char *value, const char *words, i
     unsetenv(name);
 }
 
-/* Integers give the logits that they give on the CPU, after a prompt with a picture and from a cache, until rounding chooses another token. The noise of
- * synthetic weights gives logits of up to 3; a CPU that rounds what it multiplies is 0.04 away, 0.3 where that flips an expert, and other tokens are 2 away. */
+/* Integers give the same logits as on the CPU, after a prompt with a picture and from a cache, until rounding chooses another token. The noise of synthetic weights gives
+ * logits of up to 3. A CPU that rounds its factors is 0.04 away, 0.3 if that flips an expert, and other tokens are 2 away. */
 static int same_logits(const char *one, const char *other) {
     check_array logits[2], tokens[2];
     char path[64];
@@ -141,7 +141,7 @@ static void test_emulated(void) {
     CHECK_INT(cli("selftest --device cuda --gpu events"), 1);
     CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "3 passed, 1 failed, 0 skipped"));
     unsetenv("CUDA_ON_CPU_FAIL");
-    check_case("emulated: info says which switches there are, and why others are not");
+    check_case("emulated: info lists the available switches, and why others are unavailable");
     CHECK_INT(cli("info"), 0);
     CHECK(last.out && strstr(last.out, "  ways      experts by mma.sync; --gpu (all off by default): events persistent tuned; not dependent: needs compute "
                                        "capability 9.0; not wgmma: needs compute capability 9.0 and no other; "));

@@ -138,7 +138,7 @@ static void test_csv(void) {
         if (!rows[i][0][0]) text_add(&out, "", 0);
         CHECK_TEXT(out.data, rows[i][1]);
     }
-    check_case("CSV: what a spreadsheet would run, and what would steer a screen; numbers stay numbers");
+    check_case("CSV: formulas for spreadsheets and control characters are defused; numbers stay numbers");
     for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
         out.bytes = 0;
         csv_text(&out, hostile[i][0]);

@@ -1,5 +1,4 @@
-/* test_endpoint.c: what a server is sent: kinds of picture files by their content, PNG files that decode to the same pixels, and the grammar of
- * --request_knob. */
+/* test_endpoint.c: the content sent to a server: kinds of picture files, PNG files that decode to the same pixels, and the grammar of --request_knob. */
 #define _POSIX_C_SOURCE 200809L
 #include "server/endpoint.h"
 #include "server/knobs.h"
@@ -112,7 +111,7 @@ static void test_unique_jpeg(void) {
         struct unique unique;
         vp_image before, after;
         int most = 0;
-        check_case("%s stays a JPEG of its size; each bit of a number shows in its pixels, and little else changes", paths[i]);
+        check_case("%s remains a JPEG of its size; each bit of a number shows in its pixels, and little else changes", paths[i]);
         CHECK_INT(picture_of_file(paths[i], &picture, reason, sizeof reason), 0);
         CHECK_INT(unique_of_file(paths[i], &unique, reason, sizeof reason), 0);
         CHECK_TEXT(unique.picture.media_type, "image/jpeg");
@@ -129,7 +128,7 @@ static void test_unique_jpeg(void) {
         unique_free(&unique);
         picture_free(&picture);
     }
-    check_case("a JPEG without details, or one that is cut, becomes a PNG or is refused");
+    check_case("a JPEG without details, or one cut off, becomes a PNG or is rejected");
     {
         struct unique unique;
         CHECK_INT(unique_of_file("tests/golden/datasets/vllm_custom/v1.jpg", &unique, reason, sizeof reason), 0);
@@ -138,7 +137,7 @@ static void test_unique_jpeg(void) {
         unique_free(&unique);
     }
 }
-/* Bytes of a JPEG file are anybody's: no place outside of the file is read, and each bit is in it. */
+/* A JPEG file may contain any bytes: nothing outside of it is read, and each returned bit is inside it. */
 static void test_hostile_jpeg(void) {
     size_t bytes = 0;
     char *file = check_read("samples/cat.jpg", &bytes);

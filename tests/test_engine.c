@@ -1,6 +1,5 @@
-/* test_engine.c - the engine's contract: every error it can return, and what must be true of any model: the cache equals recomputing, EOS
- * stops, a block that is off is not looked at, threads and earlier requests change nothing. Numbers are compared with the reference
- * implementation in test_model.c; kernels one by one in test_kernels.c. */
+/* test_engine.c - the engine's contract: every error it can return, and properties of any model: the cache equals recomputing, EOS stops, a skipped block is not read,
+ * threads and earlier requests change nothing. Numbers are compared with the reference implementation in test_model.c, kernels one by one in test_kernels.c. */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_stages.h"
@@ -257,10 +256,10 @@ static void test_run_errors(vp_engine *engine) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- properties */
-/* Prompt plus the first n generated tokens as a new prompt gives the logits of step n. fp32: both orders of summation differ by rounding
- * only; the reference's own difference is 3.5e-5 absolute at a spread of 3 (goldens/models). bf16: other kernels serve one row than many, and
- * attention weights are rounded in prefill only; both sides have the error of bf16 arithmetic, 0.017 where no expert choice flips
- * (goldens/models), so 0.017 * sqrt(2) is allowed, with all experts chosen so that none can flip. */
+/* The prompt plus the first n generated tokens, used as a new prompt, gives the logits of step n. fp32: the two orders of summation differ only by rounding; the
+ * reference's own difference is 3.5e-5 absolute at a spread of 3 (goldens/models). bf16: one row uses other kernels than many rows, and attention weights are rounded in
+ * prefill only. Both sides have the error of bf16 arithmetic, 0.017 where no expert choice flips (goldens/models), so 0.017 * sqrt(2) is allowed, with all experts chosen
+ * so that none can flip. */
 static void test_cache(vp_engine *engine, int views, int top_k, double limit) {
     run r, again;
     check_case("cache equals recomputing, views %d, limit %g", views, limit);
@@ -365,7 +364,7 @@ static void test_times(vp_engine *engine) {
         run_free(&r);
     }
 }
-/* how a request is timed changes no bit of its reply, and each mode shows what it promises and nothing else */
+/* the way in which a request is timed changes no bit of its reply, and each mode reports what it promises and nothing else */
 static void test_timing_off(vp_engine *engine, const run *stage, run *r) {
     const vp_stage_times *t = &r->reply.times, *other = &stage->reply.times;
     r->request.timing = VP_TIMING_OFF;
@@ -422,8 +421,8 @@ static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     CHECK(!memcmp(&launches[0], &untouched, sizeof untouched));
     free(launches);
 }
-/* Spans of the threads are within their launches, each thread has one of a launch, or of attention up to two, and launches without any ran on one
- * thread; wanting them changes no bit. Behind the capacity nothing is written, and the count goes on. */
+/* Spans of the threads are within their launches. Each thread has one for each launch, or up to two for attention, and launches without any ran on one thread. Recording
+ * them changes no bit. Nothing is written beyond the capacity, and the count continues. */
 static void check_spans(const run *r, const vp_launch *launches, const vp_span *spans, int threads) {
     int64_t parallel = 0, all = 0;
     unsigned char *seen = (unsigned char *)calloc((size_t)r->reply.launch_count * 8, 1);
@@ -502,7 +501,7 @@ static void test_memory(vp_engine *engine) {
     again = b;
     CHECK(!vp_engine_memory(engine, -1, &again) && !vp_engine_memory(engine, count, &again) && !memcmp(&again, &b, sizeof b));
 }
-/* What was measured is there, the second call remembers it, and requests are as before; the arithmetic of it: test_ceilings.c. */
+/* The measurements exist, the second call remembers them, and requests are unchanged; their arithmetic is in test_ceilings.c. */
 static void test_ceilings(vp_engine *engine) {
     vp_ceilings c, again;
     vp_error error;
@@ -573,7 +572,7 @@ static void test_cpu_name(void) {
     vk_cpu_name(folder, name, sizeof name);
     CHECK_TEXT(name, "name not known");
 }
-/* a made-up /sys and /proc: existing values are read; missing or impossible ones are NaN, never 0 */
+/* a synthetic /sys and /proc: existing values are read; missing or impossible ones are NaN, never 0 */
 static void test_telemetry(void) {
     vp_telemetry t, untouched;
     vp_error error;
@@ -630,7 +629,7 @@ static void test_telemetry(void) {
         CHECK_INT(VP_THROTTLE_SLOWED >> bit & 1u, strstr(name, "slow") || strstr(name, "cap"));
     }
 }
-/* a block that is off is the identity: NaN in all of its weights changes no bit; with the block on they show */
+/* a skipped block is the identity: NaN in all of its weights changes no bit; with the block on they show */
 static void test_masked_block(vp_engine *engine) {
     static const int32_t without[3] = { 0, 2, 3 };
     vk_block *block = &engine->model.blocks[1];

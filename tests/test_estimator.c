@@ -1,7 +1,6 @@
-/* test_estimator.c: result files -> a model of latency -> predictions. This program writes sweeps of a machine whose costs it knows: fit must find them
- * within their intervals, its held-out errors must be those of a small computation of our own, and predictions must cover what the same machine
- * measures next. Also recalibration to a second machine, hostile model files and exit codes.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_estimator.c: result files -> a latency model -> predictions. This program writes sweeps of a machine with known costs: fit must find them within their intervals,
+ * its held-out errors must equal those of a small computation here, and predictions must cover later measurements of the same machine. Also recalibration to a second
+ * machine, hostile model files and exit codes. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
@@ -171,7 +170,7 @@ static void test_recovery(void) {
     CHECK_NEAR(number_at("evaluation.measured_predicted_ms.total.7.1") / number_at("evaluation.measured_predicted_ms.total.7.0"), 1, 4 * SCATTER);
 }
 
-/* Weighted least squares by normal equations in long double: accurate enough for these columns, and independent of the code under test. */
+/* Weighted least squares by normal equations in long double, which is accurate enough for these columns and independent of the code under test. */
 static int solve(int s, const unsigned char *use, const double *weights, double *coefficient, int columns) {
     long double a[8][9];
     memset(a, 0, sizeof a);
@@ -276,7 +275,7 @@ static void test_predictions(void) {
     low = number_at("predictions.0.vision.interval_ms.0");
     high = number_at("predictions.0.vision.interval_ms.1");
     CHECK_NEAR((high - low) / 2 / number_at("predictions.0.vision.ms"), 1.96 * SCATTER, 0.006);
-    check_case("intervals contain what the same machine measures next");
+    check_case("intervals contain the same machine's next measurements");
     write_sweep("b", "machine A", 8, 1, 0, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --data %%F/b --json --budget_ms 50"), 0);
     parse(last.out);
@@ -319,7 +318,7 @@ static void test_predictions(void) {
     CHECK_INT(run("predict %%F/seed.json --tier low 640x480"), 0);
 }
 
-/* Crops of some models are all that their towers see; where one crop is the image itself, nothing is added to it */
+/* The crops of some models are all that their towers see; if one crop is the image itself, nothing is added to it */
 static void test_views(void) {
     static const struct { const char *architecture; int views_of_one, views_of_nine; } models[] = {
         {"Qwen2.5-VL", 1, 9}, {"LLaVA", 1, 9}, {"Gemma 3", 1, 10}, {"InternVL", 1, 10}, {"SmolVLM", 1, 10}, {"MolmoE", 2, 10}, {"Molmo2", 2, 10}};
@@ -337,11 +336,11 @@ static void test_views(void) {
     architecture = NULL;
 }
 
-/* Times of sigma 0.5, log-normal: their mean is exp(0.125) = 1.133 of their median. The model goes through the mean, its intervals contain what comes next. */
+/* Log-normal times of sigma 0.5: their mean is exp(0.125) = 1.133 of their median. The model goes through the mean, and its intervals contain the next ones. */
 static void test_noise(void) {
     double medians = 0, means = 0;
     char *text;
-    check_case("noise of sigma 0.5: the mean is predicted, without bias, and intervals hold what the machine measures next");
+    check_case("noise of sigma 0.5: the mean is predicted without bias, and intervals contain the machine's next measurements");
     lognormal = 0.5;
     write_sweep("noisy", "machine A", 21, 1, 0, CONFIGS, 0);
     CHECK_INT(run("fit %%F/noisy -o %%F/noisy.json --json"), 0);

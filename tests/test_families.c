@@ -1,5 +1,5 @@
-/* test_families.c: token counts of other model families (vlmprof_families.h). Every golden file is checked row by row and column by column; the rest are
- * vectors of documents, properties, and one case per trap that ports of these rules fall into. */
+/* test_families.c: token counts of other model families (vlmprof_families.h). Every golden file is checked row by row and column by column. The rest are vectors from
+ * documents, properties, and one case for each trap that ports of these rules fall into. */
 #define _DEFAULT_SOURCE 1 /* popen */
 #define VLMPROF_FAMILIES_IMPLEMENTATION
 #include "vlmprof.h"
@@ -184,7 +184,7 @@ static void test_traps(void) {
     check_case("tiny sides: transformers rounds to 0 and enlarges, qwen-vl-utils clamps first");
     check_size("qwen2-vl", "", 10, 2000, 28, 812);
     check_size("qwen-vl-utils", "", 10, 2000, 28, 1988);
-    check_case("an aspect ratio over 200 is an error, 200 itself is not");
+    check_case("an aspect ratio over 200 is an error, exactly 200 is not");
     CHECK(refused("qwen2-vl", "", 1, 201) && refused("glm-4.5v", "", 14, 5700) && !refused("qwen2-vl", "", 1, 200));
     check_case("class defaults are not checkpoint values");
     CHECK_INT(total("qwen2-vl", "max_pixels=1003520", 4032, 3024), 1230);
@@ -246,7 +246,7 @@ static void test_traps(void) {
     check_grid("gemma3", "", 2500, 1000, 0, 0);
     check_grid("gemma3", "do_pan_and_scan=1", 1000, 833, 1, 2);
     check_grid("gemma3", "do_pan_and_scan=1", 999, 833, 0, 0);
-    check_case("Gemma 4: a ratio over 280 is capped, not refused; rows of zero");
+    check_case("Gemma 4: a ratio over 280 is capped, not rejected; rows of zero");
     CHECK_INT(counted("gemma4", "", 5000, 1).feature_tokens, 280);
     CHECK_INT(counted("gemma4", "", 3, 900).feature_tokens, 280);
     check_case("Llama 3.2: one token in the sequence, keys for every tile");
@@ -272,7 +272,7 @@ static void test_traps(void) {
     check_case("Kimi: padding comes after the limit; the first generation rejects long sides");
     CHECK_INT(total("kimi-vl", "", 1800, 1800), 1089);
     CHECK(refused("kimi-vl", "", 20, 8000) && !refused("kimi-k2.5", "", 20, 8000));
-    check_case("Ovis2: transformers transposes the tiles, the count stays");
+    check_case("Ovis2: transformers transposes the tiles; their count is equal");
     check_grid("ovis2", "", 1600, 800, 4, 2);
     check_grid("ovis2_original", "", 1600, 800, 2, 4);
     CHECK_INT(total("ovis2", "", 1600, 800), total("ovis2_original", "", 1600, 800));
@@ -546,7 +546,7 @@ static void test_config(void) {
                 good[i].value);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        check_case("checkpoint that must be refused: %s %s", bad[i].preprocessor ? bad[i].preprocessor : "", bad[i].config ? bad[i].config : "");
+        check_case("checkpoint that must be rejected: %s %s", bad[i].preprocessor ? bad[i].preprocessor : "", bad[i].config ? bad[i].config : "");
         CHECK_INT(from_texts(&family, bad[i].preprocessor, bad[i].config, NULL), bad[i].result);
     }
     check_case("a checkpoint's own canvases; tiling switched off");

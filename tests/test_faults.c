@@ -1,8 +1,8 @@
 /* slow: each call of the runtime fails once, 40 s */
-/* test_faults.c - every call of the GPU runtime and of cuBLAS that a request makes fails once: the engine must say so with the right code, serve
- * the next request or say that it is broken, keep nothing afterwards, and work again in a new engine. Runs on the emulated GPU
- * (tests/emulator/cuda_on_cpu.h), whose n-th call of a kind can be made to fail; with it machines without a GPU, with an old driver, an old or small GPU,
- * without cuBLAS, or with another NVML. And what only a GPU has: timing by events of its own kinds, on a clock that shows each kernel exactly.
+/* test_faults.c - every call of the GPU runtime and of cuBLAS that a request makes fails once. The engine must report it with the right code, serve the next request or
+ * report that it is broken, leak nothing, and work again in a new engine. Runs on the emulated GPU (tests/emulator/cuda_on_cpu.h), whose n-th call of a kind can be made
+ * to fail. It also emulates machines without a GPU, with an old driver, an old or small GPU, without cuBLAS, or with another NVML. Also tests what only a GPU has: timing
+ * by events of its own kinds, on a clock that shows each kernel exactly.
  * links: engine */
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
@@ -71,8 +71,8 @@ static vp_result live(vp_timing timing, life *l, vp_error *error) {
     return result;
 }
 
-/* the n-th call of a kind fails, for each n of a healthy life (every one when they are few, else spread over it). Errors of some kinds break
- * the device for good, and only those. */
+/* the n-th call of a kind fails, for each n of a healthy life (every one if they are few, else spread over it). Errors of some kinds break the device permanently, and
+ * only those. */
 static void test_kind(const char *kind, vp_timing timing) {
     int sticky = !strcmp(kind, "sync") || !strcmp(kind, "illegal"), planned = !strcmp(kind, "plan"),
         recorded = !strcmp(kind, "graph") || !strcmp(kind, "launch") || !strcmp(kind, "gemm");
@@ -152,7 +152,7 @@ static void test_contexts(void) {
     unsetenv("CUDA_ON_CPU_DEVICES");
     cuda_on_cpu_reset(1);
 }
-/* a decode step cannot be recorded, at any of the four calls that it takes: reported by a note, and no request fails then or later */
+/* a decode step cannot be recorded, at any of the four calls that it needs: a note reports it, and no request fails then or later */
 static void test_no_recording(void) {
     for (int n = 1; n <= 4; n++) {
         vp_engine *engine = NULL;
@@ -195,7 +195,7 @@ static void test_warm(void) {
     CHECK(is_healthy(&a));
     vp_engine_close(engine);
 }
-/* The emulated clock gives each operation its time, so kernels that follow each other without the host waiting fill their stage exactly. */
+/* The emulated clock gives each operation its time, so kernels without a wait of the host between them fill their stage exactly. */
 static void test_timing(void) {
     enum { ROOM = 4096 };
     vp_engine *engine = NULL;
@@ -419,7 +419,7 @@ static void test_cupti(void) {
     unsetenv("CUDA_ON_CPU_CUPTI");
     cuda_on_cpu_reset(1);
 }
-/* decode steps of dependent launches: the same bits, under several schedules, as graphs and kernel by kernel */
+/* decode steps with dependent launches: the same bits, under several schedules, as graphs and kernel by kernel */
 static void test_dependents(void) {
     vp_engine_options options = vp_engine_options_default();
     vp_request r = request_of(VP_TIMING_STAGE);
@@ -456,8 +456,8 @@ static void test_dependents(void) {
     free(want);
     free(logits);
 }
-/* One request with VP_GPU_TUNED, or without: its logits; ns of its products, which the virtual clock gives; how many products were asked for. Of the
- * algorithms of the emulated cuBLAS the third is the fastest, with 70 % of the first one's time. `fail`: a call of that kind fails while algorithms are timed. */
+/* One request with or without VP_GPU_TUNED: its logits; ns of its products by the virtual clock; the number of products requested. The third of the emulated cuBLAS's
+ * algorithms is the fastest, with 70 % of the first one's time. `fail`: a call of that kind fails while algorithms are timed. */
 typedef struct tuning { float *logits; int64_t product_ns; long products; int is_noted; } tuning;
 static void tune(tuning *t, uint32_t gpu, const char *fail, int nth) {
     enum { ROOM = 1024 };
@@ -513,7 +513,7 @@ static void test_tuned(void) {
     }
     free(plain.logits);
 }
-/* a step as one kernel: the bits of the graph's kernels, under several schedules and with several numbers of blocks; what it does not take, in words */
+/* a step as one kernel: the bits of the graph's kernels, under several schedules and with several numbers of blocks; unsupported steps, in words */
 static void test_persistent(void) {
     static const struct { const char *setting, *value, *note; int kind, weights; uint32_t gpu; } rows[] = {
         { "MULTIPROCESSORS", "8", "", 0, VP_WEIGHTS_BF16, 0 },
@@ -569,8 +569,8 @@ static void test_persistent(void) {
     free(want);
     free(logits);
 }
-/* A decode step is one graph and nothing else, and contains few kernels: six a block and three around the blocks. Their records say what a hand count gives
- * for the preset's shapes: additions, multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
+/* A decode step is exactly one graph with few kernels: six a block and three around the blocks. Their records equal a hand count for the preset's shapes: additions,
+ * multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
 static void test_decode_step(void) {
     enum { ROOM = 4096, MOST_A_BLOCK = 10, KERNELS = 9, SPLITS = 8 };
     int64_t d = config.d_model, heads = config.head_count, hd = config.head_dim, e = config.expert_count, h = config.expert_dim, k = 2,
@@ -634,8 +634,8 @@ static void test_decode_step(void) {
     CHECK_INT(cuda_on_cpu_live(), 0);
     free(launches);
 }
-/* Biases are part of their products: the launches of the vision stages that have one, in their order, as a hand count of the preset's shapes gives
- * them; bf16 but for the residual and what pooling reads. */
+/* Biases are part of their products: the launches with a bias in the vision stages, in order, equal a hand count for the preset's shapes; bf16 except for the residual
+ * and the input of pooling. */
 static void test_biases(void) {
     enum { ROOM = 4096, PRODUCTS = 8 };
     int64_t w = config.vit_width, f = config.vit_mlp_dim, rows = 577, windows = 144;
@@ -676,7 +676,7 @@ static void test_biases(void) {
     CHECK_INT(cuda_on_cpu_live(), 0);
     free(launches);
 }
-/* cuBLAS lacks a function, or planning fails at the n-th call: so many products take two launches, which is reported, and the answers stay */
+/* cuBLAS lacks a function, or planning fails at the n-th call: that many products take two launches, which is reported, and the answers stay */
 static void test_no_plan(const char *lacks, int n, int products, const char *note) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -850,7 +850,7 @@ static void test_machine(const char *name, const char *value, vp_result code, co
     cuda_on_cpu_reset(1);
 }
 
-/* What is measured on the emulated clock is known exactly; a call that fails is reported, and asked again it succeeds. */
+/* Measurements on the emulated clock are known exactly; a failing call is reported, and succeeds when repeated. */
 static void test_ceilings(void) {
     static const char *const kinds[] = { "launch", "copy", "gemm", "event" };
     vp_engine *engine = NULL;

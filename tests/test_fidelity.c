@@ -1,7 +1,6 @@
-/* test_fidelity.c: `sweep --baseline`, and `ask --baseline`. KL divergences against the sum in long double, along the baseline's answer from the logits of
- * `run --dump`; first differences against the answers' tokens, one by one; bounds of truncated lists against the whole distributions; servers with lists,
- * without, and such that refuse them; a sweep that was stopped goes on to the same numbers.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root. */
+/* test_fidelity.c: `sweep --baseline`, and `ask --baseline`. KL divergences against the sum in long double, along the baseline's answer from the logits of `run --dump`;
+ * first differences against the answers' tokens, one by one; bounds of truncated lists against the whole distributions; servers with lists, without, and with an error
+ * for them; a stopped sweep that continues to the same numbers. Runs $PROGRAM (default ./vlmprof) from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/memory.h"
 #include "measure/fidelity.h"
@@ -232,8 +231,8 @@ static void test_along_the_answer(void) {
     }
     free(journal);
 }
-/* What --plan says of passes that a baseline costs: one along its answer for each open point, one of its own for each sample with such a point; the
- * time is that of the runs and of these. */
+/* The passes in --plan that a baseline costs: one along its answer for each open point, one of its own for each sample with such a point; the time is that of the runs
+ * and of these passes. */
 static void check_plan(const char *folder_option, int follow, int own) {
     char command[1200], wanted[80];
     double seconds = 0;
@@ -288,7 +287,7 @@ static void test_choices(void) {
         unload(&d);
         unload(&again);
     }
-    check_case("a sweep that was stopped in the middle of a point goes on to the same numbers");
+    check_case("a sweep that was stopped in the middle of a point continues to the same numbers");
     journal = check_read(in_folder("sweep/journal.jsonl"), NULL);
     if (CHECK(journal != NULL)) {
         char *cut = journal;
@@ -383,7 +382,7 @@ static void test_without_answers(void) {
 
 /* --------------------------------------------------------------------------------------------------------------- servers */
 static hostile_server server;
-/* Model a says "red cat", b "red dog", c "red cat" and refuses lists, d lists of one token that are not there. */
+/* Model a answers "red cat", b "red dog", c "red cat" and rejects lists, d lists of one token that is not in the answer. */
 static void answer(const char *headers, const char *body, char *reply, size_t capacity) {
     const int is_b = strstr(body, "\"b\"") != NULL, is_c = strstr(body, "\"c\"") != NULL;
     const int wants = strstr(body, "top_logprobs") != NULL;

@@ -1,5 +1,5 @@
-/* test_fields.c: each row of the field tables writes what it reads. A struct filled with a row's extremes goes through the writer, the checker and the
- * reader: the same values must come back, and be written as the same bytes. A value that does not fit must be rejected. */
+/* test_fields.c: each row of the field tables reads back its own output. A struct filled with a row's extremes goes through the writer, the checker and the reader: the
+ * same values must come back, and be written as the same bytes. A value that does not fit must be rejected. */
 #define _POSIX_C_SOURCE 200809L
 #include "load/load_result.h"
 #include "support/check.h"

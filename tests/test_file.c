@@ -1,6 +1,6 @@
-/* test_file.c: vlmprof_file.h. What vp_output does with each kind of path (new and old files, links, pipes, devices, open files, folders), what
- * is after a failure, the rest by killed writers; and that reading a whole file never waits.
- * Devices are made in a temporary folder, which takes root; without it that case is skipped. */
+/* test_file.c: vlmprof_file.h. The effect of vp_output on each kind of path (new and old files, links, pipes, devices, open files, folders), the state after a failure,
+ * and the remains of killed writers; and that reading a whole file never waits. Devices are made in a temporary folder, which needs root; without it that case is
+ * skipped. */
 #define _DEFAULT_SOURCE 1
 #include "vlmprof.h"
 #include "vlmprof_file.h"
@@ -54,11 +54,11 @@ static void test_regular(void) {
         CHECK_TEXT(text, "one");
         close(fd);
     }
-    check_case("nothing is written, an empty file comes out");
+    check_case("writing nothing gives an empty file");
     CHECK_INT(put(in_folder("empty"), "", &error), VP_OK);
     CHECK(holds(in_folder("empty"), ""));
     CHECK_INT(unfinished_files(), 0);
-    check_case("what cannot be written names the path and the reason");
+    check_case("a failed write names the path and the reason");
     CHECK_INT(put(in_folder("no/such/folder"), "x", &error), VP_ERR_WRITE);
     CHECK(strstr(error.where, "no/such/folder") && strstr(error.text, "No such file"));
     CHECK_INT(put("", "x", &error), VP_ERR_WRITE);
@@ -69,7 +69,7 @@ static void test_regular(void) {
 }
 static void test_links(void) {
     vp_error error;
-    check_case("a symbolic link stays; what it leads to is replaced");
+    check_case("a symbolic link stays; its target is replaced");
     write_text(in_folder("target"), "old");
     CHECK_INT(chmod(in_folder("target"), 0600), 0);
     CHECK_INT(symlink("target", in_folder("link")), 0);
@@ -216,7 +216,7 @@ static void test_clean(void) {
     vp_output living;
     pid_t child;
     int status;
-    check_case("what killed writers left is removed, what living ones write is not");
+    check_case("files of killed writers are removed, files of running ones are not");
     child = fork();
     if (child == 0) {
         vp_output output;

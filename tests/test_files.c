@@ -1,4 +1,4 @@
-/* test_files.c: folders made and listed, paths joined, files read with their hash and written whole, names of images; each refusal with its words. */
+/* test_files.c: folders made and listed, paths joined, files read with their hash and written whole, names of images; each rejection with its message. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/files.h"
 #include "vlmprof_file.h"
@@ -89,7 +89,7 @@ static void test_write(void) {
     struct text_buffer out = {NULL, 0, 0};
     char *text, here[512] = "";
     size_t bytes = 0;
-    check_case("a file is written whole, and nothing else stays");
+    check_case("a file is written whole, and nothing else remains");
     make_empty(in_folder("w"));
     CHECK_INT(HEARD(file_write_whole(in_folder("w"), "f", "old text", 8)), 0);
     CHECK_INT(HEARD(file_write_whole(in_folder("w"), "f", "n\0w", 3)), 0);

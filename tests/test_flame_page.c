@@ -1,7 +1,6 @@
-/* test_flame_page.c: the page of run --profile --html. A profiled request becomes a page that is read again: its markup is plain, its script runs by its
- * nonce, its table has each row of the tool's own table with the same sums, and the chart's data contain each operation at a time within its stage.
- * Made-up requests of a large model show that the page stays small and says what it leaves out.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_flame_page.c: the page of run --profile --html. A profiled request becomes a page, which is parsed again: its markup is plain, its script runs by its nonce, its
+ * table has the rows of the tool's own table with the same sums, and the chart's data contain each operation at a time within its stage. Synthetic requests of a large
+ * model show that the page stays small and lists its omissions. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/document.h"
 #include "page/flame_data.h"
@@ -33,7 +32,7 @@ static int64_t whole(uint32_t node) {
     return vp_json_to_int(&json, node, &value) == VP_OK ? value : -1;
 }
 static int64_t member(uint32_t array, uint32_t index) { return whole(vp_json_at(&json, array, index)); }
-/* What the operations of the data are: how many, how long; all are within their stage (and group), one after the other. */
+/* The number and total time of the operations in the data; all are within their stage (and group), one after another. */
 typedef struct drawn { int64_t count, ns, outside; } drawn;
 static drawn drawn_of(const char *name) { /* NULL: all */
     uint32_t runs = vp_json_get(&json, 0, "runs"), stages = vp_json_get(&json, 0, "stages"), groups = vp_json_get(&json, 0, "groups"),
@@ -164,7 +163,7 @@ static void test_forms(void) {
 }
 static void test_hostile(void) {
     char *page;
-    check_case("a question that is markup stays text; a long one is cut in the title alone");
+    check_case("a question with markup stays text; a long one is cut only in the title");
     CHECK_INT(run("run samples/cat.jpg -p \"</script><img src=x onerror=alert(1)>&\\\"'\" --synthetic tiny --max_new_tokens 1 --profile --num_runs 1 "
                   "--html %%F/odd.html"), 0);
     page = text_of_file(in_folder("odd.html"));

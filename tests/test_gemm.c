@@ -1,6 +1,5 @@
-/* test_gemm.c - the CPU's own parts of vlmprof_kernels.cu: its exponential, the tiles of every GEMM kernel this processor has, packing of
- * weights, the choice of kernels, products as lists of jobs, attention over many queries. What all backends share is in test_kernels.c;
- * how cases are judged is in expect.h. */
+/* test_gemm.c - the CPU-only parts of vlmprof_kernels.cu: its exponential, the tiles of every GEMM kernel on this processor, packing of weights, the choice of kernels,
+ * products as lists of jobs, attention over many queries. Parts shared by all backends are in test_kernels.c; expect.h describes how cases are judged. */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 
@@ -57,7 +56,7 @@ static void test_exp2(const char *name, vk_soften soften, double promise) {
     CHECK_NEAR(most, 0, promise);
     CHECK(damaged > promise);
 }
-/* How a block changes earlier sums: a larger score scales them down, a smaller one does not; weights are rounded to nearest. */
+/* How a block changes earlier sums: a larger score scales them down, a smaller one does not. Weights are rounded to nearest. */
 static void test_soften(const char *name, vk_soften soften, int wide) {
     float scores[2 * VK_PAD], weights[2 * VK_PAD];
     vk_met met = { 1.0f, 5.0f };
@@ -88,7 +87,7 @@ static void test_softmaxes(void) {
 
 /* -------------------------------------------------------------------------------------------------------------------- gemm */
 static vk_tile tile_of(const vk_gemm_kernel *kernel, int wide) { return wide ? kernel->tile_wide : kernel->tile; }
-/* a CPU whose linears all go through one kernel; f32 layers of bf16 mode through plain C where the kernel has no f32 tile */
+/* a CPU that uses one kernel for all linears; f32 layers of bf16 mode go through plain C if the kernel has no f32 tile */
 static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
     vk_cpu cpu;
     memset(&cpu, 0, sizeof cpu);
@@ -131,7 +130,7 @@ static void test_tile(const vk_gemm_kernel *kernel, size_t k, int wide) {
     release_all();
 }
 
-/* ---- a checkpoint of our own: pairs of tensors <n>x<k>.first and .second that are over each other in one linear layer */
+/* ---- a checkpoint made here: pairs of tensors <n>x<k>.first and .second, one above the other in one linear layer */
 enum { SHAPES = 4 };
 static const struct { int n, k, first_rows; vp_dtype first, second; } shapes[SHAPES] = {
     { 1, 32, 1, VP_DTYPE_F32, VP_DTYPE_F32 }, { 40, 24, 8, VP_DTYPE_F16, VP_DTYPE_BF16 }, /* the second tensor begins inside a panel */
@@ -338,8 +337,8 @@ static void test_linear(int s, int m, int wide) {
 static int input_group(const vk_gemm_kernel *kernel, int m) {
     return m == 1 ? VK_QUANT_BLOCK : kernel->has_bytes && kernel->has_bytes() ? kernel->group : 0;
 }
-/* What inputs become before they meet integers, the rule written down once more. One row: 16 bits, a power of two as scale; many rows: 8 bits.
- * Returns the largest distance from the inputs as a share of their group's largest. */
+/* The inputs before they meet integers, by the rule written once more. One row: 16 bits, a power of two as scale; many rows: 8 bits. Returns the largest distance from
+ * the inputs as a share of their group's largest. */
 static double integer_inputs(double *meant, const void *x, size_t rows, size_t k, size_t ldx, size_t group) {
     double far = 0;
     for (size_t r = 0; r < rows; r++)
@@ -362,8 +361,8 @@ static double level_byte(double whole, double ratio, int bits) {
     return floor(fmin(floor(whole * (bits == 8 ? 256 : 4096) * ratio / 32768 + 0.5) + 128, 32767) / 256);
 }
 static double level_full(int bits) { return bits == 8 ? 32767.0 : 32767.0 * 127 / 128; }
-/* What weights of integers become where bytes are multiplied: `step` f64 [n, blocks] and `whole` f64 [n, k] -> values. Returns the largest
- * distance as a share of the group's step. */
+/* The weights of integers where bytes are multiplied: `step` f64 [n, blocks] and `whole` f64 [n, k] -> values. Returns the largest distance as a share of the group's
+ * step. */
 static double level_weights(double *meant, const double *whole, const double *step, size_t n, size_t k, size_t group, int bits) {
     const size_t blocks = (k + VK_QUANT_BLOCK - 1) / VK_QUANT_BLOCK;
     const double full = bits == 8 ? 127 : 8;
@@ -400,8 +399,8 @@ static void test_integer_ends(void) {
         }
     }
 }
-/* Bytes at their ends: a panel and rows of extremes (-128 .. 127, all signs equal, scales that are 0, tiny or not a number, inputs that are not
- * finite) against sums in int64. Panels are made here, so that they may have what no checkpoint gives. */
+/* Bytes at their limits: a panel and rows of extremes (-128 .. 127, all signs equal, scales that are 0, tiny or not a number, inputs that are not finite) against sums in
+ * int64. Panels are made here, so that they can contain values that no checkpoint gives. */
 static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bits) {
     enum { EXTREMES = 8 };
     const int group = kernel->group, groups = (k + group - 1) / group, blocks = k / VK_QUANT_BLOCK, block_bytes = VK_PAD * (2 + VK_QUANT_BLOCK * bits / 8);
@@ -466,10 +465,9 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
     check_note(!wrong, __FILE__, __LINE__, "%d of %d sums are wrong", wrong, rows * VK_PAD);
     release_all();
 }
-/* Integers: products of what the weights and the inputs stand for (the rules are written down here once more), as near as rounding lets them;
- * weights within half a step (4 bits: a step, at the end that has none) of the checkpoint's, inputs within their promise. Where many rows meet
- * widened weights, these are rounded to bf16. The distance from the products of the inputs as they are is within 1.5 of what weights of 8 bits
- * cost by themselves. */
+/* Integers: products of the numbers that weights and inputs represent (the rules are written here once more), as close as rounding allows; weights within half a step (4
+ * bits: a step, at the end that has none) of the checkpoint's, inputs within their promise. Where many rows meet widened weights, these are rounded to bf16. The distance
+ * from the products of the unrounded inputs is within 1.5 of the error that 8-bit weights alone cause. */
 static void test_integers(int s, int m, int bits) {
     const size_t n = (size_t)shapes[s].n, k = (size_t)shapes[s].k, ldx = padded(k);
     const size_t blocks = (k + VK_QUANT_BLOCK - 1) / VK_QUANT_BLOCK;
@@ -629,7 +627,7 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     CHECK(is_poison(y, total * n * sizeof *y));
     release_all();
 }
-/* the choice: a name forces the kernel of the mode's arithmetic, an unknown one or one without that arithmetic is rejected */
+/* the choice: a name forces that kernel of the mode's arithmetic; an unknown one or one without that arithmetic is rejected */
 static void test_choice(void) {
     vk_cpu cpu;
     vp_error error;

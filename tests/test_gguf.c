@@ -1,6 +1,5 @@
-/* test_gguf.c: vlmprof_gguf.h. Blocks give the values of the gguf package, bit by bit; models of several architectures and tokenizers answer as llama.cpp
- * does from the same file; each kind of a malformed file is rejected with its place; files cut and changed anywhere never crash the reader.
- * Golden files: tests/tools/make_gguf_goldens.py. */
+/* test_gguf.c: vlmprof_gguf.h. Blocks give the values of the gguf package, bit by bit. Models of several architectures and tokenizers answer like llama.cpp from the same
+ * file. Each kind of malformed file is rejected with its place. Files cut and changed anywhere never crash the reader. Golden files: tests/tools/make_gguf_goldens.py. */
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"

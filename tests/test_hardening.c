@@ -159,7 +159,7 @@ static void sweep_twice(int want, const char *summary) {
 static void test_sent(void) {
     static char deep[512];
     server.choose = answer;
-    check_case("the key as JSON escapes, in the server's own times and in what it says about itself");
+    check_case("the key as JSON escapes, in the server's times and in its description of itself");
     timings_sent = "{\"prompt_ms\":1.5,\"seen\":\"Bearer \\u0073k-never-in-a-file-4711\"}";
     props_sent = "{\"build_info\":\"b7\",\"arguments\":[\"--api-key\",\"sk\\u002dnever-in-a-file-4711\"]}";
     sweep_twice(0, "(3 measured now, 0 failed)");

@@ -1,6 +1,5 @@
-/* test_image.c: pixels, masks and image files against the reference's own outputs (goldens/preprocess: PNG values within 2e-6,
- * PNG bytes by SHA-256, JPEG within what decoders differ by), against a second resize written plainly from the same rules (bit for bit,
- * random sizes), and against hostile files made here. */
+/* test_image.c: pixels, masks and image files against the reference's own outputs (goldens/preprocess: PNG values within 2e-6, PNG bytes by SHA-256, JPEG within the
+ * differences of decoders), against a second, plain implementation of the resize rules (bit for bit, random sizes), and against hostile files made here. */
 #define VLMPROF_IMAGE_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_image.h"
@@ -600,7 +599,7 @@ static bytes_buffer make_png(uint32_t width, uint32_t height, int depth, int col
     free(data.data);
     return png;
 }
-/* decoding and size must both refuse (size only where the header is at fault) with this code and a text that contains `words` */
+/* decoding and size must both reject it (size only if the header is at fault) with this code and a text that contains `words` */
 static void refuses(const bytes_buffer *file, vp_result code, const char *words) {
     vp_image image = {-7, -7, NULL};
     vp_error error;

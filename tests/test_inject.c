@@ -1,8 +1,7 @@
-/* test_inject.c: run, sweep, merge, report and convert, in which the n-th call of a kind fails (tests/fault_injector.c): memory, mmap, opening, reading,
- * writing, fsync, rename. Each must end by itself with the exit code that the help names for it, with words, leave no half written file, and lose
- * nothing: the same command, run again without faults, gives what an unbroken run gives.
- * Places are spread over the life of the command: some, four times as many with VLMPROF_TEST_ALL=1, all with INJECT_ALL=1. Runs $B/tests/vlmprof-hooks with
- * $B/tests/fault_injector.so. */
+/* test_inject.c: run, sweep, merge, report and convert, in which the n-th call of a kind fails (tests/fault_injector.c): memory, mmap, opening, reading, writing, fsync,
+ * rename. Each must end by itself with the exit code given in the help, with a message, leave no half-written file, and lose nothing: the same command, run again without
+ * faults, gives the result of an unbroken run. The failing calls are spread over the life of the command: some, four times as many with VLMPROF_TEST_ALL=1, all with
+ * INJECT_ALL=1. Runs $B/tests/vlmprof-hooks with $B/tests/fault_injector.so. */
 #define _POSIX_C_SOURCE 200809L
 #include "fault_injector.h"
 #include "support/command.h"

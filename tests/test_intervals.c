@@ -1,6 +1,5 @@
-/* test_intervals.c: intervals of accuracies equal published worked examples and the exact ones they generalise; they are never without width, and
- * their coverage over 1 to 50 samples and all rates is at least what the table below says. Student's interval, which they replace, fails the same
- * limits. */
+/* test_intervals.c: intervals of accuracies equal published worked examples and the exact ones they generalise. They always have a width, and their coverage over 1 to 50
+ * samples and all rates is at least that of the table below. Student's interval, which they replace, fails the same limits. */
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 #include "vlmprof_analysis.h"
@@ -267,9 +266,9 @@ static struct coverage graded_coverage(int method) {
     }
     return all;
 }
-/* Limits by measurement. Score: a sample of 1 covers 0.8 at worst. The bounded mean reaches its level everywhere. Newcombe's method 10, measured once
- * over 1 to 20 pairs next to Tango's: mean 0.944 against 0.970, below 0.93 in 24 % of the rates against 6 %. The bounded mean of pairs is safe but a
- * fifth wider than Tango's, so Tango's is the one for right or wrong answers, with McNemar's exact test on top before anything is called worse. */
+/* Limits by measurement. Score: a sample of 1 covers 0.8 at worst. The bounded mean reaches its level everywhere. Newcombe's method 10, measured once over 1 to 20 pairs
+ * next to Tango's: mean 0.944 against 0.970, below 0.93 in 24 % of the rates against 6 %. The bounded mean of pairs is safe but a fifth wider than Tango's. So right or
+ * wrong answers use Tango's, and McNemar's exact test must also agree before anything is called worse. */
 static void test_coverage(void) {
     static const struct { const char *name; struct coverage (*measure)(int); int first; double mean, least[METHODS]; } tables[] = {
         {"one rate, 1-50", rate_coverage, WILSON_OR_TANGO, 0.95, {0.79, 0.95, 0}},
@@ -290,7 +289,7 @@ static void test_compare(void) {
     double first[MOST], second[MOST];
     vp_comparison c;
     size_t n;
-    check_case("alike answers are the same only when their number says so; verdicts follow the printed interval");
+    check_case("equal answers give SAME only if there are enough of them; verdicts follow the printed interval");
     for (int i = 0; i < MOST; i++) first[i] = second[i] = i % 2;
     CHECK_INT(vp_compare_accuracy(first, second, 1, 0, 1, 0.01, 0.05, scratch, sizeof scratch, &c), VP_OK);
     CHECK_INT(c.verdict, VP_VERDICT_INCONCLUSIVE);
@@ -345,7 +344,7 @@ static void test_effects(void) {
     knobs.knob_count = 2;
     knobs.level_counts[0] = knobs.level_counts[1] = 2;
     knobs.config_count = CONFIGS;
-    check_case("effects of scores that all agree have intervals, within what weights of scores can reach");
+    check_case("effects of equal scores have intervals, within the reach of the scores' weights");
     for (int i = 0; i < CONFIGS * SAMPLES; i++) values[i] = 1;
     bytes = vp_effects_bounded_scratch_bytes(&knobs, SAMPLES, 2);
     room = malloc(bytes);

@@ -1,5 +1,5 @@
-/* test_journal.c: what a journal's lines become when they are read back: heads, samples, points, sessions, timed kernels; torn and damaged lines;
- * a grid that grew; several files. And a journal that is written: whole lines, what does not fit is taken back, locks. */
+/* test_journal.c: the lines of a journal when they are read back: heads, samples, points, sessions, timed kernels; torn and damaged lines; a grid that grew; several
+ * files. And writing a journal: whole lines, removal of a write that does not fit, locks. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "support/check.h"
@@ -240,7 +240,7 @@ static void test_points(void) {
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(2, 1), at * 4 + POINT_DONE);
     CHECK(book.configurations[1].closed == 1 && book.configurations[1].failed == 0);
-    check_case("a line that does not follow the last one that counts is left out, and the point stays as it was");
+    check_case("a line that does not follow the last valid one is skipped, and the point is unchanged");
     {
         static const struct { const char *first, *second; int offset, state; } rows[] = { /* offset: of "prev" from the right one */
             {RUN(0), RUN(1), 1, POINT_OPEN},    {RUN(0), DONE(1), -1, POINT_OPEN}, {RUN(0), RUN(2), 0, POINT_OPEN},
@@ -350,7 +350,7 @@ static void test_noise(void) {
         "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": [1]}}\n",
         "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": null, \"more\": 1}}\n"};
     long long first, second, third, block;
-    check_case("a block's line says what the machine did during the runs before it; runs after the last block: not known");
+    check_case("a block's line describes the machine's load during the runs before it; runs after the last block: not known");
     fresh();
     first = add(SAMPLE(1));
     block = add(NOISE("%lld", "1.5"), first);
@@ -393,7 +393,7 @@ static void test_damage(void) {
     CHECK_INT(read_lines(), 0);
     CHECK(strstr(room_said, "line 3 ") && strstr(room_said, "line 5 ") && !strstr(room_said, "line 6 ") && strstr(room_said, "journal.jsonl: 4 damaged lines in all\n"));
     CHECK_INT(book.sets[0].count, 3);
-    check_case("a run between two lines is damaged: the point goes on after the last one that counts");
+    check_case("a run between two lines is damaged: the point continues after the last valid one");
     fresh();
     add(SAMPLE(1));
     at = add_point("x", 1, RUN(0), -1);
@@ -430,7 +430,7 @@ static void test_damage(void) {
 static void test_long(void) {
     long long at[8];
     char id[32];
-    check_case("lines longer than one read, and what they say read back");
+    check_case("lines longer than one read, and their contents read back");
     for (int shift = 0; shift < 3; shift++) {
         fresh();
         for (int i = 0; i < 8; i++) {
@@ -555,7 +555,7 @@ static void test_written(void) {
         _exit(!journal_is_locked(fd) && !journal_lock(fd, 0) && !journal_lock(fd, 1) ? 0 : 1);
     }
     CHECK(waitpid(child, &status, 0) == child && !status);
-    check_case("a journal that was torn goes on after its last whole line");
+    check_case("a torn journal continues after its last whole line");
     write_text(in_folder("torn"), HEAD SAMPLE(1) "{\"sample\": 2, \"se");
     begin_journal(&journal, "torn");
     before_ns = vp_clock_ns();

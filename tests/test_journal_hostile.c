@@ -1,8 +1,8 @@
 /* slow: each line of a journal damaged in each way, 15 s */
-/* test_journal_hostile.c: a journal that somebody changed: each key of each kind of line renamed and removed, each value replaced, lines torn, doubled,
- * swapped, deleted, mixed with those of another plan, bytes that are not text. Each line is whole or damaged: what is damaged is reported with its place
- * and measured again, nothing crashes, and the results become those of the unbroken sweep. The rooms read most journals in this process; $PROGRAM
- * (default ./vlmprof) reads some. Files are in a temporary folder. */
+/* test_journal_hostile.c: a journal that someone changed: each key of each kind of line renamed and removed, each value replaced, lines torn, doubled, swapped, deleted,
+ * mixed with those of another plan, bytes that are not text. Each line is either whole or damaged. A damaged one is reported with its place and measured again, nothing
+ * crashes, and the results become those of the unbroken sweep. Most journals are read in this process, some by $PROGRAM (default ./vlmprof). Files are in a temporary
+ * folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "sweep/journal.h"
 #include "base/console.h"
@@ -276,7 +276,7 @@ static void test_order(void) {
         write_order(order, change_order(order, line_count, 2), line, foreign);
         CHECK_INT(read_journal(), line ? 0 : EXIT_USAGE);
     }
-    check_case("the head of another plan: refused, wherever it is");
+    check_case("the head of another plan is rejected, wherever it is");
     for (int line = 0; line < line_count; line += 5) {
         char *head = copy_text(lines[0].text, lines[0].bytes);
         head[lines[0].bytes - 1] = '\n';
@@ -304,7 +304,7 @@ static int count_kernels(const char *name) {
     if (opened) closedir(opened);
     return count;
 }
-/* A sweep over the changed journal, then a merge: the results of the unbroken one, and nothing left to report to the next one but old lines. */
+/* Sweeps over the changed journal, then merges: the results are those of the unbroken one, and the next sweep reports nothing but old lines. */
 static void check_program(const char *what, int line) {
     char words[400];
     make_empty(in_folder("out"));

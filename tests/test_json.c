@@ -322,7 +322,7 @@ static void test_duplicates(void) {
     document_close(&d);
 }
 
-/* every lead with every continuation, against a decoder written the other way round: decode first, then ask whether encoding is canonical */
+/* every lead with every continuation, against a decoder written the other way round: decode first, then check whether the encoding is canonical */
 static size_t utf8_reference(const unsigned char *p, size_t left) {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0, i;
@@ -374,7 +374,7 @@ static void test_utf8(void) {
 static void test_controls(void) {
     char text[4];
     int wrong = 0;
-    check_case("characters that steer a screen: C0, DEL, C1, bidi, separators, and no others");
+    check_case("characters that control a screen: C0, DEL, C1, bidi, separators, and no others");
     for (uint32_t code = 0; code < 0x110000; code++) {
         size_t bytes = vp_utf8_put(text, code);
         int hidden = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f

@@ -1,5 +1,5 @@
-/* test_json_stream.c: one JSON object read through a window: what a visitor sees and where, texts longer than the window, each way to be wrong with
- * its place; sources that are files, pipes and files that changed. */
+/* test_json_stream.c: one JSON object read through a window: the values and places that a visitor gets, texts longer than the window, each kind of error with its place;
+ * sources that are files, pipes and files that changed. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "base/json_stream.h"

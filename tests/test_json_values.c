@@ -53,7 +53,7 @@ static void test_read(void) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_json *json = &parsed.json;
     char *value, many[4000] = "[";
-    check_case("members read back: texts, numbers, what has a value");
+    check_case("members read back: texts, numbers, presence of a value");
     CHECK_INT(parse_json(&parsed, text, sizeof text - 1, NULL), VP_OK);
     value = node_text(json, vp_json_get(json, 0, "a"));
     CHECK_TEXT(value, "x\ny");

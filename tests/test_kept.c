@@ -1,6 +1,6 @@
-/* test_kept.c: journals and result files that earlier versions wrote (tests/golden/journals, tests/golden/results): this program merges each journal to
- * the same result files, byte for byte; goes on with it without measuring anything again; and reads the result files in report, best and compare, whose
- * texts are tests/golden/texts/kept-*. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_kept.c: journals and result files written by earlier versions (tests/golden/journals, tests/golden/results). This program merges each journal to the same result
+ * files, byte for byte; continues it without measuring anything again; and reads the result files in report, best and compare, whose texts are tests/golden/texts/kept-*.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -97,7 +97,7 @@ static void test_no_pairs(void) {
     struct dirent *entry;
     DIR *directory;
     int found = 0;
-    check_case("twins without a pair: the result says why there is no number");
+    check_case("twins without a pair: the result gives the reason for the missing number");
     for (char *at = text; (at = strstr(at, "\"pairs\": [{")) != NULL; at++) memset(at + 10, ' ', strcspn(at + 10, "]"));
     make_empty(in_folder("none"));
     write_text(in_folder("none/journal.jsonl"), text);

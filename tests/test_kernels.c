@@ -1,13 +1,13 @@
 /* slow-emulated: each GPU kernel alone on the emulated GPU, 25 s; in make test whole models run there */
-/* test_kernels.c - every kernel of vlmprof_kernels.cu by itself and every operation of a backend, against plain loops in double precision,
- * and single modules of the reference implementation (tests/golden/components). How cases are judged is in expect.h.
+/* test_kernels.c - every kernel of vlmprof_kernels.cu by itself and every operation of a backend, against plain loops in double precision, and single modules of the
+ * reference implementation (tests/golden/components). expect.h describes how cases are judged.
  *
- * The file makes a program for each backend: the CPU; with TEST_CUDA and an object that contains vk_gpu_code the GPU; with TEST_EMULATED
- * as well the GPU code that runs on the CPU. What only the CPU has (tiles, packing, choice of GEMM kernels) is in test_gemm.c.
+ * The file gives one program for each backend: the CPU; with TEST_CUDA and an object that contains vk_gpu_code the GPU; with TEST_EMULATED also the GPU code that runs on
+ * the CPU. CPU-only parts (tiles, packing, choice of GEMM kernels) are in test_gemm.c.
  *
- * Every operation is sent twice. First `dry`: it is counted and touches nothing. Then really. Both times it must count the launches, FLOPs and
- * bytes that follow from the shapes: additions, multiplications, divisions, exponentials and the comparisons of a ranking one each; a softmax 4 a
- * score (difference, exponential, sum, division), 5 with a scale; every operand read or written once. */
+ * Every operation is sent twice. The first time is `dry`: it is counted and touches nothing. The second is real. Both times it must count the launches, FLOPs and bytes
+ * that follow from the shapes: additions, multiplications, divisions, exponentials and the comparisons of a ranking one each; a softmax 4 a score (difference,
+ * exponential, sum, division), 5 with a scale; every operand read or written once. */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
@@ -71,7 +71,7 @@ static void settle(void) {
     check_note(backend->wait(queue, 0, &error) == VP_OK, __FILE__, __LINE__, "%s: %s", error.where, error.text);
 }
 
-/* Kernels of wgmma.h whose blocks went through several tiles and used each stage of their ring again; of dry runs, which have records. */
+/* Kernels of wgmma.h whose blocks went through several tiles and reused each stage of their ring; in dry runs, which have records. */
 static const char *const WIDE[6] = { "linear_wgmma128", "gate_up_wgmma128", "down_wgmma128", "linear_wgmma_pair", "gate_up_wgmma_pair", "down_wgmma_pair" };
 static vp_launch records[64];
 static int is_recording, went_round[6];
@@ -542,7 +542,7 @@ static void test_patch_windows(int views, int side, int pool, int skipped, int d
     release_all();
 }
 
-/* places of rows x cols patches in squares of `pool`, from the last square to the first: another order than the patches come in */
+/* places of rows x cols patches in squares of `pool`, from the last square to the first, an order that differs from the patches' */
 static int32_t *places_of(int rows, int cols, int pool) {
     int32_t *places = (int32_t *)take((size_t)(2 * rows * cols) * sizeof *places);
     for (int i = 0; i < rows * cols; i++) {
@@ -861,7 +861,7 @@ static void test_moe_lists(int experts, int pairs, int tile_rows, int all_to) {
     for (int i = 0; i < pairs; i++) index[i] = all_to >= 0 ? all_to : i < 2 ? experts - 1 : below(experts) / 2 * 2;
     moe_reference(want, index, experts, pairs, tile_rows, 0);
     moe_reference(bad, index, experts, pairs, tile_rows, 1);
-    /* every expert compares every pair three times: less, equal, and again when it lists. index in; count, start, list, slot_row and tiles out */
+    /* every expert compares every pair three times: less, equal, and again when it makes its list. index in; count, start, list, slot_row and tiles out */
     SEND(1, 3 * (int64_t)experts * pairs, 4 * (pairs + experts + experts + 1 + pairs + pairs) + 8 * tiles,
          kernels->moe_lists(queue, got, got + experts, got + 2 * experts + 1, got + 2 * experts + 1 + pairs, tile_rows ? got + lists : NULL, index,
                             experts, pairs, tile_rows));
@@ -947,7 +947,7 @@ static void test_argmax(int rows, int n) {
     verdict_ints(got, want, bad, (size_t)rows);
     release_all();
 }
-/* NaN never wins against a number; a row of nothing else gives -1, which no token has. Damaged: the first value is the first to be beaten. */
+/* NaN never wins against a number; a row with nothing else gives -1, which is not a token. Damaged: the first value is the first to be beaten. */
 static void test_argmax_nan(int n) {
     float *x;
     int32_t *got, want[3] = { -1, 17, 38 }, bad[3] = { 0, 0, 38 };
@@ -1102,7 +1102,7 @@ static void test_shared_kernels(void) {
 /* ---------------------------------------------------------------------------------------------------------------- linears */
 /* a linear layer as the backend wants its weights; values: the same as in-type [n, k] */
 typedef struct layer { vk_linear linear; void *values; } layer;
-static int bits; /* of the layers that are not f32: 0: bf16; on a GPU also 8 and 4. Their values are then whole multiples of powers of two: bf16 has them */
+static int bits; /* for layers that are not f32: 0: bf16; on a GPU also 8 and 4. Their values are then whole multiples of powers of two, which bf16 can represent */
 static void *layer_values(int n, int k, int wide) {
     void *values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
     float most = bits == 8 ? 127.0f : 7.0f, scale = 1.0f;
@@ -1171,8 +1171,8 @@ static layer layer_at(void *weights, void *values, int n, int k, int wide) {
 }
 static layer layer_new(int n, int k, int wide) { return layer_at(take(layer_bytes(n, k, wide)), layer_values(n, k, wide), n, k, wide); }
 
-/* y [m, n] of out_bytes an element, which ADD reads too. On a GPU a bias has the type of y; QuickGELU is a launch of its own, in place; and where the
- * queue says so, so is the bias, written to y before the product, which then adds to y. */
+/* y [m, n] of out_bytes an element, which ADD also reads. On a GPU a bias has the type of y; QuickGELU is its own launch, in place. If the queue asks for it, so is the
+ * bias: it is written to y before the product, which then adds to y. */
 static vk_work product_work(const vk_linear *w, int m, vk_epilogue epilogue, int out_bytes) {
     int64_t results = (int64_t)m * w->n, products = results * w->k;
     int at_once = on_gpu() && by_wgmma && !w->wide && m > 1, apart = on_gpu() && !at_once && w->bias && strstr(queue->note, "take two launches");
@@ -1204,7 +1204,7 @@ static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int 
     }
     return work;
 }
-/* every epilogue with and without bias. The router's layer is f32 in bf16 mode as well: layer_wide in a mode that is not, with f32 results. */
+/* every epilogue with and without bias. The router's layer is f32 also in bf16 mode: layer_wide in a mode that is not, with f32 results. */
 static void test_linear(int n, int k, int m, int layer_wide, int wide) {
     static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
     size_t cols = (size_t)n, ldx = padded((size_t)k) + VK_PAD, ldy = cols + 3;
@@ -1457,8 +1457,7 @@ static void test_wgmma(int way) {
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
 static int on_tiles(const vk_attention_job *job, int wide) { return on_gpu() && !wide && (job->head_dim == 64 || job->head_dim == 128); }
-/* The GPU writes scores and weights down, and reads keys and values again, for each chunk of queries; not so in bf16 for the head widths of the
- * real model. */
+/* The GPU stores scores and weights, and reads keys and values again, for each chunk of queries; in bf16 it does not for the head widths of the real model. */
 static vk_work attention_work(const vk_attention_job *job, int wide) {
     int64_t tokens = job->tokens, heads = job->heads, width = heads * job->head_dim, triangle = tokens * (tokens + 1) / 2, kv = job->kv_heads * job->head_dim;
     int64_t scores = job->batch * heads * (job->causal ? triangle : tokens * tokens), in_type = size_of(wide);
@@ -1473,8 +1472,8 @@ static vk_work attention_work(const vk_attention_job *job, int wide) {
     work.bytes += scores * (4 + 4 + in_type + in_type);
     return work;
 }
-/* `together`: keys and values share rows that are longer than both; otherwise they are as in the cache of a sequence, and decode, one query
- * against the same keys, must give what the last row of the last sequence gives */
+/* `together`: keys and values share rows that are longer than both. Otherwise they are as in the cache of a sequence, and decode, one query against the same keys, must
+ * give the result of the last row of the last sequence */
 static void test_attention(int batch, int tokens, int heads, int group, int head_dim, int causal, int together, int wide) {
     size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), kv = d / (size_t)group, ldq = padded(d) + VK_PAD, ldk = together ? 2 * padded(kv) + VK_PAD : kv;
     size_t ldy = padded(d) + 2;
@@ -1526,7 +1525,7 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
     }
     release_all();
 }
-/* A window: of a fixed number of keys, or where the keys that have left it are listed because positions have gaps; decode over the last row the same. */
+/* A window: of a fixed number of keys, or, if positions have gaps, with a list of the keys that have left it; decode over the last row gives the same. */
 static void test_attention_window(int tokens, int heads, int group, int head_dim, int window, int listed, int wide) {
     const size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), kv = d / (size_t)group, element = wide ? 4 : 2, ldq = padded(d) + VK_PAD;
     expected e, last;
@@ -1688,8 +1687,8 @@ static void merge_splits(double *out, const float *partial, int heads, int head_
     }
 }
 static int splits(int head_dim, int wide) { return head_dim * size_of(wide) % 16 == 0 && head_dim * size_of(wide) <= 512; }
-/* The token's key and value must be appended, and its query meet all keys. What is expected comes from the shared kernel's query and key; their
- * root mean square is a power of two in bf16 mode, so that both kernels round the same numbers. Damaged: the last key, the token's own, is not seen. */
+/* The token's key and value must be appended, and its query must meet all keys. The expected result comes from the shared kernel's query and key; their root mean square
+ * is a power of two in bf16 mode, so that both kernels round the same numbers. Damaged: the last key, the token's own, is not seen. */
 static void test_decode_attention(int keys, int heads, int group, int head_dim, int norm, int wide) {
     int d = heads * head_dim, kv = d / group, positions = keys + 3, fits = splits(head_dim, wide);
     size_t element = wide ? 4 : 2, row = (size_t)kv * element;
@@ -1737,8 +1736,8 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     job.q = take(padded((size_t)d) * element);
     job.attended = take(padded((size_t)d) * element);
     job.scratch = (float *)take((size_t)(VK_SPLITS * (d + 2 * heads) + heads * positions) * sizeof(float));
-    /* norm and rotation as qk_norm_rope, then as attention of one query; qkv, norms, a row of the table, the place; keys and values in, or out for the
-     * token's own; what each split found. The shared kernels pass the query and the result through memory. */
+    /* norm and rotation as in qk_norm_rope, then as attention of one query; qkv, norms, a row of the table, the place; keys and values in, or out for the token's own;
+     * the result of each split. The shared kernels pass the query and the result through memory. */
     read = 4 * (d + 2 * kv + norm_floats(&shape) + head_dim + 1);
     if (fits) SEND(1, turn + all, read + in_type * 2 * keys * kv + 4 * VK_SPLITS * (d + 2 * heads), decode->attention(queue, &job));
     else SEND(2, turn + all, read + in_type * (d + 2 * kv) + in_type * (2 * (int64_t)keys * kv + 2 * d) + 4, decode->attention(queue, &job));
@@ -1755,8 +1754,7 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     } else verdict(job.attended, (size_t)d, wide, &e);
     keep_results();
 }
-/* a dense MLP of one token, in two steps; after: x goes in unchanged, the result is left in y. Damaged: gate and up exchanged; the last product
- * missing. */
+/* a dense MLP of one token, in two steps; afterwards x is unchanged and the result is in y. Damaged: gate and up exchanged; the last product missing. */
 static void test_decode_dense(int h, int d, int n, int after, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0), second = decode_job(NULL, n, 0);
     size_t ldh = padded((size_t)h);
@@ -1868,8 +1866,8 @@ static void test_decode_router(int experts, int d, int wide) {
     verdict(job.normed, padded((size_t)d), wide, &en);
     keep_results();
 }
-/* Many rows at once: norm, logits, choice. The first row is zero, so that all logits tie; the last one may contain a NaN: no one is chosen
- * for it. damaged: ties to the higher index, weights of other sums */
+/* Many rows at once: norm, logits, choice. The first row is zero, so that all logits tie. The last one may contain a NaN, and no expert is chosen for it. damaged: ties
+ * to the higher index, weights of other sums */
 static void test_route(int rows, int experts, int d, int k, int norm_topk, int wide) {
     vk_route_job job;
     layer l;
@@ -1945,8 +1943,7 @@ static void test_routes(void) {
         test_route(2, 9, 30, 2, 0, wide); /* rows of no whole vectors: not here */
     }
 }
-/* the experts of a token: what was chosen, by the rule of test_router, and what gate and up of it give; damaged: ties to the higher index, gate and up
- * exchanged */
+/* the experts of a token: the choice, by the rule of test_router, and the results of their gate and up; damaged: ties to the higher index, gate and up exchanged */
 static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, int d, int wide) {
     size_t bytes = vk_round_up(layer_bytes(2 * h, d, wide), 64) + 64, ldh = padded((size_t)h), element = wide ? 4 : 2;
     vk_decode_job job = decode_job(NULL, d, 0);
@@ -2047,8 +2044,8 @@ static int decode_blocks(void) {
     vp_error error;
     return CHECK_INT(vp_device_describe(0, &info, &error), VP_OK) ? 3 * info.multiprocessor_count : 1;
 }
-/* logits, the best of them and the next position. Three rows are one: equal logits, of which the first wins; numbers: the rows whose logits are numbers.
- * Damaged: the last of equal ones. */
+/* logits, the best of them and the next position. Three rows are equal, so their logits are, and the first one wins; numbers: the rows whose logits are numbers. Damaged:
+ * the last of equal ones. */
 static void test_decode_end(int n, int d, int numbers, int wide) {
     int blocks = (n + 7) / 8 < decode_blocks() ? (n + 7) / 8 : decode_blocks(), some_row = below(n), same[3];
     vk_decode_end_job job;
@@ -2197,7 +2194,7 @@ static void test_copy(size_t bytes, size_t offset) {
     CHECK(is_poison(to, offset) && to[offset + bytes] == 0xff);
     release_all();
 }
-/* pieces that follow each other without a wait, then all of it back: a buffer that is filled again before it was sent would show */
+/* consecutive pieces without a wait, then all of it back: a buffer that is refilled before it was sent would show */
 static void test_transfers(size_t piece, int pieces) {
     size_t total = piece * (size_t)pieces;
     uint64_t *from, *got;
@@ -2426,8 +2423,8 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     }
     release_all();
 }
-/* Numbers on their way to integers of a GPU, in pieces, and what they stand for: the rule of the CPU (test_gemm.c), written down once more. Then the products
- * of a single row, within 1e-5 of what exact ones give of the largest, and of several: at most 1.5 times as far off as weights rounded to bf16 take them. */
+/* Numbers on their way to a GPU's integers, in pieces, and the values they represent, by the CPU's rule (test_gemm.c) written once more. Then the products of a single
+ * row, within 1e-5 of the largest exact one, and of several rows: at most 1.5 times as far off as with weights rounded to bf16. */
 static void test_integers(int n, int k, int row_limit, int kind) {
     static const int rows[5] = { 1, 2, 3, 7, 33 };
     size_t k_padded = padded((size_t)k), row_bytes = k_padded * (size_t)kind / 8, blocks = k_padded / VK_QUANT_BLOCK, ldx = k_padded + VK_PAD;
@@ -2544,7 +2541,7 @@ static void test_opening(void) {
 #ifdef TEST_EMULATED
 extern void cuda_on_cpu_fail(const char *what, int n);
 extern int cuda_on_cpu_live(void);
-/* the first failure sticks: nothing more is sent or counted, waiting shows its name and line, and closing frees everything */
+/* the first failure sticks: nothing more is sent or counted, waiting reports its name and line, and closing frees everything */
 static void test_failure(const char *what, const char *where, vp_result expected_result) {
     int live = cuda_on_cpu_live();
     mode m = { NULL, NULL, 0 };

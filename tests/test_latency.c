@@ -1,5 +1,5 @@
-/* test_latency.c: regression and recalibration equal golden/analysis (numpy, exact rationals); signs and leaving out equal the slow way; latency models
- * find the truth of made-up machines, and their intervals cover what they promise (VLMPROF_REPEATS=1000 for the full count). */
+/* test_latency.c: regression and recalibration equal golden/analysis (numpy, exact rationals). Sign constraints and dropped columns equal a slow implementation. Latency
+ * models find the truth of synthetic machines, and their intervals have the promised coverage (VLMPROF_REPEATS=1000 for the full count). */
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
 #include "support/check.h"
@@ -458,7 +458,7 @@ static void test_latency_weights(void) {
     vp_latency_model model;
     vp_latency_prediction prediction;
     vp_error error;
-    check_case("weights of three kinds: what decode costs");
+    check_case("weights of three kinds: the cost of decode");
     memset(asked, 0, sizeof asked);
     for (int i = 0; i < ROWS; i++) {
         vp_latency_request *r = &asked[i];
@@ -501,8 +501,8 @@ static double held_out_mape(vp_latency_features features, vp_latency_stage stage
     return e.mape;
 }
 
-/* Made-up machines: how a time of this truth comes out. Each noise has the mean 0 (additive) or 1 (multiplicative), so the truth is the mean of what is
- * measured: the location that the model predicts. */
+/* Synthetic machines: the measured time for a true one. Each noise has the mean 0 (additive) or 1 (multiplicative), so the truth is the mean of the measurements, which
+ * is the location that the model predicts. */
 typedef enum machine { QUIET, ADDITIVE, MULTIPLICATIVE, HEAVY, BIMODAL, NEIGHBOURS, MACHINES } machine;
 static const char *const machine_names[] = {"quiet", "additive noise", "log-normal noise of sigma 0.5", "heavy tails", "two clocks", "busy neighbours"};
 static double machine_ms(machine kind, double truth, vp_random *random) {
@@ -517,8 +517,8 @@ static double machine_ms(machine kind, double truth, vp_random *random) {
     default: return truth;
     }
 }
-/* What the weights 1 / measured^2 make of a stage: the mean of its predictions over the mean of the truth, - 1. They trust low measurements more than high
- * ones of the same request. */
+/* The effect of the weights 1 / measured^2 on a stage: the mean of its predictions over the mean of the truth, - 1. They trust low measurements more than high ones of
+ * the same request. */
 static double old_weights_bias(vp_latency_stage stage, const double *clean) {
     static double x[REQUESTS * VP_LATENCY_COLUMNS_LIMIT], y[REQUESTS], weights[REQUESTS];
     static const unsigned char signs[VP_LATENCY_COLUMNS_LIMIT] = {1, 1, 1, 1, 1, 1, 1};
@@ -595,7 +595,7 @@ static void test_limits(void) {
     vp_latency_limits_apply(&limits, 10, 2, &low, &high);
     CHECK(low >= 0 && low <= 0 && fabs(high - 29) < 1e-12);
 }
-/* The mean of the predictions is the mean of the truth, on every machine, and the interval of a new measurement covers what it promises. */
+/* The mean of the predictions is the mean of the truth on every machine, and the interval of a new measurement has the promised coverage. */
 static void test_machines(void) {
     enum { REPEATS = 30 };
     vp_latency_limits limits[VP_LATENCY_STAGE_COUNT];
@@ -692,7 +692,7 @@ static void test_latency(void) {
         CHECK(held_out_mape(VP_LATENCY_SEED, VP_LATENCY_DECODE, groups, count) > 3 * decode);
         CHECK(held_out_mape(VP_LATENCY_MEAN, VP_LATENCY_PREFILL, groups, count) > 5 * prefill);
     }
-    check_case("latency model: prediction takes under a microsecond, refusals, recalibration");
+    check_case("latency model: prediction takes under a microsecond, rejections, recalibration");
     begin = vp_clock_ns();
     for (i = 0; i < 200000; i++) {
         vp_latency_predict(&model, &requests[i % REQUESTS], &p);

@@ -1,4 +1,4 @@
-/* test_launcher.c: ranks as torchrun, Open MPI, PMI and Slurm put them into the environment, errors in them, the device of a rank. */
+/* test_launcher.c: ranks in the environment of torchrun, Open MPI, PMI and Slurm, errors in them, the device of a rank. */
 #include "base/launcher.h"
 #include "support/check.h"
 

@@ -1,5 +1,5 @@
-/* test_load.c: when requests are due, objectives, percentiles and shares of series whose values depend on one another, and the search for a rate.
- * Queues are made by Lindley's recursion, so that the truth about their waiting times is known. */
+/* test_load.c: due times of requests, objectives, percentiles and shares of correlated series, and the search for a rate. Queues are made by Lindley's recursion, so the
+ * truth about their waiting times is known. */
 #include "vlmprof_load.h"
 
 #include "support/check.h"
@@ -67,7 +67,7 @@ static void test_slo(void) {
     CHECK(isnan(slo.accuracy) && vp_slo_parse("accuracy:0.8,ttft:5", &slo, &error) == VP_OK && slo.accuracy == 0.8 && slo.ttft_ms == 5);
     CHECK(vp_slo_parse("accuracy:1", &slo, &error) == VP_OK && slo.accuracy == 1 && vp_slo_holds(&slo, 1e9, 1e9, 1e9));
     CHECK(vp_slo_parse("tpot:20", &slo, &error) == VP_OK);
-    check_case("a request is good when it meets every limit, the limit itself included");
+    check_case("a request is good if it meets every limit, including values equal to the limit");
     CHECK(vp_slo_holds(&slo, 1e9, 20, 1e9) && !vp_slo_holds(&slo, 0, 20.001, 0));
     CHECK(!vp_slo_holds(&slo, 0, (double)NAN, 0));
     static const struct { const char *text, *where; vp_result result; } bad[] = {

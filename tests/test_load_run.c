@@ -1,5 +1,5 @@
-/* test_load_run.c: trials against a server that is made up, with its clock (support/virtual_server.h): what is late, what waits, what fails. The waits
- * that load measures are those of Lindley's recursion over the times at which requests were due. */
+/* test_load_run.c: trials against a virtual server and its clock (support/virtual_server.h): late, waiting and failing requests. The waits that load measures are those
+ * of Lindley's recursion over the times at which requests were due. */
 #include "support/virtual_server.h"
 
 #include "base/console.h"

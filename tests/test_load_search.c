@@ -1,6 +1,6 @@
-/* test_load_search.c: the search for the highest rate, over queues that are simulated on a made-up clock: the right rate is known, from the latency model of M/M/1 or
- * from millions of requests. How often the interval contains it, and how often it is as narrow as was asked for. VLMPROF_SEARCHES=200: so
- * many searches a queue, which takes some 15 minutes; VLMPROF_VERBOSE=1: each trial. */
+/* test_load_search.c: the search for the highest rate, over queues that are simulated on a virtual clock. The right rate is known, from the latency model of M/M/1 or
+ * from millions of requests. Counts how often the interval contains it, and how often it is as narrow as requested. VLMPROF_SEARCHES=200: that many searches a queue,
+ * which takes some 15 minutes; VLMPROF_VERBOSE=1: prints each trial. */
 #include "load/load_search.h"
 #include "load/load_stats.h"
 #include "support/check.h"

@@ -1,5 +1,5 @@
-/* test_load_sizing.c: numbers of workers, and the simulated queue of `predict --workers` against another simulation of the same two stages: one that goes
- * from event to event, where load_sizing.c goes from request to request. */
+/* test_load_sizing.c: worker counts, and the simulated queue of `predict --workers` against a second simulation of the same two stages, which goes from event to event,
+ * while load_sizing.c goes from request to request. */
 #include "load/load_sizing.h"
 #include "support/check.h"
 #include "vlmprof_load.h"

@@ -1,5 +1,5 @@
-/* test_locale.c: in a program that took the user's locale, where 1.5 is written 1,5, the headers read and write numbers as usual. The program itself
- * never takes it (tests/strange_machines.sh). */
+/* test_locale.c: in a program that uses the user's locale, where 1.5 is written 1,5, the headers read and write numbers as usual. The program itself never sets it
+ * (tests/strange_machines.sh). */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_families.h"

@@ -1,5 +1,5 @@
-/* test_measurements.c: result files, made up in memory, to the requests and times of a latency model: which samples count, the rest of T_total,
- * the noise of the means, warnings, and files that do not go together. */
+/* test_measurements.c: from synthetic result files in memory to the requests and times of a latency model: which samples count, the rest of T_total, the noise of the
+ * means, warnings, and files that do not belong together. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "commands/commands.h"
@@ -263,7 +263,7 @@ static size_t count_warnings(int chosen) {
 }
 static void test_warnings_of_errors(void) {
     struct part_errors *vision = &held[VP_LATENCY_PHYSICAL][VP_LATENCY_VISION], *total = &held[VP_LATENCY_PHYSICAL][ESTIMATE_TOTAL];
-    check_case("warnings of predictions: a bias that matters, worse than the mean, worse than a baseline, each with what to do");
+    check_case("warnings about predictions: a large bias, worse than the mean, worse than a baseline, each with its remedy");
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
         for (int part = 0; part < ESTIMATE_PARTS; part++) {
             struct part_errors one = {{8, 0.9, 1, 1.5, 0, 0.1, 2, 3}, -1, 1, 100, 0, 0};
@@ -313,7 +313,7 @@ static void test_warnings_of_errors(void) {
 }
 static void test_experts(void) {
     int64_t experts = -1;
-    check_case("how many experts: the files', the option's, the caller's; where none says it, that is an error and no guess");
+    check_case("the number of experts: from the files, the option, the caller; without any it is an error, not a guess");
     make();
     files[0].expert_count = -1;
     files[1].expert_count = 16;

@@ -55,7 +55,7 @@ static void test_unfinished(void) {
     struct unfinished works[3];
     int numbers[] = {1, 2, 3}, status = 0;
     pid_t child;
-    check_case("what has begun and not ended is undone before the program ends, the latest first, even where that needs memory");
+    check_case("unfinished work is undone before the program ends, the latest first, even if that needs memory");
     fflush(stdout);
     if ((child = fork()) == 0) {
         if (!freopen("/dev/null", "w", stderr)) _exit(1);

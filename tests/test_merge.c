@@ -1,6 +1,5 @@
-/* test_merge.c: journals of two processes (tests/golden/journals) to result files, word by word (tests/golden/texts/merge-*): both, one of them, none;
- * what is printed as a table, as JSON, and kept quiet; result files laid out for the reference's scripts.
- * The numbers of the files are worked out again here from the journals' own lines.
+/* test_merge.c: journals of two processes (tests/golden/journals) to result files, word by word (tests/golden/texts/merge-*): both, one of them, none; the output as a
+ * table, as JSON, and with --quiet; result files in the layout of the reference's scripts. The numbers of the files are recomputed here from the journals' own lines.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -48,7 +47,7 @@ static void test_both(void) {
     CHECK(last.code == 1 && !last.out[0] && !last.err[0]);
 }
 static void test_one(void) {
-    check_case("one journal is not a whole sweep; with --partial the files say what is missing");
+    check_case("one journal is not a whole sweep; with --partial the files list the missing parts");
     make_empty(in_folder("one"));
     copy_journal("one", 0);
     run("merge %%F/one");
@@ -148,7 +147,7 @@ static void test_layout(void) {
         CHECK(number(get(get(0, "aggregate_stats"), "T_total_p50")) > 0);
     }
     free(text);
-    check_case("... what one run wrote the next may write again; --json lists it, --quiet is quiet");
+    check_case("... a run may overwrite the files of the run before; --json lists them, --quiet is quiet");
     run("merge %%F/a --layout reference --output_dir %%F/laid --json --quiet");
     CHECK_INT(last.code, 0);
     CHECK_TEXT(last.err, "");

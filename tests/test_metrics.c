@@ -1,4 +1,4 @@
-/* test_metrics.c: the numbers of a pass from made-up time stamps: each stage has another power of two, so a sum shows which stages are in it. */
+/* test_metrics.c: the numbers of a pass from synthetic time stamps: each stage is a different power of two, so a sum shows which stages are in it. */
 #include "results/metrics.h"
 #include "support/check.h"
 
@@ -55,7 +55,7 @@ static void test_metric(void) {
     check_case("rates: decode steps alone, and the whole request");
     CHECK_NEAR(decode_rate_of(run), 1000 / 20.0, 1e-9);
     CHECK_NEAR(output_rate_of(run), 4 / 4.0, 1e-12);
-    check_case("keys of metrics and details, and what each is");
+    check_case("keys of metrics and details, and their meanings");
     for (int i = 0; i < TERM_COUNT; i++) {
         char line[TERM_BYTES];
         CHECK(strlen(term_line(i, line)) < TERM_BYTES - 1 && TERMS[i].unit && strstr(line, TERMS[i].meaning));
@@ -178,7 +178,7 @@ static void test_served(void) {
     CHECK_INT(served_gaps(run->served, gaps), 0);
     for (int metric = METRIC_DECODE; metric <= METRIC_TTFT; metric++) if (metric != METRIC_TOTAL) lacks(run, metric, "one body");
     runs_free(run, 1);
-    check_case("what a server does not say or show is not a number");
+    check_case("values that a server does not report or show are not numbers");
     run = answered(-1, 4);
     lacks(run, METRIC_PER_TOKEN, "does not say");
     CHECK(isnan(output_rate_of(run)) && isnan(decode_rate_of(run)));

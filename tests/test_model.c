@@ -1,6 +1,6 @@
-/* test_model.c - the engine against whole-model runs of the reference implementation (tests/golden/models), in fp32 and bf16.
- * With TEST_DEVICE (a device's name): the same on that device, which must also agree with the CPU backend and with itself when nothing is dumped.
- * With TEST_EMULATED: under several schedules of tests/emulator/cuda_on_cpu.h too.
+/* test_model.c - the engine against whole-model runs of the reference implementation (tests/golden/models), in fp32 and bf16. With TEST_DEVICE (a device's name): the
+ * same on that device, which must also agree with the CPU backend, and with itself without a dump. With TEST_EMULATED: also under several schedules of
+ * tests/emulator/cuda_on_cpu.h.
  * links: engine */
 #include "vlmprof.h"
 #include "vlmprof_image.h"
@@ -211,8 +211,8 @@ static void compare_fp32(const vp_model_config *c, const golden *g, const output
     }
     check_free(&a);
 }
-/* What bf16 may differ by: 1.5 times the reference's own error under autocast; with one expert a token 3 times, because there a choice that one rounding
- * turns over replaces the token's whole output: kernels that differ in nothing but roundings of sums came to 0.5 to 1.9 times. */
+/* The allowed difference of bf16: 1.5 times the reference's own error under autocast. With one expert a token it is 3 times, because a choice that one rounding flips
+ * then replaces the token's whole output: kernels that differ only in the rounding of sums came to 0.5 to 1.9 times. */
 static double bf16_bound(const golden *g) {
     uint32_t nearby = vp_json_get(&g->info.json, 0, "autocast_bf16_rel_l2_nearby");
     return (g->top_k == 1 ? 3 : 1.5) * fmax(json_double(&g->info, 0, "autocast_bf16_rel_l2"), json_double(&g->info, nearby, "max"));
@@ -264,7 +264,7 @@ static vp_engine *open_engine(const char *name, vp_weights weights, const char *
 #endif
 static int compare_doubles(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 
-/* tokens of a request that copies nothing out: there a GPU sends each step before it knows the token before it. With eos, it must stop there. */
+/* tokens of a request that copies nothing out: a GPU then sends each step before it knows the token before it. With eos, it must stop there. */
 static void compare_bare(vp_engine *engine, const vp_model_config *c, const golden *g, const output *o) {
     vp_request r;
     vp_reply reply;
@@ -290,7 +290,7 @@ static void compare_bare(vp_engine *engine, const vp_model_config *c, const gold
     for (int i = 0; i < NEW_TOKENS; i++) CHECK_INT(tokens[i], o->tokens[i]);
     for (int i = 0; i < NEW_TOKENS - 1; i++) CHECK(step_ns[i] > 0);
 }
-/* device against CPU: fp32 agrees as closely as each must with the reference; bf16 as closely as the reference with itself, or `bound` */
+/* device against CPU: fp32 agrees as closely as each must with the reference; bf16 as closely as the reference with itself, or within `bound` */
 static void compare_within(vp_engine *cpu, const vp_model_config *c, const golden *g, const output *o, vp_weights weights, double bound) {
     output own;
     int steps = weights == VP_WEIGHTS_FP32 ? NEW_TOKENS : 1, n = c->embedding_size;
@@ -379,8 +379,8 @@ static void round_model(vp_engine *engine, int bits) {
         }
     }
 }
-/* Integers, against an fp32 engine with the weights that they stand for: as near as bf16 is to fp32. gemm NULL: the fastest kernel; on a CPU that
- * multiplies bytes it gives many rows inputs of 8 bits, and then a token may choose another expert. */
+/* Integers, against an fp32 engine with the weights that they represent: as close as bf16 is to fp32. gemm NULL: the fastest kernel. On a CPU that multiplies bytes it
+ * gives many rows inputs of 8 bits, and a token may then choose another expert. */
 static void run_integers(char letter, vp_weights weights, const char *gemm) {
     char name[16];
     vp_model_config config;
@@ -410,8 +410,8 @@ static void run_integers(char letter, vp_weights weights, const char *gemm) {
     vp_checkpoint_close(exact_checkpoint);
 }
 #ifdef TEST_CUDA
-/* Each switch of --gpu: the case's logits and tokens with it against those without. Where the same bits are promised, all of them; otherwise as close
- * as bf16 is to fp32. Emulated, on a chip that has all ways and few multiprocessors, whose blocks get several tiles each. */
+/* Each switch of --gpu: the case's logits and tokens with it against those without: all bits where equal bits are promised, otherwise as close as bf16 is to fp32. The
+ * emulated chip supports all ways and has few multiprocessors, so that each block gets several tiles. */
 #ifdef TEST_EMULATED
 #define SWITCHED "a6-text-only"
 #else
@@ -454,7 +454,7 @@ static void run_switches(void) {
     free_case(&g);
 }
 #endif
-/* three small cases under several schedules: a result that depends on the order of threads, warps, blocks or streams is a missing barrier or wait */
+/* three small cases under several schedules: a result that depends on the order of threads, warps, blocks or streams shows a missing barrier or wait */
 static void run_seeds(void) {
 #ifdef TEST_EMULATED
     double unused[CASES_MAX];

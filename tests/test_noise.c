@@ -1,5 +1,5 @@
-/* test_noise.c: what else a machine did, read from made-up files of the system; the rule that calls it quiet or not, each threshold from both sides;
- * its JSON and its words. Nothing depends on what this machine does; its own files are read once, to see that they can be. */
+/* test_noise.c: the other load on a machine, read from synthetic system files; the rule that calls it quiet or not, each threshold from both sides; its JSON and its
+ * messages. Nothing depends on this machine's load; its own files are read once, to see that this works. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "measure/noise.h"
@@ -38,7 +38,7 @@ static void test_read(void) {
     CHECK_INT(now.total_ticks, 3133 + 8 + 40000 + 500000);
     CHECK_INT(now.own_ticks, 1000 + 200 + 3 + 4);
     CHECK(now.load == 1.68 && now.mhz_low == 2000 && now.mhz_high == 3000);
-    check_case("where there is no cpufreq, /proc/cpuinfo says the frequency");
+    check_case("without cpufreq, /proc/cpuinfo gives the frequency");
     remove_folder(in_folder("sys"));
     put_file("/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 1000.500\nprocessor\t: 1\ncpu MHz\t\t: 1200.000\ncpu MHz without a colon\ncpu MHz\t\t: 0\ncpu MHz\t\t: 99");
     now = reading();
@@ -197,7 +197,7 @@ static void test_json(void) {
     memset(&parsed, 0, sizeof parsed);
     summary.spread = 0.125;
     summary.pair_count = 40;
-    check_case("a summary into JSON and back; frequencies that no one says are null");
+    check_case("a summary to JSON and back; unreported frequencies are null");
     vp_json_writer_init_sink(&writer, text_sink, &text, 0);
     vp_json_begin_object(&writer);
     put_noise(&writer, &summary);
@@ -208,7 +208,7 @@ static void test_json(void) {
     CHECK(back.samples == 10 && back.busy_samples == 3 && back.stolen_samples == 3 && back.pair_count == 40 && back.bare_pair_count == 0);
     CHECK(back.busy_percent == 62 && back.stolen_percent == 8.1 && back.spread == 0.125 && isnan(back.bare_spread) && back.mhz_high == 2009);
     CHECK_INT(vp_noise_reasons(&back), vp_noise_reasons(&summary));
-    check_case("an older file says nothing; numbers that no file of ours has are not believed");
+    check_case("an older file has no numbers; impossible numbers are not accepted");
     fields_read(&parsed.json, VP_JSON_NONE, &NOISE, &back);
     CHECK(back.samples == 0 && isnan(back.load) && vp_noise_reasons(&back) == 0);
     CHECK_INT(parse_json(&parsed, foreign, strlen(foreign), NULL), VP_OK);
@@ -227,7 +227,7 @@ static void check_warning(const vp_noise_summary *items, size_t count, const cha
 }
 static void test_words(void) {
     vp_noise_summary items[3] = {blocks(1, 10, 90, 0), blocks(14, 30, 62, 0), blocks(0, 10, 0, 0)};
-    check_case("the warning says what was observed, where it was worst and what to do");
+    check_case("the warning gives the observation, the worst place and the remedy");
     check_warning(items + 2, 1, NULL);
     check_warning(items, 3, "the machine was not quiet: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: b.json; 2 of 3 configurations are "
                             "affected). Times may be too high: do this");
@@ -261,11 +261,11 @@ static void test_cost(void) {
     CHECK_TEXT(number_cost(noisy).text, "-17 to +50");
     CHECK_TEXT(number_cost(estimate(9, -0.3, 19)).text, "+0 to +19");
     CHECK_TEXT(number_cost(few).text, "-");
-    check_case("known: to a point, or to a tenth of itself; from both sides");
+    check_case("known: to a point, or to a tenth of its value; from both sides");
     CHECK(is_cost_known(estimate(0, -1, 1)) && !is_cost_known(estimate(0, -1.01, 1.01)));
     CHECK(is_cost_known(estimate(20, 18, 22)) && !is_cost_known(estimate(20, 17.9, 22.1)));
     CHECK(!is_cost_known(few) && !is_cost_known(estimate((double)NAN, -5, 5)));
-    check_case("how many pairs would tell goes with the square of the width");
+    check_case("the number of pairs needed for a verdict grows with the square of the width");
     CHECK_INT(pairs_to_tell(estimate(0, -1, 1), 20), 20);
     CHECK_INT(pairs_to_tell(estimate(0, -2, 2), 20), 80);
     CHECK_INT(pairs_to_tell(noisy, 20), 23000); /* 20 * 33.205^2 = 22051 */

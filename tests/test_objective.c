@@ -1,6 +1,5 @@
-/* test_objective.c: `best --slo` over sweeps of the engine and of servers and over trials of load, and `compare` of servers, on files with a known
- * 1 if shares and their intervals are counted here again. Hostile files, exit codes.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_objective.c: `best --slo` over sweeps of the engine and of servers and over load trials, and `compare` of servers, on files with known answers: shares and their
+ * intervals are counted again here. Hostile files, exit codes. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"

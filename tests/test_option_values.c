@@ -1,8 +1,8 @@
-/* test_option_values.c: every option of every command, from the commands' own tables, with values that no one means: empty, a blank, no UTF-8, 100 kB,
- * hyphens, numbers out of range, no numbers. They are parsed in this process: what no number, no choice and no flag can be must be refused with 2. With
- * what the parser lets pass the program is run: it must end by an exit code that its help names, and with words on stderr where it failed; one value of
- * each option, the next one of the list for the next option, with VLMPROF_TEST_ALL=1 all of them. A new option is covered when its command is; a new
- * command needs a row in BASE. Runs $PROGRAM (default ./vlmprof) inside a temporary folder, so that odd names of outputs land there. */
+/* test_option_values.c: every option of every command, from the commands' own tables, with unlikely values: empty, a blank, invalid UTF-8, 100 kB, hyphens, numbers out
+ * of range, text for numbers. They are parsed in this process: a value that is not valid for a number, choice or flag must be rejected with exit code 2. The program is
+ * run with the values that the parser accepts. It must end with an exit code that its help lists, and with a message on stderr if it failed. Each option gets one value,
+ * the next option the next value of the list; with VLMPROF_TEST_ALL=1 each gets all of them. A new option is covered if its command is; a new command needs a row in
+ * BASE. Runs $PROGRAM (default ./vlmprof) inside a temporary folder, so that outputs with odd names are in it. */
 #define _DEFAULT_SOURCE 1
 #include "base/options.h"
 #include "commands/commands.h"
@@ -22,8 +22,8 @@ enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 600 /* only against a program 
 static const struct command *const COMMANDS[] = {VLMPROF_COMMANDS(COMMAND) NULL};
 static char program[4096], root[2048], *long_value, *long_digits;
 
-/* A short piece of work of each command, words separated by blanks; %R is the repository's root, %P the port of a server. The folder has r/ (a sweep's
- * results) and t.json (a trace). An option under test replaces its own value here. */
+/* A small task for each command, words separated by blanks; %R is the repository's root, %P the port of a server. The folder has r/ (a sweep's results) and t.json (a
+ * trace). An option under test replaces its value here. */
 static const struct { const char *command, *words; } BASE[] = {
     {"run", "--synthetic=tiny --prompt=hi --max_new_tokens=1 --threads=1"},
     {"ask", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --prompt=hi --max_new_tokens=1"},
@@ -62,7 +62,7 @@ static int run_words(char *const *words) {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) { }
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-/* The words of the row of BASE for a command, without the option `name`, and `more` after them. Returns their count; 0: there is no row. */
+/* The words of a command's row in BASE, without the option `name`, and `more` after them. Returns their count; 0: there is no row. */
 static int base_words(const struct command *command, const char *name, char *more, char **words) {
     static char room[4096];
     char *to = room;
@@ -183,7 +183,7 @@ static int is_json(const char *text) {
     }
     return *text != 0;
 }
-/* --quiet leaves stderr empty, --json makes stdout JSON and nothing else: on every command that has results (help has only texts). */
+/* --quiet leaves stderr empty and --json makes stdout pure JSON, for every command that has results (help has only texts). */
 static void test_quiet_and_json(const struct command *command) {
     static char *const flags[] = {"--quiet", "--json"};
     const int has_json = strcmp(command->name, "help") != 0;

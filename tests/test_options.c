@@ -1,5 +1,5 @@
-/* test_options.c: the options of all commands: help, names with the nearest one, values out of range, what excludes what.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_options.c: the options of all commands: help, unknown names with the nearest one, values out of range, options that exclude each other. Runs $PROGRAM (default
+ * ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/command.h"

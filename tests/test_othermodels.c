@@ -1,8 +1,7 @@
-/* test_othermodels.c - the engine on models other than MolmoE against the reference implementations: tests/golden/othermodels, and what the shared goldens
- * have beyond it; own_*: further shapes (tests/tools/make_model_goldens.py). Image and text are fed as the reference got
- * them (ids of case.json, 8-bit pictures of pixels.png; Molmo-7B: our own preprocessing).
- * With TEST_DEVICE (a device's name): the same on that device. With TEST_EMULATED: under several schedules of tests/emulator/cuda_on_cpu.h too.
- * VERBOSE in the environment prints the errors; ONLY: models whose name holds it, alone.
+/* test_othermodels.c - the engine on models other than MolmoE against the reference implementations: tests/golden/othermodels, and additional cases of the shared
+ * goldens; own_*: further shapes (tests/tools/make_model_goldens.py). Image and text are those that the reference got (ids of case.json, 8-bit pictures of pixels.png;
+ * Molmo-7B: our own preprocessing). With TEST_DEVICE (a device's name): the same on that device. With TEST_EMULATED: also under several schedules of
+ * tests/emulator/cuda_on_cpu.h. VERBOSE in the environment prints the errors; ONLY runs just the models whose name contains it.
  * links: engine */
 #include "vlmprof.h"
 #include "vlmprof_image.h"
@@ -117,7 +116,7 @@ typedef struct test_case {
 } test_case;
 static void free_case(test_case *c) { free(c->seen); free(c->ids); free(c->tokens); free(c->index); free(c->pixels); free(c->masks); }
 
-/* pictures of crop x crop, one below the other, or next to each other where one picture is cut into them -> patches of normalised values */
+/* pictures of crop x crop, one below another, or side by side if one picture is cut into them -> patches of normalised values */
 static void load_pictures(test_case *c, const vp_model_config *config, const char *path) {
     const vp_geometry *g = &config->geometry;
     const int32_t side = g->crop_px / g->patch_px, values = 3 * g->patch_px * g->patch_px;
@@ -484,7 +483,7 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- knobs, configs */
-/* a skipped block is the identity: the residual after the blocks around it is the same on this device and the CPU, and another than with it */
+/* a skipped block is the identity: the residual after the blocks around it is equal on this device and the CPU, and differs from the one with the block */
 static void test_knobs(const family *f) {
     vp_model_config config;
     opened files, own_files;
@@ -571,7 +570,7 @@ static void test_converted(const family *f, int packed) {
     remove(file);
     rmdir(directory);
 }
-/* A tied head is stored once: with a head of its own the same model has a table of embeddings more. A head of integers is a copy next to it. */
+/* A tied head is stored once: with its own head the same model has one more table of embeddings. A head of integers is an additional copy. */
 static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
     vp_engine_options options = vp_engine_options_default();
     vp_model_config changed = *config;
@@ -600,8 +599,8 @@ static void test_tied(const family *f) {
     if (!strcmp(TEST_DEVICE, "cpu"))
         CHECK_INT(weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 0), weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 1));
 }
-/* Launches and bytes that a prompt's experts without tokens would have added: the router decides which ones have none. On tiles, and in the last block
- * of a GPU's prefill, there are no products an expert, and nothing depends on it. */
+/* The launches and bytes that a prompt's experts without tokens would have added: the router decides which ones those are. On tiles, and in the last block of a GPU's
+ * prefill, there are no products per expert, and nothing depends on them. */
 static void count_idle(const vp_model_config *config, const vp_request *r, const vp_reply *reply, vp_weights weights, int64_t *missing, int64_t *bytes) {
     const int64_t pairs = (int64_t)r->input_count * r->top_k, most = pairs < config->expert_count ? pairs : config->expert_count,
                   values = 3 * (int64_t)config->expert_dim * config->d_model;

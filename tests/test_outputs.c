@@ -1,7 +1,7 @@
 /* slow: each command that writes a file, in each state of that file, 15 s */
-/* test_outputs.c: every option that names an output file, with each kind of path: a new file, an old one with permissions of its own, a symbolic link, a
- * link that dangles, a device, a pipe, the open stdout, a folder. What is there stays what it is; only the bytes are new. (vp_output's own rules: test_file.c.)
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. Devices take root; without it they are skipped. */
+/* test_outputs.c: every option that names an output file, with each kind of path: a new file, an old one with its own permissions, a symbolic link, a dangling link, a
+ * device, a pipe, the open stdout, a folder. The kind of an existing path stays; only its bytes are new. (vp_output's own rules: test_file.c.) Runs $PROGRAM (default
+ * ./vlmprof) from the repository's root; its files are in a temporary folder. Devices need root; without it they are skipped. */
 #define _DEFAULT_SOURCE 1
 #include "vlmprof.h"
 #include "support/check.h"
@@ -49,7 +49,7 @@ static void test_output(size_t at) {
     CHECK(kind_of(in_folder("link")) == S_IFLNK && begins(in_folder("out"), with));
     unlink(in_folder("link"));
     unlink(in_folder("out"));
-    check_case("%s: a pipe is written, and stays one", name);
+    check_case("%s: a pipe is written to and stays a pipe", name);
     CHECK_INT(mkfifo(in_folder("pipe"), 0600), 0);
     CHECK_INT(system("timeout 60 cat \"$TEST_FOLDER/pipe\" >\"$TEST_FOLDER/read\" &"), 0);
     CHECK_INT(run("%s%%F/pipe", command), 0);

@@ -1,5 +1,5 @@
-/* test_pack.c - weights on their way to panels: the integers and scales of random, tied, tiny, infinite and missing numbers are those of the rule,
- * written here value by value, in whole panels and in some columns of one; packed files of drawn weights have the bytes that they had on 2026-11-27 */
+/* test_pack.c - weights on their way to panels: the integers and scales of random, tied, tiny, infinite and missing numbers follow the rule, written here value by value,
+ * in whole panels and in some columns of one; packed files of random weights have the bytes that they had on 2026-11-27 */
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
 
@@ -8,8 +8,7 @@
 #include "support/check.h"
 #include "support/folder.h"
 
-/* A block of a row by the rule: scale and integers. bits 8: 127 is the largest size; 4: -8, and the rest up to 7. With a scale that is not a
- * number they mean nothing. */
+/* A block of a row by the rule: scale and integers. bits 8: 127 is the largest size; 4: -8, and otherwise up to 7. If the scale is not a number, they are meaningless. */
 static void rule(const float *row, int bits, uint16_t *scale, int *integers) {
     float most = 0.0f;
     for (int k = 0; k < VK_QUANT_BLOCK; k++)

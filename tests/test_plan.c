@@ -1,5 +1,5 @@
-/* test_plan.c: the plan of a sweep in this process: its grid and file names in their order, the longest request, layouts of a configuration, what the
- * fingerprint goes by, and lists that are rejected. */
+/* test_plan.c: the plan of a sweep in this process: its grid and file names in their order, the longest request, layouts of a configuration, the inputs of the
+ * fingerprint, and rejected lists. */
 #define _POSIX_C_SOURCE 200809L
 #include "data/plan.h"
 #include "base/console.h"
@@ -81,7 +81,7 @@ static void test_grid(void) {
     CHECK(knob_number(&plan.configurations[1].knobs, KNOB_TOKENS) == 432 && !knob_tier(&plan.configurations[1].knobs) && plan.configurations[2].set == &plan.sets[1]);
     CHECK_INT(make("--data %F/set.jsonl %F/./set.jsonl"), EXIT_USAGE);
     CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into two folders") != NULL);
-    check_case("a strategy draws points of the grid, and says how often it repeats one");
+    check_case("a strategy draws points of the grid and reports how often it repeats one");
     CHECK_INT(make_set("--sampling_strategy custom_sparse --tier_list low medium high --top_k_list 1 2 4 --num_active_blocks_list 1 2 4"), 0);
     {
         static const int32_t counts[3] = {3, 3, 3};
@@ -97,8 +97,8 @@ static void test_grid(void) {
         }
     }
 }
-/* Each row of the table with a list, by itself: both values are points of the grid, have files of their own, are in the journal's head, and those of the
- * grid reach the request. */
+/* Each row of the table with a list, by itself: both values are points of the grid, have their own files and are in the journal's head; those of the grid reach the
+ * request. */
 static void test_rows(void) {
     check_case("every knob with a list is varied by its row alone");
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
@@ -196,7 +196,7 @@ static void test_requests(void) {
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
     CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
     CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
-    check_case("what does not fit in the model uses no memory; here nothing fits");
+    check_case("a request that does not fit the model uses no memory; here none fits");
     CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);
     CHECK(plan.configurations[0].need_sequence == 0 && plan.max_sequence == 0 && plan.max_views == 1 && plan.configuration_count == 1);
     {

@@ -1,6 +1,6 @@
-/* test_plan_cost.c: sweep --plan next to a sweep that was measured: each configuration's time is the mean of its own rows, counts of what is done and
- * left, and the time left is that of the runs left; what a pass needs, and memory, as the engine has them.
- * Includes the room for its inner parts, and runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_plan_cost.c: sweep --plan compared with a measured sweep: each configuration's time is the mean of its own rows, the counts are those of the done and remaining
+ * runs, and the remaining time is that of the latter; the needs of a pass, and memory, equal the engine's. Includes the source for its static functions, and runs
+ * $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
 #include "cli/sweep/plan_cost.c"
@@ -170,7 +170,7 @@ static void test_memory(void) {
     vp_engine_options e = vp_engine_options_default();
     vp_engine *engine = NULL;
     uint64_t bytes;
-    check_case("the forecast's memory is what the engine asks for");
+    check_case("the forecast's memory equals the engine's request");
     CHECK_INT(parse_words("--data samples/questions.jsonl --device cpu", &o), 0);
     memset(&p, 0, sizeof p);
     memset(&x, 0, sizeof x);
@@ -186,7 +186,7 @@ static void test_memory(void) {
     CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK);
     CHECK_INT(x.memory_bytes, vp_engine_bytes(engine));
     vp_engine_close(engine);
-    check_case("what an engine would reserve, without reserving it");
+    check_case("the memory that an engine would reserve, without reserving it");
     session_free(&x.counter);
     e.weights = VP_WEIGHTS_INT4;
     e.head_weights = VP_WEIGHTS_INT8;

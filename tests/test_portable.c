@@ -1,5 +1,5 @@
-/* test_portable.c: vlmprof_file.h on any system that a companion compiles for; check_compile.sh runs it on Windows and ARM too. What POSIX alone
- * has (links, pipes, permissions) is in test_file.c. */
+/* test_portable.c: vlmprof_file.h on any system that a companion compiles for; check_compile.sh also runs it on Windows and ARM. POSIX-only features (links, pipes,
+ * permissions) are in test_file.c. */
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "support/check.h"
@@ -45,7 +45,7 @@ static void test_write(void) {
     CHECK(holds(in_folder("new"), "other", 5));
     CHECK_INT(vp_output_commit(&output, &error), VP_OK);
     CHECK(holds(in_folder("new"), "half", 4));
-    check_case("a discarded output leaves nothing; a dead writer's file goes");
+    check_case("a discarded output leaves nothing; a dead writer's file is removed");
     CHECK_INT(vp_output_open(in_folder("gone"), &output, &error), VP_OK);
     vp_output_discard(&output);
     CHECK_INT(vp_path_kind(in_folder("gone")), VP_PATH_NONE);
@@ -79,7 +79,7 @@ static void test_map(void) {
     CHECK_INT(vp_file_map(in_folder("large"), &data, &bytes, &error), VP_OK);
     CHECK(data == NULL && bytes == 0);
     vp_file_unmap(data, bytes);
-    check_case("what cannot be mapped leaves the outputs alone");
+    check_case("a failed mapping leaves the outputs unchanged");
     bytes = 7;
     CHECK_INT(vp_file_map(in_folder("missing"), &data, &bytes, &error), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_file_map(folder, &data, &bytes, &error), VP_ERR_READ);

@@ -1,5 +1,5 @@
 /* test_processor.c: prompts, expanded texts, 8-bit pixels and pixel values of models other than Molmo against the official processors (tests/golden/othermodels, and
- * what the shared goldens have beyond it), and what is rejected. */
+ * additional cases of the shared goldens), and rejections. */
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
@@ -258,8 +258,8 @@ static void test_refusals(void) {
     CHECK_INT(vp_processor_layout(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);
     if (open_processor(1, &processor)) CHECK_INT(vp_processor_layout(&processor, 1, 100000000, &picture, &error), VP_ERR_RANGE);
 }
-/* Gemma 3's crops (pan and scan) as its processor makes them: two side by side, two of 259 and 258 rows, three of 67, 67 and 66 columns; their text. c is cut to its
- * upper rows. What the knobs refuse */
+/* Gemma 3's crops (pan and scan) as made by its processor: two side by side, two of 259 and 258 rows, three of 67, 67 and 66 columns; their text. c is cut to its upper
+ * rows. Also values that the knobs reject */
 static void test_crops(void) {
     static const struct { const char *name; int32_t rows, cols; const char *knob; int32_t value; } cases[] = {
         { "pan-a", 1, 2, "min_crop_size", 40 }, { "pan-b", 2, 1, "max_num_crops", 3 }, { "pan-c", 1, 3, "min_crop_size", 50 } };
@@ -348,7 +348,7 @@ static void test_pixel_limits(void) {
     }
     CHECK_INT(vp_processor_layout(&processor, 1, 1000, &picture, &error), VP_ERR_RANGE); /* sides that differ by more than 200 */
 }
-/* sizes, limits and what transformers' processor makes of them (tests/golden/families): the picture, its tokens, and as many in the text */
+/* sizes, limits and the results of transformers' processor (tests/golden/families): the picture, its tokens, and as many in the text */
 static void test_pixel_counts(void) {
     static const struct { size_t model; const char *file; } files[] = { { 4, "families/qwen2_5_vl_hf.csv" }, { 5, "families/qwen3_vl_hf.csv" } };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
@@ -453,7 +453,7 @@ static void test_resize(void) {
     CHECK_INT(vp_processor_resize(NULL, 64, 48, to, 64, 48, VP_FILTER_LANCZOS), VP_ERR_RANGE);
 }
 
-/* between pixels' centres in a straight line, the border's value beyond them: Molmo2's filter, against the same in doubles. `shift` damages that. */
+/* linear between pixels' centres, and the border's value beyond them: Molmo2's filter, against the same in doubles. `shift` damages that. */
 static double plain_at(const uint8_t *rgb, int32_t width, int32_t height, double x, double y, int channel) {
     const double across = fmin(fmax(x, 0), width - 1), down = fmin(fmax(y, 0), height - 1);
     const int32_t left = (int32_t)across, top = (int32_t)down, right = left < width - 1 ? left + 1 : left, bottom = top < height - 1 ? top + 1 : top;

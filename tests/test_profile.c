@@ -1,5 +1,5 @@
-/* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler, whose own numbers are next to it, on hand-made traces
- * with known answers and on damaged ones. PROGRAM names the program (default ./vlmprof). */
+/* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler with torch's own numbers, on hand-made traces with known answers and on damaged ones.
+ * PROGRAM names the program (default ./vlmprof). */
 #define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
 #include "support/program.h"
@@ -63,7 +63,7 @@ static double row_number(const csv *t, const csv_row *row, const char *column) {
 static double cell_number(const csv *t, const char *name, const char *column) { return row_number(t, csv_find(t, name), column); }
 
 /* ---- against torch */
-/* Every row of torch's table is ours and the other way round: calls and bytes equal, times within what three decimals of us lose. */
+/* Every row of torch's table is in ours and vice versa: calls and bytes are equal, times within the loss from three decimals of us. */
 static void test_torch(const char *golden, const char *options, int shapes) {
     static csv ours, torch;
     char path[600];
@@ -248,7 +248,7 @@ static void test_gaps(void) {
     CHECK_NEAR(cell_number(&t, "0 7", "host_wait_us"), 0, 0);
     CHECK_NEAR(cell_number(&t, "0 7", "kernel_wait_us"), 20, 1e-9);
     free(t.text);
-    check_case("each table as text says what its times are");
+    check_case("each table as text explains its times");
     CHECK_INT(run("trace %%F/gaps.json"), 0);
     CHECK(strstr(last.out, "times are sums over the calls") && strstr(last.out, "of the durations of the calls") && strstr(last.out, "others below 30 us"));
     CHECK_INT(run("trace %%F/known.json --table annotations"), 0);
@@ -293,7 +293,7 @@ static void test_damaged(void) {
         {"{\"traceEvents\": [],}", "unexpected comma before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
         {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 whole events"}};
     char deep[400] = "[{\"a\":";
-    check_case("damaged files: exit 3, one line that says where, nothing on stdout");
+    check_case("damaged files: exit 3, one line with the place, nothing on stdout");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_text(in_folder("bad.json"), cases[i].text);
         CHECK_INT(run("trace %%F/bad.json"), 3);
@@ -476,7 +476,7 @@ static void test_schedule(void) {
     CHECK_INT(run("trace %%F/out/chrome_trace.json --json"), 0);
     CHECK(json_number("summary.bytes") > 10000 && json_number("summary.bytes") <= 60000);
 }
-/* Requests that `--profile` and these options record, by the calls of a kernel and of the step; nothing is said on stderr. */
+/* Requests recorded by `--profile` and these options, by the calls of a kernel and of the step; stderr stays empty. */
 static void check_recorded(const char *options, int recorded, int requests) {
     static csv t;
     char said[40];

@@ -1,6 +1,6 @@
-/* test_prune.c - image tokens left out: the rules on given numbers (tests/golden/pruning/select), through the device's kernels where the engine has some;
- * whole requests of models/ and others/ in fp32: kept tokens, positions, rows of every block, tokens, features, logits; counts against what runs; what is
- * rejected, and why. With TEST_DEVICE: the same on that device.
+/* test_prune.c - pruned image tokens: the rules on given numbers (tests/golden/pruning/select), through the device's kernels if the engine has any; whole requests of
+ * models/ and others/ in fp32: kept tokens, positions, rows of every block, tokens, features, logits; counts against the work done; rejections with their reasons. With
+ * TEST_DEVICE: the same on that device.
  * links: engine */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
@@ -667,7 +667,7 @@ static double noise(void) { /* -1..1 */
     noise_state = noise_state * 1664525u + 1013904223u;
     return (double)(noise_state >> 8) / 8388608.0 - 1.0;
 }
-/* a made picture between text; image tokens are read in another order than the connector makes them, and some of these are not tokens */
+/* a synthetic picture between text; image tokens are read in a different order from the connector's output, and some of these are not tokens */
 static void make_input(const vp_model_config *config, int shuffled, input *in) {
     const vp_geometry *g = &config->geometry;
     const int32_t patches = config->vit_positions - config->vit_class_token, before = 5, behind = 9;
@@ -740,7 +740,7 @@ static double worst(const output *a, const output *b, int64_t vocabulary) {
     }
     return most;
 }
-/* Pruned before the language model with compact positions, a request is the one whose prompt never had the other image tokens. */
+/* A request that is pruned before the language model with compact positions equals one whose prompt never had the other image tokens. */
 static void test_shortened(const char *name) {
     int32_t blocks[64], *index, *ids, *ends, *row_of, rows = 0, all;
     vp_prune prune = vp_prune_default(VP_PRUNE_RANDOM);

@@ -1,5 +1,5 @@
-/* test_ranges.c: ranges under a clock that the test moves; the table of operations, its orders and printers against torch's and pstats' own words
- * (golden/ranges); JSON there and back, and damaged; the schedule against torch.profiler.schedule. The core of the header is enough for all of it. */
+/* test_ranges.c: ranges on a clock that the test moves; the table of operations, its orders and printers against the output of torch and pstats (golden/ranges); JSON
+ * there and back, and damaged; the schedule against torch.profiler.schedule. The core of the header is enough for all of it. */
 #define VLMPROF_IMPLEMENTATION
 #include <stdint.h>
 static int64_t now_ns;
@@ -231,7 +231,7 @@ static void test_recursion(void) {
 static void test_rows(void) {
     vp_op rows[4], op = sample("gemm", 100, 70), total;
     vp_ops ops;
-    check_case("rows: sums, least and most, what calls differ in");
+    check_case("rows: sums, minimum and maximum, differences between calls");
     CHECK_INT(vp_ops_init(&ops, rows, 4, VP_OPS_BY_SHAPE, 0), VP_OK);
     op.stage = "prefill";
     op.part = "experts";
@@ -339,7 +339,7 @@ static void test_refused_samples(void) {
     REFUSED(op.calls = 2; op.device_max_ns = 11, VP_ERR_RANGE);
 }
 
-/* random samples over a small set of keys: the table's sums are those of a plain list, whatever it groups by, also after a sort and split over two */
+/* random samples over a small set of keys: the table's sums equal those of a plain list, for every grouping, also after a sort and split over two */
 static void test_property(void) {
     enum { SAMPLES = 400, ROWS = 400 };
     static const char *names[] = {"a", "b", "c"}, *stages[] = {NULL, "prefill", "decode"};
@@ -510,7 +510,7 @@ static void test_golden_tables(void) {
     free(text);
 }
 
-/* Numbers of all sizes against the C library, halves above all: they are where rounding by way of a shortest text goes wrong. */
+/* Numbers of all sizes against the C library, above all halves, where rounding through a shortest text goes wrong. */
 static void test_fixed(void) {
     static const double values[] = {0.0, -0.0, 0.0005, 0.0015, 0.5, 1.5, 2.5, 1.0005, 2.675, 0.125, 0.375, 1e-300, 5e-324, 999.9995, 9007199254740993.0, 1e15,
                                     123456789.0625, 0.9999999995, 4503599627370497.5, 8999999999999.0};
@@ -835,7 +835,7 @@ static void test_json(void) {
     CHECK_INT(read.group_by, VP_OPS_BY_STEP);
     vp_ops_init(&read, read_rows, 4, 0, 0);
     for (i = 0; i < 40; i++) CHECK_INT(read_back(&read, json_text, i, &error), VP_ERR_CAPACITY);
-    check_case("JSON: every byte damaged in turn is read or refused, never believed in part");
+    check_case("JSON: with any byte damaged it is read or rejected as a whole");
     strcpy(again, json_text);
     for (i = 0; again[i]; i++) {
         const char was = again[i];

@@ -1,5 +1,4 @@
-/* test_ranks.c: journals of several processes: their names, which are read and in what order, which are missing and why, and which are not parts of one
- * sweep. */
+/* test_ranks.c: journals of several processes: their names, which are read and in what order, which are missing and why, and which are not parts of the same sweep. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "support/check.h"

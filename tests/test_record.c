@@ -1,4 +1,4 @@
-/* test_record.c: a made-up point as JSON, whole texts compared: layout, tokens, times of runs, answer and score, the record's members. */
+/* test_record.c: a synthetic point as JSON, compared as whole texts: layout, tokens, times of runs, answer and score, the record's members. */
 #define _POSIX_C_SOURCE 200809L
 #include "measure/record.h"
 #include "support/check.h"

@@ -1,7 +1,6 @@
-/* test_report.c: result files -> answers. Reports on sweeps that this program writes itself with a known 1 if which configurations are on the
- * front, what each knob does. Also the experiments' own files (as formats of their repository have them), damaged files of every kind, exit codes
- * and the shape of CSV, Markdown and JSON.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. REPORT_LARGE=1 adds 336 x 1,000 samples. */
+/* test_report.c: result files -> answers. Reports on sweeps that this program writes itself with known answers: the configurations on the front, and the effect of each
+ * knob. Also the experiments' own files (in the formats of their repository), damaged files of every kind, exit codes and the shape of CSV, Markdown and JSON. Runs
+ * $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. REPORT_LARGE=1 adds 336 x 1,000 samples. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -90,7 +89,7 @@ static void test_damaged(void) {
     CHECK(strstr(last.out, "notes.json and others are not result files") != NULL);
 }
 
-/* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; nothing where no kernel was timed. */
+/* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; none if no kernel was timed. */
 static void test_parts(void) {
     truth t = truth_default();
     uint32_t stages, parts;
@@ -353,7 +352,7 @@ static void test_one_number(void) {
 }
 static void test_warnings(void) {
     truth t = truth_default();
-    check_case("what a reader must know comes first");
+    check_case("important notes for a reader come first");
     t.samples = 20;
     t.size_count = 2;
     t.lost_share = 0.05;
@@ -507,7 +506,7 @@ static void test_large(void) {
     }
 }
 
-/* The result file in guide library is what a foreign engine writes: it and the smallest one that the guide names are read by every command. */
+/* The result file in guide library comes from a foreign engine: every command reads it and the smallest one that the guide describes. */
 static void test_small_form(void) {
     char *guide = check_read("cli/guides/library.txt", NULL), text[2000] = "", other[2000], *at, *end;
     check_case("the result file in guide library is read by report, best and compare");

@@ -1,7 +1,6 @@
-/* test_report_page.c: the page of report --html. Sweeps that this program writes itself, small ones and one of 336 configurations, become pages that are
- * read again: every tag is one that the page may have and is closed, no number is NaN or infinite, nothing is loaded from anywhere, no two texts of
- * a plot are over one another, hostile names stay text. The checks are first tried on damaged pages, which they must refuse.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_report_page.c: the page of report --html. Sweeps that this program writes itself, small ones and one of 336 configurations, become pages that are parsed again:
+ * every tag is allowed and closed, no number is NaN or infinite, nothing is loaded from elsewhere, no two texts of a plot overlap, and hostile names stay text. The
+ * checks are first tried on damaged pages, which they must reject. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
 #include "support/page_reader.h"
@@ -102,7 +101,7 @@ static void test_small(void) {
     CHECK(strstr(last.out, "<dt>TTFT</dt><dd>time to first token") && strstr(last.out, "<dt>T_decode_per_token</dt><dd>TPOT"));
     CHECK(strstr(last.out, "<title>288 tokens k1 b2") != NULL);
     CHECK_INT(page_count(last.out, "<svg"), page_count(last.out, "</svg>"));
-    check_case("each plot says what its marks or bars are; where lines are fitted to means, marks are means");
+    check_case("each plot explains its marks or bars; if lines are fitted to means, marks are means");
     CHECK_INT(page_count(last.out, "<figcaption>"), page_count(last.out, "<span>Mark: ") + page_count(last.out, "<span>Bar: ")
               + page_count(last.out, "<span>Large mark: "));
     CHECK(page_count(last.out, "<figcaption>") > 15 && strstr(last.out, "Line: least squares through all samples") && !strstr(last.out, ": median "));

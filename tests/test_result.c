@@ -55,7 +55,7 @@ static void test_fail(void) {
     vp_fail(&error, VP_ERR_READ, -1, text, text);
     CHECK_INT(strlen(error.where), sizeof error.where - 1);
     CHECK_INT(strlen(error.text), sizeof error.text - 1);
-    check_case("a long path keeps its end, after three points; a character at the cut goes as a whole");
+    check_case("a long path keeps its end, after three dots; a character at the cut is dropped as a whole");
     for (length = sizeof error.where - 2; length < sizeof error.where + 3; length++) {
         memset(text, 'x', sizeof text);
         memcpy(text + length - 2, "/f", 3);

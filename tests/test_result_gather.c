@@ -1,5 +1,5 @@
-/* test_result_gather.c: a journal's points as lists of numbers: what is counted, which runs are pairs, how far times of equal work spread, and a journal
- * whose lines cannot be read back. */
+/* test_result_gather.c: a journal's points as lists of numbers: which runs are counted, which are pairs, the spread between times of equal work, and a journal whose
+ * lines cannot be read back. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "results/result_gather.h"

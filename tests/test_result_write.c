@@ -1,6 +1,6 @@
-/* test_result_write.c: what a sweep's result files say about many samples, recomputed here from their rows: means, deviations, percentiles, distributions
- * and the most frequent tiling, where it is the first of the sorted values, the last, and one of equals.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_result_write.c: the statistics in a sweep's result files over many samples, recomputed here from their rows: means, deviations, percentiles, distributions and the
+ * most frequent tiling, if it is the first of the sorted values, the last, or tied. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a
+ * temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"

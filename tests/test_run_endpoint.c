@@ -1,5 +1,5 @@
-/* test_run_endpoint.c: `run --endpoint` as a user runs it, against a server that answers what the model's name asks for. Exit
- * codes, both outputs, what was sent, what each failure says, Ctrl-C, and that the API key is nowhere. */
+/* test_run_endpoint.c: `run --endpoint` as run by a user, against a server that answers as the model's name requests. Exit codes, both outputs, the requests sent, the
+ * message of each failure, Ctrl-C, and that the API key never appears. */
 #define _XOPEN_SOURCE 700
 #include "vlmprof.h"
 #include "support/check.h"
@@ -230,7 +230,7 @@ static void test_sent(void) {
     CHECK_TEXT(one, two); /* the same bytes each time */
     free(one);
     free(two);
-    check_case("a JPEG stays one, of other bytes in each request unless --same_image is given, and of the same length");
+    check_case("a JPEG stays a JPEG of the same length, with different bytes in each request unless --same_image is given");
     CHECK_INT(ask("good", "--cold --same_image"), 0);
     one = sent();
     CHECK(strstr(one, "data:image/jpeg;base64,/9j/"));
@@ -334,7 +334,7 @@ static void test_failures(void) {
 /* `ask` prints what `run --endpoint` prints: the same lines but for the measured times */
 static void test_ask(void) {
     char lines[2][4000];
-    check_case("ask does what run --endpoint does");
+    check_case("ask does the same as run --endpoint");
     for (int i = 0; i < 2; i++) {
         size_t bytes = 0;
         asked_before = 0;
@@ -357,7 +357,7 @@ static void test_address(void) {
     CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d/v1 --endpoint_model good", port), 2);
     said("this port speaks plain HTTP, not TLS; did you mean http://127.0.0.1:");
     CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
-    check_case("a rate that no server reaches is not credible, and the warning says why");
+    check_case("a rate beyond any server is not credible, and the warning gives the reason");
     CHECK_INT(ask("burst", "--cold"), 0);
     said(" tokens/s is not credible, because no server decodes so fast: the answer was buffered");
     CHECK_INT(ask("good", "--cold"), 0);

@@ -1,5 +1,5 @@
-/* test_sampler.c: random draws are numpy's, number for number (golden/sampler), the choice of blocks is the experiments',
- * grids visit what they state, shards share out everything once, ranks come from the environment with its traps. */
+/* test_sampler.c: random draws equal numpy's, number for number (golden/sampler), the choice of blocks is the experiments', grids visit their stated points, shards cover
+ * everything exactly once, ranks come from the environment with its traps. */
 #include "support/check.h"
 #include "support/scan.h"
 #include "vlmprof.h"
@@ -320,7 +320,7 @@ static void test_errors(void) {
     CHECK_INT(blocks[1], 2);
 }
 
-/* Random sizes: a choice is a permutation's beginning, a data set sample is ascending without repeats, no unchosen block beats a chosen one. */
+/* Random sizes: a choice is a permutation's beginning, a sample of a data set is ascending without repeats, no unchosen block beats a chosen one. */
 static void test_property(void) {
     enum { MOST = 300 };
     const uint32_t seed = 20261121;
@@ -483,7 +483,7 @@ static void test_strategies(void) {
 static size_t row_bytes;
 static int compare_rows(const void *a, const void *b) { return memcmp(a, b, row_bytes); }
 
-/* What makes it a Latin hypercube: every value of every knob floor(points / n) or one more times, no point twice, nothing outside. */
+/* The properties of a Latin hypercube: each value of each knob occurs floor(points / n) or one more times, no point occurs twice, and none is outside. */
 static void latin_design_of(const int32_t *counts, int knobs, size_t points, uint32_t seed) {
     static int32_t index[(VP_GRID_LHS_POINTS_MAX + 1) * VP_GRID_KNOBS_MAX];
     const size_t width = (size_t)knobs;
@@ -646,7 +646,7 @@ static void test_grid_errors(void) {
     CHECK_INT(vp_sampler_grid(VP_GRID_FULL, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     CHECK(needed == 77 && duplicates == 77 && index[0][0] == -5);
-    check_case("grids: too little room says how much is needed and writes no point");
+    check_case("grids: a small buffer returns the needed count and writes no point");
     CHECK_INT(vp_sampler_grid(VP_GRID_FULL, small, 3, 1, 0, index[0], 23, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed == 24 && duplicates == 0);
     CHECK_INT(vp_sampler_grid(VP_GRID_BOUNDARY, small, 3, 1, 0, NULL, 24, &needed, &duplicates), VP_ERR_CAPACITY);
@@ -731,7 +731,7 @@ static void test_stratified(void) {
     for (i = 0; i < 4; i++) stratum[i] = (uint32_t)i;
     CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 2, scratch, &kept), VP_OK);
     CHECK(scratch[0] == 0 && scratch[1] == 1);
-    check_case("stratified: everything, nothing, refusals");
+    check_case("stratified: everything, nothing, rejections");
     CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 5, scratch, &kept), VP_OK);
     CHECK(kept == 4 && scratch[3] == 3);
     CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 0, scratch, &kept), VP_OK);

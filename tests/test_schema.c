@@ -1,6 +1,6 @@
-/* test_schema.c: samples/result.schema.json is made from the rows of cli/results and describes the result files of a sweep: files of the program are checked
- * against it, damaged ones must fail, and every key has a description. The validator below knows just the words that this schema uses and rejects others.
- * Runs $PROGRAM (default ./vlmprof), and $B/emulated/vlmprof for what a GPU adds, from the repository's root. */
+/* test_schema.c: samples/result.schema.json is made from the rows of cli/results and describes the result files of a sweep: files of the program are checked against it,
+ * damaged ones must fail, and every key has a description. The validator below supports only the words in this schema and rejects others. Runs $PROGRAM (default
+ * ./vlmprof), and $B/emulated/vlmprof for the additions of a GPU, from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -264,7 +264,7 @@ static void check_reference_keys(const vp_json *j) {
     static const char *const numbers[] = {"mean", "std", "p50", "p95", "p99", "count"};
     uint32_t step;
     size_t i, k, s;
-    check_case("the reference's keys are there, the statistics under both names");
+    check_case("the reference's keys exist, the statistics under both names");
     for (i = 0; i < sizeof top / sizeof top[0]; i++) check_note(vp_json_get(j, 0, top[i]) != VP_JSON_NONE, __FILE__, __LINE__, "%s", top[i]);
     for (i = 0; i < sizeof row / sizeof row[0]; i++) check_note(vp_json_get(j, row_of(j, 0), row[i]) != VP_JSON_NONE, __FILE__, __LINE__, "row: %s", row[i]);
     CHECK(vp_json_get(j, vp_json_get(j, 0, "tier_range"), "min_crops") != VP_JSON_NONE && vp_json_get(j, vp_json_get(j, 0, "tier_range"), "max_crops") != VP_JSON_NONE);

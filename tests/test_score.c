@@ -427,7 +427,7 @@ static void check_edges(void) {
     CHECK_INT(vp_score_vqa_official("\xCE\xB1\xCE\xA3-\xCE\xB1 -", late, 3, hold.scratch, sizeof hold.scratch, &score), VP_OK);
     CHECK_NEAR(score, (1.0 / 3 + 1.0 / 3 + 2.0 / 3) / 3, 1e-12);
     score = 7;
-    check_case("no score is a reason, not an error, and not a number");
+    check_case("a missing score is a reason, not an error, and not a number");
     s.prediction = "x";
     CHECK_INT(vp_score_compute(VP_SCORE_EM, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
     CHECK(isnan(o.score) && o.reason);
@@ -467,7 +467,7 @@ static void check_edges(void) {
     CHECK_INT(vp_score_select_option(NULL, two, 2, hold.scratch, sizeof hold.scratch, &index), VP_ERR_RANGE);
     CHECK_INT(vp_score_mc("dog", two, 2, NULL, 1, hold.scratch, sizeof hold.scratch, &index), VP_ERR_RANGE);
     CHECK_INT(index, 7);
-    check_case("what the reference has no score for is VP_ERR_MISMATCH");
+    check_case("inputs without a score in the reference return VP_ERR_MISMATCH");
     CHECK_INT(vp_score_anls("", none, 1, hold.scratch, sizeof hold.scratch, &score), VP_ERR_MISMATCH);
     CHECK_INT(vp_score_vqa_official("x", none, 0, hold.scratch, sizeof hold.scratch, &score), VP_ERR_MISMATCH);
     CHECK_INT(vp_score_relaxed("x", none, 0, hold.scratch, sizeof hold.scratch, &score), VP_ERR_MISMATCH);
@@ -491,7 +491,7 @@ static void check_edges(void) {
     lines[39999] = 0;
     CHECK_INT(clean_frequent(lines, small, sizeof small, NULL), VP_OK);
     CHECK_TEXT(small, "a");
-    check_case("numbers are rounded as the exact value of the double says");
+    check_case("numbers are rounded by the exact value of the double");
     {
         vp_score_mmmu_answer a;
         CHECK_INT(vp_score_mmmu_parse("is 2.675 0.125 1e22 -0.005 5e-324 1.7976931348623157e308", hold.scratch, sizeof hold.scratch, &a), VP_OK);

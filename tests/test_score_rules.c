@@ -138,7 +138,7 @@ static void test_score(void) {
     check_scored("math_vista_local", "math_vista_local");
     check_scored("caption_jaccard", "caption_jaccard");
     test_caption_scores();
-    check_case("score: rows from stdin, what each rule shows, and a summary");
+    check_case("score: rows from stdin, the output of each rule, and a summary");
     CHECK_INT(cli_with("score --metric mmmu", "{\"id\": \"x\", \"prediction\": \"no idea\", \"options\": [\"a\", \"b\"], \"answer\": \"A\"}\n\n"
                        "{\"prediction\": \"It is (B).\", \"options\": [\"a\", \"b\"], \"answer\": 1}", in_folder("stdout"), 0), 0);
     CHECK_TEXT(last.out, "{\"id\": \"x\", \"unparsed\": true, \"parsed\": null, \"score\": null, \"reason\": \"unparsed: the answer names no option\"}\n"
@@ -263,7 +263,7 @@ static void test_sweep_metrics(void) {
     CHECK(last.out && strstr(last.out, "{\"sample_id\": 0, ") && strstr(last.out, "\"corpus\": {\"bleu\": ["));
     CHECK(last.err && strstr(last.err, "vlmprof: cider: 3 rows, corpus of "));
     remove_folder(in_folder("out"));
-    check_case("sweep: --metric goes before the data set's name; unparsed answers count as 0, and are counted");
+    check_case("sweep: --metric takes precedence over the data set's name; unparsed answers count as 0, and are counted");
     snprintf(line, sizeof line, "%s--dataset_name science_qa_img --metric mmmu_score", command);
     CHECK_INT(cli(line), 0);
     if (!CHECK(load(&d, path))) return;

@@ -1,5 +1,5 @@
-/* test_server.c: requests to a hostile server of the tests' own: what comes of each, how often it is tried, in which order the stamps are; what is sent;
- * options; many at once; signals; the API key in no text; libcurl that is missing. The part is included, so that dlopen can fail. */
+/* test_server.c: requests to a hostile server of the tests: the outcome of each, the number of attempts, the order of the time stamps; the requests sent; options; many
+ * at once; signals; the API key in no text; libcurl that is missing. The part is included so that dlopen can fail. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -260,7 +260,7 @@ static void test_dead_connections(void) {
     vp_server *server;
     char url[64];
     int i;
-    check_case("a kept connection dies under each of many requests: each goes over a new one");
+    check_case("a kept connection fails during each of many requests: each is retried on a new one");
     for (i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
     hostile_start(&hostile, replies, 40);
     options = options_of(&hostile, url, sizeof url);
@@ -483,7 +483,7 @@ static void test_key(void) {
     }
 }
 
-/* Spells a key as a server may: each character unchanged, as an escape of JSON, of a URL, in JSON inside JSON, with a line end after it. */
+/* Spells a key as a server may: each character unchanged, as an escape of JSON, of a URL, in JSON inside JSON, or followed by a newline. */
 enum { SPELLINGS = 8 };
 static size_t spell(const char *key, int spelling, vp_random *random, char *out) {
     char *to = out;
@@ -606,7 +606,7 @@ static void test_key_spelled(void) {
     }
 }
 
-/* The connection is reset after each byte of a reply: an error each time, or the whole answer where only the end is missing. */
+/* The connection is reset after each byte of a reply: an error each time, or the whole answer if only the end is missing. */
 static void test_resets(void) {
     static const char whole[] = HOSTILE_STREAM "\r\ndata: {\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":\"\xc3\xa9\"},\"finish_reason\":\"stop\"}]}\n\n"
         "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n";
@@ -751,7 +751,7 @@ static void test_signals(void) {
     setitimer(ITIMER_REAL, &never, NULL);
     CHECK(exchange.state == VP_EXCHANGE_FAILED && exchange.result == VP_ERR_INTERRUPTED);
     vp_exchange_free(&exchange);
-    check_case("a signal pauses vp_server_step, and the wait goes on");
+    check_case("a signal interrupts vp_server_step, and the wait continues");
     exchange = exchange_of(BODY);
     CHECK_INT(vp_server_start(server, &exchange, NULL), VP_OK);
     CHECK_INT(vp_server_start(server, &exchange, NULL), VP_ERR_STATE);

@@ -1,7 +1,6 @@
-/* test_server_law.c: result files of servers -> a latency model of TTFT and of the time per token -> predictions. This program writes sweeps of a server whose
- * costs it knows: fit must find them within their intervals, its held-out errors must be the noise that was planted, and predictions must cover what
- * the same server takes next. Also servers that say little, hostile files, exit codes.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
+/* test_server_law.c: result files of servers -> a latency model of TTFT and of the time per token -> predictions. This program writes sweeps of a server with known
+ * costs: fit must find them within their intervals, its held-out errors must be the planted noise, and predictions must cover later times of the same server. Also
+ * servers that report little, hostile files, exit codes. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -57,7 +56,7 @@ static void test_recovery(void) {
 static void test_predictions(void) {
     vp_random random;
     int inside[3] = {0}, count = 150;
-    check_case("intervals cover what the server takes next");
+    check_case("intervals cover the server's next times");
     vp_random_seed(&random, 99);
     for (int i = 0; i < count; i++) {
         double image = 60 + vp_random_below(&random, 900), text = 15 + vp_random_below(&random, 180), bytes = 3e4 + 9e5 * vp_random_double(&random);
@@ -255,7 +254,7 @@ static void test_damaged(void) {
 }
 static void test_usage(void) {
     truth engine = truth_default();
-    check_case("what goes together, and what does not");
+    check_case("files that go together, and files that do not");
     run("predict %%F/law.json");
     check_refused(2, "--vision_tokens N (0: text only)");
     run("predict %%F/law.json 640x480");

@@ -1,5 +1,5 @@
-/* test_stage_clock.c: marks of stages under a made-up clock: times, nesting, what is unaccounted, marks without room. The companions take memory from the
- * program's own functions and give all of it back. */
+/* test_stage_clock.c: stage marks on a clock made by the test: times, nesting, unaccounted time, marks without space. The companions take memory from the program's own
+ * functions and return all of it. */
 #include <stdint.h>
 #include <stdlib.h>
 static int64_t made_up_ns;
@@ -56,7 +56,7 @@ static void test_marks(void) {
     CHECK(statistics.count == 2 && statistics.min == 155 && statistics.max == 355);
     CHECK_INT(vp_stage_statistics(&clock, "attention", scratch, &statistics), VP_OK);
     CHECK(statistics.mean == 30 && statistics.std == 0);
-    check_case("stages: nesting, and what no stage inside covers");
+    check_case("stages: nesting, and time that no inner stage covers");
     CHECK(marks[0].inside == SIZE_MAX && marks[1].inside == 0 && marks[2].inside == 0 && marks[3].inside == 2 && marks[4].inside == SIZE_MAX);
     CHECK_INT(vp_stage_unaccounted_ns(&clock, 0), 15); /* attention is prefill's, not the request's own */
     CHECK_INT(vp_stage_unaccounted_ns(&clock, 2), 10);

@@ -1,9 +1,8 @@
 /* slow: sweeps that are killed, damaged and run on emulated devices, 50 s */
-/* test_sweep.c: a sweep's numbers can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and
- * ftruncate, resumed until done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and memory that does
- * not suffice on the emulated GPU; closure with a planted pause; the stop rule; the tool's own cost.
- * Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a temporary folder.
- * SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
+/* test_sweep.c: a sweep's numbers can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and ftruncate, resumed until
+ * done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and insufficient memory on the emulated GPU; closure with a planted
+ * pause; the stop rule; the tool's own cost. Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a
+ * temporary folder. SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
 #define _GNU_SOURCE 1
 #include "support/check.h"
 #include "support/folder.h"
@@ -18,7 +17,7 @@
 static char program[512], build_folder[256];
 static struct { int code; char *out, *err; } last;
 
-/* ---- running: a command is one line for the shell's eyes; %F is the test folder; NAME=VALUE words before it go into the environment */
+/* ---- running: a command is a shell command line; %F is the test folder; NAME=VALUE words before it go into the environment */
 static pid_t start(const char *command, const char *name) {
     static char room[8192];
     char *argv[80], *to = room, out[600], err[600];
@@ -235,7 +234,7 @@ static void test_kills(void) {
     }
 }
 
-/* ---- faults of the file system: a library that is before libc makes the n-th call fail; n goes up until no call is left to fail */
+/* ---- file system faults: a library loaded before libc makes the n-th call fail; n increases until there is no further call to fail */
 static const char FAULTS[] =
     "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
     "#include <unistd.h>\n"
@@ -300,7 +299,7 @@ static void test_faults(void) {
     RUNS(0, SMALL "--output_dir %F/small");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         int n = 1;
-        check_case("the n-th %s fails: one line, exit 5, and the next start goes on", kinds[i].name);
+        check_case("the n-th %s fails: one line, exit 5, and the next start continues", kinds[i].name);
         while (n < 60 && one_fault(text("%s:%d,", kinds[i].name, n), kinds[i].error, kinds[i].again)) n++;
         CHECK(n > kinds[i].least);
     }
@@ -394,7 +393,7 @@ static void test_missing_image(void) {
     if (!CHECK(small && wide)) return;
     write_file(in_folder("data/images.jsonl"), lines, sizeof lines - 1);
     write_file(in_folder("data/small.png"), small, small_bytes);
-    check_case("an image is missing when the sweep is planned, and comes back: the same plan and the same files");
+    check_case("an image is missing when the sweep is planned and returns later: the same plan and the same files");
     CHECK_INT(cli(IMAGES "--output_dir %F/out"), 1);
     SAYS("(2 measured now, 1 failed)");
     CHECK_INT(cli(IMAGES "--output_dir %F/out"), 1);
@@ -479,7 +478,7 @@ static void test_ranks(void) {
     CHECK(before && after && bytes == again_bytes && !memcmp(before, after, bytes));
     free(before);
     free(after);
-    check_case("merge rejects what does not belong together");
+    check_case("merge rejects journals that do not belong together");
     CHECK_INT(cli("merge %F/ranks %F/ranks --output_dir %F/merged"), 2);
     SAYS("overlap");
     CHECK_INT(cli("merge %F/ranks %F/whole --output_dir %F/merged"), 2);
@@ -492,7 +491,7 @@ static void test_ranks(void) {
     SAYS("with 2 processes, this one has 3");
     CHECK_INT(cli("RANK=3 WORLD_SIZE=2 " GRID "--output_dir %F/ranks"), 2);
     remove_folder(in_folder("ranks"));
-    check_case("a rank is killed: the other one says so, merge names it, its part is run alone");
+    check_case("a rank is killed: the other one reports it, merge names it, its part is run alone");
     for (int attempt = 0; attempt < 20; attempt++) { /* it may be done before the signal comes: then once more */
         remove_folder(in_folder("ranks"));
         second = start(RANK2(1) GRID "--output_dir %F/ranks", "rank1");
@@ -533,7 +532,7 @@ static double p50_of(const document *d, const char *set, const char *metric) {
 }
 static void test_numbers(void) {
     document d;
-    check_case("closure on the CPU, and what the tool itself costs");
+    check_case("closure on the CPU, and the tool's own cost");
     RUNS(0, "sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --top_k_list 2 --num_runs_per_sample 6 --max_new_tokens 4 --ignore_eos "
             "--bare_every 1 --output_dir %F/out");
     if (CHECK(load(&d, in_folder("out/set_imgsizetier-low_crops1_topk2_blocks4.json")))) {
@@ -575,7 +574,7 @@ static void test_numbers(void) {
     unload(&d);
     remove_folder(in_folder("out"));
     snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
-    check_case("--timing off: the total alone, and nothing that was not measured");
+    check_case("--timing off: only the total, without unmeasured values");
     RUNS(0, SMALL "--timing off --output_dir %F/out");
     if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
         uint32_t row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
@@ -625,7 +624,7 @@ static void test_energy(void) {
     static const char pair[] = "{\"id\": \"a\", \"question\": \"one two\", \"answers\": [\"x\"]}\n{\"id\": \"b\", \"question\": \"three\", \"answers\": [\"y\"]}\n";
     document d;
     char *text_of_file;
-    check_case("emulated: energy of each request, as an axis of fronts too");
+    check_case("emulated: energy of each request, also as an axis of fronts");
     if (CHECK(load(&d, in_folder("gpu/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
         uint32_t rows = member(&d, 0, "per_sample_results"), row = vp_json_at(&d.json, rows, 0);
         double joules = number(&d, row, "energy_j"), resolution = number(&d, row, "energy_resolution_j");
@@ -640,7 +639,7 @@ static void test_energy(void) {
     RUNS(0, GPU_PAIR "--output_dir %F/pair");
     RUNS(0, "report %F/pair --latency token_energy --resamples 20");
     CHECK(last.out && strstr(last.out, "P50 of energy_per_token_j") && !strstr(last.out, "energy_per_token_j, ms"));
-    check_case("emulated: a GPU that counts none, and a CPU: the keys are left out, and no front has that axis");
+    check_case("emulated: a GPU without an energy counter, and a CPU: the keys are omitted, and no front has that axis");
     cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption " GPU "--output_dir %F/none");
     CHECK_INT(last.code, 0);
     text_of_file = check_read(in_folder("none/words_imgsizetier-low_crops0_topk1_blocks4.json"), NULL);
@@ -648,7 +647,7 @@ static void test_energy(void) {
     free(text_of_file);
     RUNS(0, "report %F/none --latency energy --resamples 20");
     CHECK(last.out && !strstr(last.out, "E2: front"));
-    check_case("emulated: info says what can be read of a GPU, and which line locks its clocks");
+    check_case("emulated: info lists a GPU's readings and the command that locks its clocks");
     RUNS(0, "info");
     CHECK(last.out && strstr(last.out, "counted by NVML") && strstr(last.out, "sudo nvidia-smi -i 0 -lgc 1395,1395"));
     cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption=3 info");
@@ -656,7 +655,7 @@ static void test_energy(void) {
     cli("CUDA_ON_CPU_NVML=0 info --json");
     CHECK(last.out && strstr(last.out, "\"energy\": false") && strstr(last.out, "\"telemetry\": false"));
     remove_folder(in_folder("none"));
-    check_case("emulated: info and a profile say what times launches");
+    check_case("emulated: info and a profile name the source of launch times");
     CHECK(strstr(last.out, "\"launch_timer\": \"CUDA events: no libcupti.so.13; it comes with the CUDA Toolkit\"") != NULL);
     cli("CUDA_ON_CPU_CUPTI=130001 info");
     CHECK(last.out && strstr(last.out, "launches on a GPU are timed by activity records of CUPTI, version 130001"));
@@ -759,12 +758,12 @@ static void test_device(void) {
         remove_folder(in_folder("out"));
         break;
     }
-    check_case("emulated: without retries the point fails, with its reason, and the sweep goes on");
+    check_case("emulated: without retries the point fails with its reason, and the sweep continues");
     CHECK_INT(cli("CUDA_ON_CPU_FAIL=launch:150 " GPU "--max_retries 0 --output_dir %F/out"), 1);
     RUNS(0, GPU "--max_retries 0 --retry_failed --output_dir %F/out");
     same_results(in_folder("gpu"), in_folder("out"));
     remove_folder(in_folder("out"));
-    check_case("emulated: what does not fit fails by configuration, the others are measured");
+    check_case("emulated: configurations that do not fit fail, the others are measured");
     CHECK_INT(cli("CUDA_ON_CPU_MEMORY=100000000 sweep --synthetic tiny --data %F/data/one.jsonl --device cuda --tier_list low high "
                   "--top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --bare_every 0 --output_dir %F/out"), 1);
     SAYS("crops12_topk1_blocks4.json does not fit: ");
@@ -776,7 +775,7 @@ static void test_device(void) {
 
 static void test_interrupts(void) {
     pid_t child;
-    check_case("Ctrl-C ends the current run and says how to go on; --quiet says nothing else");
+    check_case("Ctrl-C ends the current run and explains how to continue; --quiet prints nothing else");
     child = start(GRID "--num_runs_per_sample 2 --output_dir %F/out", "run");
     CHECK_INT(finish(child, "run"), 2); /* given twice */
     child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");

@@ -1,6 +1,6 @@
-/* test_sweep_server.c: sweeps of servers against a scripted one on 127.0.0.1: what is sent and kept, two models and knobs in one report, resumed after
- * kill -9 and Ctrl-C with the same answers and counts, what breaks and is rejected, and no file that contains the key.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; files are in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
+/* test_sweep_server.c: sweeps of servers against a scripted one on 127.0.0.1: the requests sent and the values kept, two models and knobs in one report, resumed after
+ * kill -9 and Ctrl-C with the same answers and counts, failures and rejections, and no file that contains the key. Runs $PROGRAM (default ./vlmprof) from the
+ * repository's root; files are in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
 #define VLMPROF_FAMILIES_IMPLEMENTATION
@@ -310,7 +310,7 @@ static void test_sizes(void) {
     }
     unload(&d);
     remove_folder(in_folder("out"));
-    check_case("--unique_image and --no_cache: no two requests are alike, answers are kept all the same");
+    check_case("--unique_image and --no_cache: all requests differ, and answers are still kept");
     RUNS(0, ONE "--unique_image --no_cache --num_runs_per_sample 2 --output_dir %F/out");
     CHECK(strstr(server.request_body, "\"cache_salt\"") != NULL);
     remove_folder(in_folder("out"));
@@ -375,7 +375,7 @@ static void test_failures(void) {
     chat.broken_every = 0;
     RUNS(0, ONE "--num_runs_per_sample 1 --max_retries 0 --retry_failed --output_dir %F/out");
     remove_folder(in_folder("out"));
-    check_case("a server that goes away: after 8 failures the sweep stops, and leaves their points open");
+    check_case("a server disappears: after 8 failures the sweep stops and leaves their points open");
     chat.answers = 0;
     chat.broken_from = 4; /* two warm-ups and one run */
     RUNS(4, LONG "%F/out --max_retries 0");
@@ -437,11 +437,11 @@ static void test_refusals(void) {
         REFUSED(line, 2, table[i].words);
         CHECK(access(in_folder("none"), F_OK) != 0);
     }
-    check_case("refused: servers that are not as many as their models, and a password in a URL");
+    check_case("rejected: a different number of servers and models, and a password in a URL");
     REFUSED("sweep --endpoint http://h1 http://h2 --endpoint_model a b c --data %F/set.jsonl --output_dir %F/none", 2, "2 servers and --endpoint_model 3 names");
     REFUSED("sweep --endpoint http://me:secret@127.0.0.1:1 --endpoint_model a --data %F/set.jsonl --output_dir %F/none", 2,
             "must not contain a user or a password");
-    check_case("refused: options of servers without one, several processes, a folder of another plan");
+    check_case("rejected: server options without a server, several processes, a folder of another plan");
     REFUSED("sweep --synthetic tiny --data %F/set.jsonl --output_dir %F/none --request_knob a=1", 2, "--request_knob needs --endpoint URL");
     REFUSED(with_port("sweep " URL "--data %F/set.jsonl --output_dir %F/none"), 2, "needs --endpoint_model");
     setenv("WORLD_SIZE", "2", 1);

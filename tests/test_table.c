@@ -64,7 +64,7 @@ static void test_forms(void) {
                          "one,'=1,1,7,0.25,0.25,12.5,12.25,12.75,one of all\n"
                          "\"two, three\",,2,4000000000,,,3.0,,,\n"
                          "last,a|b,3,0,0.5,0.5,,,,\n");
-    check_case("as JSON: numbers unscaled; what is not known has no key, where the column says so; with the bit, the column that needs it");
+    check_case("as JSON: numbers unscaled; an unknown value has no key if the column requests it; with the bit, the column that needs it");
     out.bytes = 0;
     table.has = 3;
     vp_json_writer_init_sink(&writer, text_sink, &out, 0);

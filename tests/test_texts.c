@@ -1,6 +1,6 @@
-/* test_texts.c: what tile, trace, fit, predict, score, rescore and tokenize print, word by word (tests/golden/texts/text-*), in each of their forms.
- * That the numbers are right is shown by the tests of these commands; these texts pin words, columns, order and forms.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. KEEP_TEXTS=1 writes the texts again. */
+/* test_texts.c: the output of tile, trace, fit, predict, score, rescore and tokenize, word by word (tests/golden/texts/text-*), in each of their forms. The tests of
+ * these commands show that the numbers are right; these texts pin words, columns, order and forms. Runs $PROGRAM (default ./vlmprof) from the repository's root; its
+ * files are in a temporary folder. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"

@@ -1,6 +1,6 @@
-/* test_threads.c: what the manual promises to programs with threads. Several threads, all at once and from their very first call on, run an engine each,
- * read one tokenizer, one checkpoint and one parsed JSON text, and call functions that are reentrant; each must get what one thread alone gets.
- * `make test-threads` builds it with ThreadSanitizer, which reports every race on the way. */
+/* test_threads.c: the manual's promises to programs with threads. Several threads, all at once and from their very first call on, run an engine each, read one tokenizer,
+ * one checkpoint and one parsed JSON text, and call reentrant functions; each must get the results of a single thread. `make test-threads` builds it with
+ * ThreadSanitizer, which reports every race on the way. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
@@ -183,7 +183,7 @@ static void load_shared(void) {
 int main(void) {
     struct worker *workers[THREADS], *alone[THREADS];
     pthread_t threads[THREADS];
-    check_case("%d threads, %d of them with an engine, each finds what one alone finds", THREADS, ENGINES);
+    check_case("%d threads, %d of them with an engine, each get the results of a single thread", THREADS, ENGINES);
     load_shared();
     if (!check_state.case_failed) {
         for (int i = 0; i < THREADS; i++) workers[i] = worker_new(i);

@@ -1,5 +1,5 @@
-/* test_tiler.c: tilings, sizes, token counts and index maps are the reference's (golden/tiling, golden/preprocess), in every column; the rules
- * are compared with plain slow versions of themselves on random sizes; each refusal is provoked and leaves its outputs alone. */
+/* test_tiler.c: tilings, sizes, token counts and index maps equal the reference's (golden/tiling, golden/preprocess), in every column; the rules are compared with slow,
+ * simple versions of themselves on random sizes; each rejection is provoked and leaves its outputs unchanged. */
 #include "support/check.h"
 #include "support/scan.h"
 #include "vlmprof.h"
@@ -35,7 +35,7 @@ static void test_geometry(void) {
         {0, 0}, {0, -336}, {0, 335}, {0, 32774}, {0, INT32_MAX}, {0, INT32_MIN}, {1, 0}, {1, -14}, {1, 13}, {1, 672}, {2, -2}, {2, 3}, {2, 20},
         {2, INT32_MAX}, {3, -2}, {3, 5}, {3, 20}, {3, INT32_MAX}, {4, 0}, {4, -1}, {4, 5}, {4, 48}, {5, 0}, {5, -1}, {5, 65537}, {5, INT32_MIN},
     };
-    check_case("geometry: the default and what follows from it");
+    check_case("geometry: the default and its derived values");
     CHECK_INT(vp_geometry_check(&g), VP_OK);
     CHECK_INT(g.crop_px, 336);
     CHECK_INT(g.max_crops, 12);
@@ -584,8 +584,8 @@ static void test_rules(void) {
     CHECK(in_float > 3000 && in_float < 5900); /* both slow versions were used */
 }
 
-/* Random geometries and tilings: the kept cells cover the high-resolution grid and the global view exactly once, each points at a patch token, and
- * the crop that keeps a cell is over it. */
+/* Random geometries and tilings: the kept cells cover the high-resolution grid and the global view exactly once, each refers to a patch token, and the crop that keeps a
+ * cell is over it. */
 static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     const vp_special_ids ids = {0, 0, 0, 11, 12, 13, 14, 15};
     const int32_t side = vp_geometry_tokens_per_side(g), per_crop = side * side, stride = vp_geometry_window_px(g) / g->patch_px / g->pool;
@@ -858,7 +858,7 @@ static void test_token_refusals(void) {
     vp_geometry other = g;
     vp_layout l, bad;
     int32_t out[2000];
-    check_case("refusals of tokens: capacity, range, mismatch");
+    check_case("rejections of tokens: capacity, range, mismatch");
     memset(out, 0xA5, sizeof out);
     CHECK_INT(vp_layout_compute(&g, &options, 640, 480, &l, NULL), VP_OK); /* 2x3, 7 views, 740 tokens */
     CHECK_INT(vp_tokens_index_map(&g, &l, 1, out, 7 * 144 - 1), VP_ERR_CAPACITY);

@@ -1,5 +1,5 @@
-/* test_timer.c: the clock moves forward; sums, means, deviations and percentiles are numpy's, bit for bit (golden/stats); intervals, outliers,
- * the stop rule and what a sample size resolves against scipy, other ways to the same number, and simulation. */
+/* test_timer.c: the clock moves forward; sums, means, deviations and percentiles equal numpy's, bit for bit (golden/stats); intervals, outliers, the stop rule and the
+ * resolution of a sample size are checked against scipy, other derivations, and simulation. */
 #define VLMPROF_IMPLEMENTATION
 #include "support/check.h"
 #include "support/scan.h"
@@ -97,7 +97,7 @@ static void test_lengths(void) {
 static void test_errors(void) {
     double values[4] = {1, 2, 3, 4}, scratch[4];
     vp_statistics s, poison;
-    check_case("statistics refuse what has no statistics");
+    check_case("statistics reject inputs that have none");
     memset(&poison, 0xA5, sizeof poison);
     s = poison;
     CHECK_INT(vp_statistics_compute(values, 0, scratch, &s), VP_ERR_RANGE);
@@ -160,7 +160,7 @@ static void test_property(void) {
     }
 }
 
-/* Expected numbers without another source: mpmath 1.4.1 (40 digits) and scipy 1.17.1, 2026-11-21; quantiles are those of the double itself. */
+/* Expected numbers without a second source: mpmath 1.4.1 (40 digits) and scipy 1.17.1, 2026-11-21; quantiles are those of the double itself. */
 static void test_student(void) {
     static const struct { double probability, degrees, t; } table[] = {
         {0.8, 1, 1.3763819204711739}, {0.975, 1, 12.706204736174693}, {0.995, 1, 63.656741162871524}, {0.999999999, 1, 318309895.18620931},

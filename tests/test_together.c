@@ -1,4 +1,4 @@
-/* test_together.c: all headers for copying implemented in one file, as VLMPROF_IMPLEMENTATION promises: no private name of one is a name of another. */
+/* test_together.c: all headers for copying implemented in one file, as VLMPROF_IMPLEMENTATION promises: their private names do not collide. */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_families.h"

@@ -1,5 +1,5 @@
-/* test_tokenizer.c: the tokenizer against the reference's encodings, decodings, prompts and character classes, and its rules one by one.
- * Rows of the real tokenizer.json (2 MB, not in this repository) are read from the optional ../shared/goldens. */
+/* test_tokenizer.c: the tokenizer against the reference's encodings, decodings, prompts and character classes, and its rules one by one. Rows for the real tokenizer.json
+ * (2 MB, not in this repository) are read from the optional ../shared/goldens. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -585,7 +585,7 @@ static void test_merges(void) {
     uint64_t state = 20240601;
     int i;
     size_t k, count = 0, bytes;
-    check_case("short and long words merge alike (seed 20240601)");
+    check_case("short and long words merge equally (seed 20240601)");
     t = load_file("tokenizer/small-tokenizer.json");
     for (i = 0; t && i < 20000; i++) {
         vp_impl_work a, b;
@@ -880,7 +880,7 @@ static void test_load_variants(void) {
         char *text = mini_edited("\"\\u0120 a\"", "\"\\u0120 a\",\"a b\""); /* a pair listed twice has its last rank: now b+a comes first */
         static const int32_t last[2] = { 1, 7 };
         vp_tokenizer *t;
-        check_case("a token spelt with a real space is not what a space merges to");
+        check_case("a token spelt with a real space is not the merge of a space");
         {
             char *literal = mini_edited("\"a\":1", "\" \":10,\"<em>\":9,\"a\":1");
             static const int32_t space[2] = { 1, 5 };
@@ -941,7 +941,7 @@ static void test_call_errors(void) {
     vp_tokenizer_free(t);
 }
 
-/* Every allocation of every call fails once: the call says VP_ERR_MEMORY, leaves its outputs alone and gives everything back. */
+/* Every allocation of every call fails once: the call returns VP_ERR_MEMORY, leaves its outputs unchanged and releases everything. */
 static void test_memory(void) {
     vp_special_ids special = { 0, 0, 1, 300, 301, 302, 303, 304 };
     vp_tokenizer *t = NULL, *kept;

@@ -1,7 +1,6 @@
-/* test_trace.c - the writer of Chrome traces: every file is read back with vp_json and checked against what its readers need: order of the members, flows
- * and correlations in pairs, slices that nest on every track. Then the writer's promises: limit of bytes, full disk, names, closing twice; and requests
- * of the engine on this backend, whose stages and launches must come back to the nanosecond. With a folder as argument the traces stay there, for
- * tests/tools/check_trace.py.
+/* test_trace.c - the writer of Chrome traces. Every file is read back with vp_json and checked against the needs of its readers: order of the members, flows and
+ * correlations in pairs, slices that nest on every track. Also the writer's promises: byte limit, full disk, names, closing twice; and requests of the engine on this
+ * backend, whose stages and launches must come back to the nanosecond. With a folder as argument the traces stay there, for tests/tools/check_trace.py.
  * links: engine */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -201,8 +200,8 @@ static void check_members(const file *f) {
     line = strstr(f->text, "\"distributedInfo\"");
     CHECK(rank && line && rank > line && !memchr(line, '\n', (size_t)(rank - line)));
 }
-/* Steps follow each other. Behind several, and after everything, is the empty slice that HTA needs: its name contains
- * "ProfilerStep" and begins otherwise, so that no reader takes it for a step. Returns the number of steps. */
+/* Steps are consecutive. After several, and at the end, is the empty slice that HTA needs: its name contains "ProfilerStep" but begins differently, so that readers do
+ * not take it for a step. Returns the number of steps. */
 static int64_t check_steps(const file *f) {
     const event *last = NULL, *closing = NULL;
     int64_t steps = 0, end = 0;
@@ -283,7 +282,7 @@ static vp_trace_options options_for(const char *path) {
     o.device_count = 1;
     return o;
 }
-/* A request of `steps` decode steps: kernels of `ns` that follow each other at once, sent every `host` ns. Returns how many launches. */
+/* A request of `steps` decode steps: kernels of `ns` without gaps, sent every `host` ns. Returns how many launches. */
 static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t ns, int64_t host, int32_t per_stage) {
     int64_t count = 0;
     memset(run, 0, sizeof *run);
@@ -492,7 +491,7 @@ static void test_cpu(void) {
     vp_error error = {VP_OK, -1, "", ""};
     file f;
     int64_t launches = make_run(&run, BASE + 5, 2, 1000, 1000, 4);
-    check_case("a request of the CPU, and what its threads did");
+    check_case("a request on the CPU, and the work of its threads");
     o.devices = NULL;
     o.device_count = 0;
     run.device = -1;
@@ -528,7 +527,7 @@ static void test_cpu(void) {
     forget(&f);
 }
 
-/* Step times of the CPU's request decide where its decode steps are, with launches, without them and without anything else. */
+/* Step times of the CPU's request decide the places of its decode steps, with launches, without them and without anything else. */
 static void test_cpu_steps(void) {
     for (int form = 0; form < 3; form++) {
         char *path = in_folder("steps-cpu.json");
@@ -644,8 +643,7 @@ static void test_memory_and_counters(void) {
     forget(&f);
 }
 
-/* requests with times as no clock would give them: whatever comes, the tracks are in order, launches come before their kernels, and the file is whole
- * at any limit */
+/* requests with times that a real clock would not give: in all cases the tracks are in order, launches come before their kernels, and the file is whole at any limit */
 static uint32_t draw(vp_random *random, uint32_t below) { return vp_random_u32(random) % below; }
 static void test_random(uint32_t seed, int files) {
     char *path = in_folder("random.json");
@@ -704,7 +702,7 @@ static void test_random(uint32_t seed, int files) {
     }
 }
 
-/* every limit from the least on: the file parses, is whole and no longer than allowed; the units in it grow with the limit */
+/* every limit from the smallest on: the file parses, is whole and no longer than allowed; the units in it grow with the limit */
 static void test_limit(void) {
     char *path = in_folder("limit.json");
     vp_trace_options o = options_for(path);
@@ -1139,7 +1137,7 @@ static void check_stages(const file *f, const vp_stage_times *said, size_t nth) 
                    (ON_GPU ? 0.0005 : 0.005) * (double)said->device_ns[stage] + 10.0, name, __FILE__, __LINE__);
     }
 }
-/* for tests/tools/check_trace.py, next to a trace that is kept: what the engine said about each stage, in us over all requests */
+/* for tests/tools/check_trace.py, next to a trace that is kept: the engine's times for each stage, in us over all requests */
 static void write_said(const char *path, const vp_stage_times *said) {
     char name[700];
     FILE *f;

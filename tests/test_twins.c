@@ -1,5 +1,5 @@
-/* test_twins.c: the search for a text with exactly so many prompt tokens, against made-up tokenizers; pairs of times; and `run --twins` against a
- * server that takes 40 ms longer for an image, and one that takes no longer. */
+/* test_twins.c: the search for a text with an exact number of prompt tokens, against synthetic tokenizers; pairs of times; and `run --twins` against a server that takes
+ * 40 ms longer for an image, and one that does not take longer. */
 #define _GNU_SOURCE
 #include "server/checks/twins.h"
 
@@ -183,7 +183,7 @@ static void test_pairs(void) {
     twins_warn(&warnings, &result);
     CHECK(!twins_are_wrong(&result, words, sizeof words) && warnings.count == 1 && strstr(warnings.items[0], "its range is not"));
     text_list_free(&warnings);
-    check_case("fewer than 5 pairs give no estimate, and a warning says how many there are");
+    check_case("fewer than 5 pairs give no estimate, and a warning gives their number");
     make_pairs(pairs, 20);
     result = twins_result(pairs, 5, TWINS_EXACT);
     CHECK(result.difference.median == 52 && result.difference.low == 50 && result.difference.high == 54);
@@ -194,7 +194,7 @@ static void test_pairs(void) {
     text_list_free(&warnings);
     result = twins_result(pairs, 0, TWINS_EXACT);
     CHECK(result.pairs == 0 && isnan(result.difference.median) && isnan(result.floor_ms));
-    check_case("without text the first part of the stream is compared, else the server's own time; the output says which");
+    check_case("without text the first part of the stream is compared, else the server's own time; the output names which");
     make_pairs(pairs, 20);
     for (int i = 0; i < 20; i++) {
         pairs[i].text_ms = (double)NAN;
@@ -280,7 +280,7 @@ static void test_command(void) {
         CHECK(strstr(last.out, "\"method\": \"exact\"") != NULL && strstr(last.out, "\"server_prompt_ms\": null") != NULL);
         CHECK(strstr(last.out, "\"T_vision_total\": null") != NULL);
     }
-    check_case("in words; without an image it is refused");
+    check_case("in words; without an image it is rejected");
     image_ms = 40;
     CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL && strstr(last.out, "5 pairs in turns") != NULL);
@@ -288,7 +288,7 @@ static void test_command(void) {
     hostile_stop(&server);
 }
 
-/* ---- a sweep over sizes: an image costs 30 ms and 0.6 ms for each of its tokens, of which it has one for each 28 x 28 pixels */
+/* ---- a sweep over sizes: an image costs 30 ms plus 0.6 ms for each of its tokens, one for each 28 x 28 pixels */
 enum { FIXED_MS = 30, TOKENS_OF_QUESTION = 30 };
 #define MS_PER_TOKEN 0.6
 static int steps_of_texts; /* tokens of a text come in steps of so many; 1: each number can be had */
@@ -416,7 +416,7 @@ static void test_sweep(void) {
         CHECK_INT(count, 9);
     }
     free(journal);
-    check_case("a server that counts in steps of 5: refused with its reason, which is in the files; adjusted measures, and says so");
+    check_case("a server that counts in steps of 5: rejected with its reason, which is in the files; adjusted measures, and reports it");
     steps_of_texts = 5;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --num_samples 1 "
                                       "--max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 5", server.port);
@@ -432,14 +432,14 @@ static void test_sweep(void) {
     CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --twins_method adjusted --json",
                   server.port), 0);
     CHECK(strstr(last.out, "\"method\": \"adjusted\"") != NULL && number_of_key("\"pairs_adjusted\": ") == 5);
-    check_case("texts answered from a cache: no pair counts, and a warning says so");
+    check_case("texts answered from a cache: no pair counts, with a warning");
     steps_of_texts = 1;
     is_cached_always = 1;
     CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --json", server.port), 0);
     CHECK(strstr(last.err, "5 of 5 pairs of twins were answered by the server's cache") != NULL);
     CHECK(number_of_key("\"pairs_cached\": ") == 5 && isnan(number_of_key("\"ms\": ")) | (number_of_key("\"ms\": ") == 0));
     is_cached_always = 0;
-    check_case("refused: a method without twins, twins without a server");
+    check_case("rejected: a method without twins, twins without a server");
     CHECK_INT(run("run samples/cat.jpg -p x --endpoint http://127.0.0.1:%d --endpoint_model m --twins_method adjusted", server.port), 2);
     CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --twins 5 --output_dir %%F/no"), 2);
     hostile_stop(&server);

@@ -1,5 +1,5 @@
-/* test_virtual.c: load, its report, page, fit and prediction, ask --twins and audit against a server and a clock that are made up ($B/tests/vlmprof-virtual):
- * what they print, word by word (tests/golden/texts/virtual-*). Dates and the machine are masked. KEEP_TEXTS=1 writes the texts again. */
+/* test_virtual.c: load, its report, page, fit and prediction, ask --twins and audit against a virtual server and clock ($B/tests/vlmprof-virtual): their output, word by
+ * word (tests/golden/texts/virtual-*). Dates and the machine are masked. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
@@ -100,7 +100,7 @@ static void test_random(void) {
     char *text;
     int counts = 0;
     long first = 0;
-    check_case("made-up pictures and prompts without a data set; the server's usage says how many tokens they are");
+    check_case("synthetic pictures and prompts without a data set; the server's usage gives their token counts");
     server("");
     run("load " SERVER "--arrivals constant --output_dir %%F/r1 --duration_s 1 --request_rate 40 --random_image 64x48 --random_prompt 30 --num_samples 6 "
         "--output_tokens 3");
@@ -116,7 +116,7 @@ static void test_random(void) {
     CHECK(counts > 0); /* no two prompts are alike */
     free(text);
     CHECK_INT(run("report %%F/r1"), 0);
-    check_case("... answers of another length than --output_tokens are named; the same made-up requests are not measured again");
+    check_case("... answers of a length other than --output_tokens are reported; the same synthetic requests are not measured again");
     CHECK_INT(run("load " SERVER "--arrivals constant --output_dir %%F/r2 --duration_s 1 --request_rate 40 --random_prompt 9 --num_samples 6 "
                   "--output_tokens 8"), 0);
     CHECK(strstr(last.err, "39 of 39 answers do not have --output_tokens 8, the mean is 3") != NULL);
@@ -197,7 +197,7 @@ static void test_exports(void) {
     CHECK_INT(run(LOAD "x3 --duration_s 0.4 --request_rate 40 --export vllm"), 2);
     CHECK(strstr(last.err, "--export takes a format and a file") != NULL);
 }
-/* The machine as files say it: a thread's schedstat. The trial's clock is made up; the file stays unchanged, so the shares are 0. */
+/* The machine by its files: a thread's schedstat. The trial's clock is virtual; the file stays unchanged, so the shares are 0. */
 static void test_client(void) {
     char *text;
     check_case("the client's own CPU time and waiting are in the trial's file; null where the system does not say");
@@ -209,7 +209,7 @@ static void test_client(void) {
 }
 /* A server that keeps what it knows of an image: 20 ms of each image's cost are hidden where the same bytes come again. */
 static void test_caches(void) {
-    check_case("each request of load has an image of its own; with --same_image the server's cache answers, and every table says so");
+    check_case("each request of load has its own image; with --same_image the server's cache answers, and every table reports it");
     server("image_us=20000 cache=1");
     CHECK_INT(run(LOAD "unique --duration_s 2 --request_rate 20"), 0);
     CHECK(strstr(last.out, "images: unique") && strstr(last.out, "cached, %") && strstr(last.out, " 0.0\n"));

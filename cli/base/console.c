@@ -12,7 +12,7 @@
 
 volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t ends_in_order;
-static int progress_is_open; /* the terminal shows a progress line that has no line end yet */
+static int progress_is_open; /* the terminal shows a progress line without a newline yet */
 
 static int is_quiet;
 static enum { COLORS_AUTO, COLORS_ALWAYS, COLORS_NEVER } colors;
@@ -63,7 +63,7 @@ int output_failed(void) {
     return EXIT_OUTPUT;
 }
 int end_output(int code) {
-    if (!ferror(stdout)) errno = 0; /* else a write before this one failed, and errno is still its reason */
+    if (!ferror(stdout)) errno = 0; /* else an earlier write failed, and errno still has its reason */
     if (fflush(stdout) || ferror(stdout)) output_failed();
     else if (!output_error) return code && interrupted ? EXIT_INTERRUPTED : code;
     if (output_error == EPIPE) return EXIT_OUTPUT;
@@ -98,7 +98,7 @@ int complain_result(int exit_code, const char *what, vp_result result, const vp_
 void end_in_order(void) { ends_in_order = 1; }
 static void on_signal(int number) {
     (void)number;
-    /* a second signal ends even a sweep at once: the journal contains whole lines at any time */
+    /* a second signal ends even a sweep at once: the journal always contains whole lines */
     if (interrupted || !ends_in_order) _exit(EXIT_INTERRUPTED);
     interrupted = 1;
 }

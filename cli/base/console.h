@@ -12,45 +12,45 @@ enum { LINE_BYTES = 992 }; /* capacity of an error line: the place and the text 
 /* Returns 1 if a signal came after end_in_order. A sweep then finishes its current point. */
 extern volatile sig_atomic_t interrupted;
 
-/* What all commands share: --quiet silences progress, notes and warnings; --color is "always", "never", or "auto": on a
+/* Options of all commands: --quiet silences progress, notes and warnings; --color is "always", "never", or "auto": on a
  * terminal, unless the environment has NO_COLOR with a value or TERM=dumb. */
 void console_configure(int quiet, const char *color);
 
-/* The bytes that begin a colour on this stream, or end it (COLOR_END); "" where there are no colours. */
+/* The bytes that begin a colour on this stream, or end it (COLOR_END); "" if it has no colours. */
 enum console_color { COLOR_END, COLOR_BOLD, COLOR_RED, COLOR_GREEN, COLOR_YELLOW };
 const char *color_bytes(FILE *out, enum console_color color);
 
-/* Replaces each character that would steer the terminal (vp_utf8_control) by '?', so that the text stays on one line
- * and looks like what it is. */
+/* Replaces each character that would control the terminal (vp_utf8_control) with '?', so that the text stays on one
+ * line and shows its real content. */
 void hide_control_bytes(char *text);
 
-/* Prints one line on stderr, with control bytes hidden. With exit_code 0 it is a warning, which --quiet silences.
+/* Prints one line on stderr, with control bytes replaced. With exit_code 0 it is a warning, which --quiet silences.
  * Returns exit_code, so that callers can return the call. */
 int complain(int exit_code, const char *format, ...);
 
-/* Call this where writing to stdout failed: it keeps the reason. Returns EXIT_OUTPUT. */
+/* Call this after a failed write to stdout: it keeps the reason. Returns EXIT_OUTPUT. */
 int output_failed(void);
 
-/* The exit code of a command that ended with `code`, after all output is flushed. Complains when stdout cannot
- * be written; not about a pipe that its reader closed (vlmprof .. | head -1): that reader has what it wanted. */
+/* Flushes all output and returns the exit code of a command that ended with `code`. Complains if stdout cannot be
+ * written, but not about a pipe that its reader closed (vlmprof .. | head -1). */
 int end_output(int code);
 
 /* The exit code of a library result; 0 for VP_OK. */
 int exit_code_of(vp_result result);
 
-/* Writes "PLACE: TEXT" of an error to out; the result's general text where the error has none. */
+/* Writes "PLACE: TEXT" of an error to out, or the result's general text if the error has none. */
 void error_line(char *out, size_t capacity, vp_result result, const vp_error *error);
 
-/* Complains about a library error. `what` is the file or the step; it is left out when the error's line contains it
- * already, or when it is NULL. Returns exit_code; EXIT_DEVICE where memory ran out, whatever was being done. */
+/* Complains about a library error. `what` is the file or the step; it is omitted if it is NULL or if the error's line
+ * already contains it. Returns exit_code, or EXIT_DEVICE if memory is exhausted, whatever the step was. */
 int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error);
 
 /* After this call the first signal only sets `interrupted`, and the command ends by itself: a sweep finishes its point,
  * convert removes its temporary files. A second signal ends the program at once. */
 void end_in_order(void);
 
-/* Installs the handlers: SIGINT and SIGTERM end the program, or set `interrupted` after end_in_order; then they end
- * every wait as well. A file that grows too large and a closed pipe are errors of write, no signals. */
+/* Installs the handlers. SIGINT and SIGTERM end the program or, after end_in_order, set `interrupted`, which also ends
+ * every wait. A file that grows too large and a closed pipe become write errors, not signals. */
 void catch_signals(void);
 
 /* Shows progress on stderr: one line that is updated on a terminal, otherwise a plain line every ten seconds. */
@@ -59,8 +59,8 @@ void show_progress(const char *format, ...);
 /* Erases the progress line, if one is open. */
 void close_progress(void);
 
-/* printf and fprintf(stderr, ..) for what people read: names of files, tasks and models come from anywhere, so all
- * control characters but line ends and tabs become '?'. */
+/* printf and fprintf(stderr, ..) for text that people read: names of files, tasks and models may come from anywhere, so
+ * all control characters except newlines and tabs become '?'. */
 #if defined(__GNUC__)
 #define PRINTS __attribute__((format(printf, 1, 2)))
 #else
@@ -69,7 +69,7 @@ void close_progress(void);
 void print_plain(const char *format, ...) PRINTS;
 void print_note(const char *format, ...) PRINTS;
 
-/* Prints a text on stdout with control characters as \xNN, byte by byte; line ends and tabs stay. A model of random
+/* Prints a text on stdout with control characters as \xNN, byte by byte; newlines and tabs stay. A model with random
  * weights may answer with any bytes. */
 void print_visible(const char *text, size_t bytes);
 /* Prints a model's answer on stdout: as print_visible on a terminal, its own bytes to a file or a pipe. */

@@ -51,7 +51,7 @@ size_t text_width(const char *text) {
     return width;
 }
 static void text_pad(struct text_buffer *out, size_t width, char with) { while (width--) text_add(out, &with, 1); }
-/* The line under the heads, by which Markdown aligns the first column to the left and the others to the right. */
+/* The line below the headings, by which Markdown aligns the first column left and the others right. */
 static void print_markdown_rule(struct text_buffer *out, const size_t *widths, size_t columns) {
     for (size_t column = 0; column < columns; column++) {
         text_add_string(out, "|");
@@ -60,11 +60,11 @@ static void print_markdown_rule(struct text_buffer *out, const size_t *widths, s
     }
     text_add_string(out, "|\n");
 }
-/* Begins a colour, or ends it with COLOR_END, where there is one. */
+/* Begins a colour, or ends it with COLOR_END, if there is one. */
 static void add_color(struct text_buffer *out, enum console_color color, enum console_color bytes_of) {
     if (color != COLOR_END) text_add_string(out, color_bytes(stdout, bytes_of));
 }
-/* One row. The first column contains names and is aligned to the left, the others contain numbers, to the right. */
+/* One row. The first column contains names and is aligned left; the others contain numbers and are aligned right. */
 static void print_table_row(struct text_buffer *out, char *const *cells, const size_t *widths, size_t columns,
                             int is_markdown, text_color *color_of) {
     for (size_t column = 0; column < columns; column++) {
@@ -79,7 +79,7 @@ static void print_table_row(struct text_buffer *out, char *const *cells, const s
     }
     text_add_string(out, is_markdown ? " |\n" : "\n");
 }
-/* Appends a text without control characters; in Markdown also without what would be markup there: HTML, code, the
+/* Appends a text without control characters. In Markdown it also escapes anything that would be markup: HTML, code, the
  * borders of a table, the target of a link. */
 static void add_plain(struct text_buffer *out, const char *text, int is_markdown) {
     char *copy = copy_text(text, strlen(text));
@@ -162,8 +162,8 @@ static void drop_sign_of_zero(struct number_text *number) {
     if (number->text[0] == '-' && number->text[1] && !number->text[1 + strspn(number->text + 1, "0.")])
         memmove(number->text, number->text + 1, strlen(number->text));
 }
-/* A value with the decimals that show about four significant digits of a number of this size. Only sizes below 0.01 get
- * an exponent. */
+/* A value with as many decimals as a number of this size needs for about four significant digits. Only sizes below 0.01
+ * get an exponent. */
 static struct number_text number_sized(double value, double size) {
     struct number_text number = number_formatted(size >= 1000 || !(size > 0) ? "%.0f"
                                                  : size >= 100               ? "%.1f"
@@ -223,7 +223,7 @@ struct number_text number_share(double share) {
                      : number_formatted("%.1f %%", 100 * share);
 }
 
-/* Returns 1 if the whole text is one number, which a spreadsheet may read as what it is. */
+/* Returns 1 if the whole text is one number, which a spreadsheet may read as a number. */
 static int is_number(const char *text) {
     char *end;
     if (!strchr("+-.0123456789", *text) || text[strspn(text, "+-.0123456789eE")]) return 0;
@@ -247,7 +247,7 @@ void csv_number(struct text_buffer *out, double value) {
     text_add_string(out, text);
 }
 int print_whole(const struct text_buffer *out) {
-    /* flushed: what goes to stderr next must not cut a line of it in two where both go to one pipe */
+    /* flushed, so that the next output to stderr does not cut a line in two if both go to one pipe */
     return fwrite(out->data, 1, out->bytes, stdout) == out->bytes && !fflush(stdout) ? 0 : output_failed();
 }
 int print_document(const struct document *document) {

@@ -18,7 +18,7 @@ struct text_block {
 typedef enum console_color text_color(const char *text);
 struct document {
     struct text_block *blocks; size_t count;
-    text_color *color_of; /* used where stdout has colours, and never in Markdown; NULL: no text has one */
+    text_color *color_of; /* used if stdout has colours, and never in Markdown; NULL: no text has one */
 };
 
 /* Adds an empty block, which is valid until the next one is added. */
@@ -35,10 +35,10 @@ void document_list(struct document *document, const char *heading, const struct 
 struct text_list *document_table(struct document *document, const char *heads);
 void document_free(struct document *document);
 
-/* Columns that a text takes on a screen: one for each UTF-8 character. */
+/* The columns that a text takes on a screen: one for each UTF-8 character. */
 size_t text_width(const char *text);
 
-/* Appends the whole document to out. Control characters become '?'; in Markdown, what would be markup is escaped. */
+/* Appends the whole document to out. Control characters become '?'; in Markdown, markup is escaped. */
 void document_print(const struct document *document, int is_markdown, struct text_buffer *out);
 
 struct number_text { char text[64]; };
@@ -63,11 +63,11 @@ struct number_text number_change(double scale, double value, double low, double 
 /* A part of a whole: "83.0 %". A ratio above 1 is a factor: "1.23 times". */
 struct number_text number_share(double share);
 
-/* A CSV field, in quotes where it needs them. Control characters become '?'. A text that a spreadsheet would run as a
- * formula (= + - @ first, and no number) gets an apostrophe in front. */
+/* A CSV field, with quotes if it needs them. Control characters become '?'. A text that a spreadsheet would run as a
+ * formula (it begins with = + - @ and is not a number) gets an apostrophe in front. */
 void csv_text(struct text_buffer *out, const char *text);
 
-/* A comma and a number with all its digits; the field stays empty when the value is not finite. */
+/* A comma and a number with all its digits; the field stays empty if the value is not finite. */
 void csv_number(struct text_buffer *out, double value);
 
 /* Write to stdout; 0 or an exit code. */

@@ -126,7 +126,7 @@ int folder_check(const char *path) {
 int file_write(const char *path, const char *data, size_t bytes) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    fflush(stdout); /* the path may lead there: what was printed before comes first */
+    fflush(stdout); /* the path may lead to stdout: earlier output goes first */
     result = vp_file_write(path, data, bytes, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), path, result, &error);
 }

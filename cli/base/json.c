@@ -18,7 +18,7 @@ vp_result file_sink(void *user, const char *text, size_t bytes) {
 }
 
 int json_end(vp_json_writer *writer) {
-    /* flushed: what goes to stderr next must not cut a line of it in two where both go to one pipe */
+    /* flushed, so that the next output to stderr does not cut a line in two if both go to one pipe */
     return vp_json_finish(writer) == VP_OK && putchar('\n') != EOF && !fflush(stdout) ? 0 : output_failed();
 }
 void json_lossy(vp_json_writer *writer, const char *text) {

@@ -1,18 +1,18 @@
-/* json.h: small helpers over the library's JSON writer and reader.
- * PUT and put_... write keys and their values into the open object. node_... reads a node of parsed JSON. */
+/* json.h: small helpers for the library's JSON writer and reader. PUT and put_... write keys and their values into the
+ * open object. node_... reads a node of parsed JSON. */
 #ifndef VLMPROF_CLI_JSON_H
 #define VLMPROF_CLI_JSON_H
 #include "base/memory.h"
 #include "vlmprof.h"
 
-/* Where a writer's bytes go: user is a struct text_buffer, or a FILE. */
+/* The destination of a writer's bytes: user is a struct text_buffer, or a FILE. */
 vp_result text_sink(void *user, const char *text, size_t bytes);
 vp_result file_sink(void *user, const char *text, size_t bytes);
 
-/* Ends the JSON of a writer whose sink is stdout, with a line end. Returns 0 or an exit code. */
+/* Ends the JSON of a writer whose sink is stdout, with a newline. Returns 0 or an exit code. */
 int json_end(vp_json_writer *writer);
 
-/* Writes any bytes as a string: what is not UTF-8 (in file names and arguments) becomes '?'. */
+/* Writes any bytes as a string: bytes that are not UTF-8 (in file names and arguments) become '?'. */
 void json_lossy(vp_json_writer *writer, const char *text);
 void put_text(vp_json_writer *writer, const char *key, const char *text); /* NULL: null */
 void put_int(vp_json_writer *writer, const char *key, int64_t value);
@@ -23,13 +23,13 @@ void put_pair(vp_json_writer *writer, const char *key, int64_t first, int64_t se
 void put_null(vp_json_writer *writer, const char *key);
 void put_ints(vp_json_writer *writer, const char *key, const int32_t *values, int32_t count);
 
-/* Parsed text with its array of nodes, which the next parse_json uses again. The caller frees `nodes`. */
+/* Parsed text with its array of nodes, which the next parse_json reuses. The caller frees `nodes`. */
 struct parsed { vp_json json; vp_json_node *nodes; size_t capacity; };
 
 /* Parses a text, which must outlive the result. */
 vp_result parse_json(struct parsed *parsed, const char *text, size_t bytes, vp_error *error);
 int node_is(const vp_json *json, uint32_t node, vp_json_type type);
-/* A malloc'ed copy of a string without escapes; NULL when the node is not a string or contains \u0000. */
+/* A malloc'ed copy of a string without escapes; NULL if the node is not a string or contains \u0000. */
 char *node_text(const vp_json *json, uint32_t node);
 double node_number(const vp_json *json, uint32_t node); /* NaN when it is not a number */
 /* Fails with VP_ERR_FORMAT: "KEY" must be WANT. */
@@ -39,7 +39,7 @@ int has_value(const vp_json *json, uint32_t object, const char *key);       /* 1
 void add_fields(const vp_json *json, uint32_t object, struct text_buffer *out);
 /* Writes the node as read, on one line. */
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
-/* The same without the white space inside it. `other`, if not NULL, returns 1 for a node that it wrote itself. */
+/* The same without the white space inside it. `other`, unless NULL, returns 1 for a node that it wrote itself. */
 typedef int json_other(vp_json_writer *writer, const vp_json *json, uint32_t node, const void *context);
 void json_compact(vp_json_writer *writer, const vp_json *json, uint32_t node, json_other *other, const void *context);
 /* The members of an object into the open one. */
@@ -48,19 +48,19 @@ void json_compact_members(vp_json_writer *writer, const vp_json *json, uint32_t 
 int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
 
 /* Adds "sum" to a whole object as its last member: FNV-1a of the text before it, without white space between values, so
- * that a file can be indented again. */
+ * that re-indenting a file keeps it valid. */
 void json_seal(struct text_buffer *object);
-/* Returns 1 if the object has no "sum", or one that fits its text. */
+/* Returns 1 if the object has no "sum", or one that matches its text. */
 int json_seal_fits(const vp_json *json, uint32_t object);
 
-/* An object that a server sent, malloc'ed and on one line. NULL: the text is not an object, is NULL, or is nested
- * deeper than FOREIGN_DEPTH_MAX: journals and results put levels of their own around it, and a text has at most 64. */
+/* An object received from a server, malloc'ed and on one line. NULL: the text is not an object, is NULL, or is nested
+ * deeper than FOREIGN_DEPTH_MAX. Journals and results add levels around it, and a text has at most 64. */
 enum { FOREIGN_DEPTH_MAX = 48 };
 char *json_foreign(const char *text, size_t bytes);
 
 /* The integer under a key, or `otherwise`. */
 int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t otherwise);
-/* [low, high]; null when an end is not finite, or when `known` is 0. */
+/* [low, high]; null if an end is not finite, or if `known` is 0. */
 void put_range(vp_json_writer *writer, const char *key, double low, double high);
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high);
 

@@ -1,6 +1,6 @@
-/* json_stream.c: one JSON object of any size, read through a window that moves along the file.
- * The window contains the bytes from the current place on; it grows only when a single value does not fit. Quotes and
- * brackets alone find a value's end, then the library's strict reader parses it. */
+/* json_stream.c: one JSON object of any size, read through a window that moves along the file. The window contains the
+ * bytes from the current place on; it grows only if a single value does not fit. Quotes and brackets alone mark a
+ * value's end; then the library's strict reader parses it. */
 #include "base/json_stream.h"
 
 #include "base/json.h"
@@ -65,8 +65,7 @@ static int64_t stream_place(const struct json_stream *stream) { return stream->b
 static vp_result stream_fail(const struct json_stream *stream, const char *text, vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, stream_place(stream), stream->source->path, text);
 }
-/* Reads more bytes after those in the window. Returns 1 if there were some; not so at the end or after a read
- * error. */
+/* Reads more bytes after those in the window. Returns 1 if there were any; 0 at the end or after a read error. */
 static int stream_has_read(struct json_stream *stream) {
     ssize_t got;
     if (stream->ended) return 0;
@@ -83,7 +82,7 @@ static int stream_has_read(struct json_stream *stream) {
     else stream->end += (size_t)got;
     return got > 0;
 }
-/* Skips white space and returns the next character without taking it; 0 at the end. */
+/* Skips white space and returns the next character without consuming it; 0 at the end. */
 static char stream_peek(struct json_stream *stream) {
     for (;; stream->begin++) {
         if (stream->begin == stream->end && !stream_has_read(stream)) return 0;
@@ -91,13 +90,13 @@ static char stream_peek(struct json_stream *stream) {
             return stream->data[stream->begin];
     }
 }
-/* Takes the next character if it is the wanted one. Returns 1 if it was. */
+/* Consumes the next character if it is the wanted one. Returns 1 if it was. */
 static int stream_has_taken(struct json_stream *stream, char wanted) {
     if (stream_peek(stream) != wanted || stream->begin == stream->end) return 0;
     stream->begin++;
     return 1;
 }
-/* The length of the value that begins here; 0 when it does not end or is too long. Its text may still be wrong. */
+/* The length of the value that begins here; 0 if it does not end or is too long. Its text may still be invalid. */
 static size_t stream_extent(struct json_stream *stream) {
     size_t at = 0;
     int depth = 0, quoted = 0, escaped = 0;

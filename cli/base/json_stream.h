@@ -6,23 +6,23 @@
 #include "vlmprof.h"
 #include <sys/types.h>
 
-/* A file that is read by place: through `fd`, or whole in memory where it is not a regular file (a pipe). */
+/* A file that is read by offset: through `fd`, or whole in memory if it is not a regular file (a pipe). */
 struct source { const char *path; int fd; char *memory; size_t memory_bytes; };
 
 vp_result source_open(struct source *source, const char *path, vp_error *error);
 void source_close(struct source *source);
 
-/* Reads up to `bytes` bytes from a place. Returns their count: 0 at the end, -1 after a read error. */
+/* Reads up to `bytes` bytes from an offset. Returns their count: 0 at the end, -1 after a read error. */
 ssize_t source_read(const struct source *source, int64_t offset, char *out, size_t bytes);
 
-/* Reads exactly `bytes` bytes into `out`, whose old text is lost. */
+/* Reads exactly `bytes` bytes into `out` and replaces its text. */
 vp_result source_text(const struct source *source, int64_t offset, int64_t bytes, struct text_buffer *out,
                       vp_error *error);
 
 enum { WINDOW_BYTES = 1 << 18, VALUE_BYTES_MAX = 64 << 20 };
 
-/* Who is called for each element of one array, and for each other member. A call that fails ends the walk, which then
- * returns that failure. */
+/* The callbacks for each element of one array and for each other member. A call that fails ends the walk, which returns
+ * that failure. */
 struct stream_visitor {
     const char *array; /* the key of the array whose elements are visited */
     vp_result (*element)(void *user, const vp_json *value, int64_t place, size_t bytes, vp_error *error);

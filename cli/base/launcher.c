@@ -1,4 +1,4 @@
-/* launcher.c: which of several processes this is, from the environment of torchrun, mpirun or srun. */
+/* launcher.c: the rank of this process among several, from the environment of torchrun, mpirun or srun. */
 #include "base/launcher.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static vp_result read_number(const struct source *source, const char *name, int3
              text);
     return vp_fail(source->error, VP_ERR_FORMAT, -1, name, words);
 }
-/* Returns 1 if the launcher left its variables here. Slurm's count only inside a step of srun. */
+/* Returns 1 if the launcher set its variables. Slurm's count only inside a step of srun. */
 static int is_there(const struct source *source, int launcher) {
     const struct launcher *variables = &LAUNCHERS[launcher];
     const char *step;

@@ -1,11 +1,11 @@
-/* launcher.h: which of several processes this is, from the environment of torchrun, mpirun or srun. */
+/* launcher.h: the rank of this process among several, from the environment of torchrun, mpirun or srun. */
 #ifndef VLMPROF_CLI_LAUNCHER_H
 #define VLMPROF_CLI_LAUNCHER_H
 #include "vlmprof.h"
 
 struct launched {
     const char *launcher;     /* "torchrun", "Open MPI", "PMI" (MPICH, Intel MPI, Hydra), "Slurm" or "none" */
-    const char *ignored;      /* the next launcher that also left its variables here; NULL: none */
+    const char *ignored;      /* the next launcher that also set its variables; NULL: none */
     int32_t rank, world_size; /* 0..world_size - 1; alone: 0 and 1 */
     int32_t local_rank;       /* index among the processes of this machine; -1: unknown */
     int32_t local_world_size; /* processes on this machine; -1: unknown */
@@ -31,8 +31,8 @@ const char *environment(void *user, const char *name);
 vp_result launched_read(variable_lookup lookup, void *user, struct launched *launched, vp_error *error);
 
 /* The device of a process: its local rank modulo the number of devices that it sees. This also works with a launcher
- * that shows each process only its own device. Returns -1 if no device is visible, or several and the local rank is
- * unknown. */
+ * that shows each process only its own device. Returns -1 if no device is visible, or if several are and the local rank
+ * is unknown. */
 int32_t launched_device(const struct launched *launched, int32_t visible_count);
 
 #endif

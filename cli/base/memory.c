@@ -1,5 +1,5 @@
-/* memory.c: memory that grows, text that grows, lists of texts, hashes.
- * Everything asks `resize` for its memory, and `resize` ends the program when there is none. */
+/* memory.c: memory that grows, text that grows, lists of texts, hashes. All memory comes from `resize`, which ends the
+ * program if there is none. */
 #include "base/memory.h"
 
 #include "base/console.h"

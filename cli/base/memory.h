@@ -8,15 +8,14 @@
 /* Memory of the command itself. Ending the program loses no measurement, because the journal is on disk already. */
 void *resize(void *memory, size_t count, size_t element_bytes);
 void *zeroed(size_t count, size_t element_bytes);
-/* Something half written that must not stay behind. When memory runs out, undo(user) is called for all that have begun
- * and not ended, the latest first, before the program ends. The struct belongs to the caller. */
+/* Unfinished output that must not stay behind. If memory runs out, undo(user) is called before the program ends for all
+ * that have begun and not ended, the latest first. The struct belongs to the caller. */
 struct unfinished { void (*undo)(void *user); void *user; struct unfinished *before; };
 void unfinished_begin(struct unfinished *unfinished, void (*undo)(void *user), void *user);
 void unfinished_end(struct unfinished *unfinished);
 
-/* The OpenMP runtime ends the program with exit code 1 when it gets no memory or no thread. After
- * answer_for_libraries such an end has EXIT_DEVICE instead. The program's own ends go through own_end, which returns
- * its exit code. */
+/* The OpenMP runtime ends the program with exit code 1 if it gets no memory or no thread. After answer_for_libraries
+ * such an end has EXIT_DEVICE instead. The program's own ends go through own_end, which returns its exit code. */
 void answer_for_libraries(void);
 int own_end(int code);
 
@@ -29,7 +28,7 @@ void text_add(struct text_buffer *buffer, const char *text, size_t bytes);
 void text_add_string(struct text_buffer *buffer, const char *text);
 void text_add_format(struct text_buffer *buffer, const char *format, ...);
 
-/* The end of a noun: "%lld row%s" with count, plural_s(count). */
+/* The plural ending of a noun: "%lld row%s" with count, plural_s(count). */
 const char *plural_s(int64_t count);
 
 /* Texts that the list owns, in the order they came. {NULL, 0} is an empty list. */
@@ -46,7 +45,7 @@ int text_list_has(const struct text_list *list, const char *text);
 void text_list_sort(struct text_list *list, size_t first);
 void text_list_free(struct text_list *list);
 
-/* FNV-1a: takes more data into a hash that began as HASH_START. A NULL text differs from every other text. */
+/* FNV-1a: adds data to a hash that began as HASH_START. A NULL text differs from every other text. */
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes);
 uint64_t hash_text(uint64_t hash, const char *text);
 uint64_t hash_number(uint64_t hash, int64_t value);
@@ -55,7 +54,7 @@ extern const uint64_t HASH_START;
 
 struct buffer { void *data; size_t bytes; };
 
-/* Makes room for `count` elements in memory that is used again and again. Returns its data. */
+/* Makes room for `count` elements in memory that is reused. Returns its data. */
 void *reserve(struct buffer *buffer, size_t count, size_t element_bytes);
 
 #endif

@@ -127,7 +127,7 @@
 #define OPTION_WITH_STACK \
     {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
      "source lines and the ranges around each operation, in the table and in traces"}
-/* All rows that say what the profiler's table of operations shows. */
+/* All rows that select the contents of the profiler's table of operations. */
 #define OPTIONS_OF_OPERATIONS \
     OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_GROUP_BY_INPUT_SHAPE, OPTION_GROUP_BY_STACK_N, \
     OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns 1 if both are the same option's name. A hyphen and an underscore are the same letter. */
+/* Returns 1 if both name the same option. A hyphen and an underscore are equal. */
 static int is_same_name(const char *one, const char *other, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         if (one[i] != other[i] && !(one[i] == '_' && other[i] == '-')) return 0;
@@ -64,7 +64,7 @@ int edit_distance(const char *one, const char *other) {
     return rows[one_length % 3][other_length];
 }
 
-/* Returns 1 if the word is one of the parts of a name, which _ separates. */
+/* Returns 1 if the word is one of the parts of a name; _ separates them. */
 static int is_part(const char *name, const char *word, size_t bytes) {
     for (const char *part = name; *part; part += strcspn(part, "_"), part += *part == '_')
         if (bytes >= 3 && strcspn(part, "_") == bytes && !strncmp(part, word, bytes)) return 1;
@@ -113,7 +113,7 @@ int can_parse_number(const char *text, int64_t *value) {
     *value = strtoll(text, NULL, 10);
     return 1;
 }
-/* Returns 1 if the text is made of digits with at most one point, and *value is set. */
+/* Returns 1 and sets *value if the text consists of digits with at most one point. */
 static int can_parse_real(const char *text, double *value) {
     size_t digits = strspn(text, "0123456789"),
            more = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
@@ -128,7 +128,7 @@ int has_word(const char *words, const char *word) {
     return 0;
 }
 
-/* Returns 1 if the option names a file or folder, whose name may be any bytes. */
+/* Returns 1 if the option takes a file or folder, whose name may be any bytes. */
 static int is_path_option(const char *name) {
     return has_word(
         "model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
@@ -157,7 +157,7 @@ static int option_check(const struct option_spec *spec, const char *word, int64_
         return complain_word(spec->name, "value", word, spec->choices);
     return 0;
 }
-/* Appends a word to a list, which contains every value once. Returns 0 or an exit code. */
+/* Appends a word to a list without duplicates. Returns 0 or an exit code. */
 static int option_append(const struct option_spec *spec, struct option_value *value, const char *word, int64_t number) {
     value->items = resize(value->items, value->count + 1, sizeof *value->items);
     value->numbers = resize(value->numbers, value->count + 1, sizeof *value->numbers);
@@ -186,7 +186,7 @@ static const char *keep_piece(struct options *options, const char *text, size_t 
     return options->pieces[options->piece_count++] = copy_text(text, bytes);
 }
 
-/* Stores the argument of a list, in which commas separate values unless they stay. */
+/* Stores the argument of a list; commas separate its values unless they stay. */
 static int option_store_list(struct options *options, int index, const char *word) {
     if (options->command->options[index].kind == WHOLES) return option_store(options, index, word);
     for (;;) {
@@ -198,7 +198,7 @@ static int option_store_list(struct options *options, int index, const char *wor
     }
 }
 
-/* Complains about an unknown option: names options of this command that are similar, or the command that has it. */
+/* Complains about an unknown option and names similar options of this command, or the command that has it. */
 static int unknown_option(const struct options *options, const char *argument, size_t bytes) {
     struct text_buffer near = {NULL, 0, 0};
     const char *own = options->command->name, *other = NULL;
@@ -329,7 +329,7 @@ void options_free(struct options *options) {
 }
 
 /* ---- the rows' rules */
-/* The first of some names whose option is on the command line, as a row; NULL: none is. */
+/* The first of some names whose option is on the command line, as a row; NULL: none. */
 static const struct option_spec *first_given(const struct options *options, const char *names) {
     for (size_t i = 0; names && i < options->command->option_count; i++)
         if (options->values[i].given && has_word(names, options->command->options[i].name))
@@ -355,7 +355,7 @@ static void add_names(struct text_buffer *text, const struct options *options, c
         added++;
     }
 }
-/* Checks an option that is given against a rule: its own row's or its group's. Returns 0 or an exit code. */
+/* Checks a given option against a rule of its row or its group. Returns 0 or an exit code. */
 static int check_rule(const struct options *options, const struct option_spec *spec, const struct option_spec *rule) {
     const struct option_spec *other = first_given(options, rule->excludes);
     const char *because = rule->because ? rule->because : "";

@@ -1,13 +1,12 @@
-/* options.h: the parser of the command line.
- * Each command brings its own table of options. argv comes in; checked values come out, and a command reads them by
- * name. */
+/* options.h: the parser of the command line. Each command brings its own table of options. argv comes in; checked
+ * values come out, and a command reads them by name. */
 #ifndef VLMPROF_CLI_OPTIONS_H
 #define VLMPROF_CLI_OPTIONS_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an option takes: nothing (FLAG), an integer, a real number, a text, a text or nothing (MAYBE, only as
- * --name=TEXT), one of some words, a list of integers, a list of texts, a list of texts whose commas stay and that
+/* The value of an option: none (FLAG), an integer, a real number, a text, an optional text (MAYBE, only as
+ * --name=TEXT), one of some words, a list of integers, a list of texts, or a list of texts whose commas stay and that
  * may be given again (WHOLES). A GROUP is not an option: its name is the title of the rows below it in the help. */
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS, WHOLES, GROUP } option_kind;
 
@@ -20,7 +19,7 @@ struct option_spec {
     const char *choices;  /* words of CHOICE, separated by spaces */
     const char *help;
     /* Rules. A row without rules leaves them out; those of a GROUP apply to every row below it. Names of options are
-     * separated by spaces; names that the command does not have are passed over. */
+     * separated by spaces; names that the command does not have are ignored. */
     const char *needs;    /* one of these must be given too */
     const char *excludes; /* none of these may be given */
     const char *unless;   /* next to one of these no rule of the row applies */
@@ -59,42 +58,41 @@ struct command {
 /* Returns 1 if this command has such an option. Code that several commands share asks before it reads the value. */
 int has_option(const struct options *options, const char *name);
 
-/* The value of an option of this command. A name that is not in its table is a bug: the program aborts. */
+/* The value of an option of this command. A name that is not in its table is a bug, and the program aborts. */
 const struct option_value *opt(const struct options *options, const char *name);
 int64_t number_of(const struct options *options, const char *name);
 const char *text_of(const struct options *options, const char *name);
 int is_given(const struct options *options, const char *name);
 
-/* Gives an option that is not on the command line this text instead of its row's default: the model's files decide. The
- * text lives as long as the options. */
+/* Gives an option that is not on the command line this text and not its row's default, because the model's files
+ * decide. The text lives as long as the options. */
 void option_decide(const struct options *options, const char *name, const char *text);
 
-/* The default that the help shows after a row's text; NULL: none, or the text says it in its own words. */
+/* The default shown in the help after a row's text; NULL: none, or the text gives it in its own words. */
 const char *shown_default(const struct option_spec *spec);
 
-/* How many letters two names differ by; two neighbours that changed places are one. 1000 when one is longer than 64
- * bytes. */
+/* The number of letters in which two names differ; a swap of two neighbours counts as one. Returns 1000 if one is
+ * longer than 64 bytes. */
 int edit_distance(const char *one, const char *other);
 
-/* Adds "; did you mean PREFIXword" to the text, or ", PREFIXword" after the first, when `typed` may mean the word: the
- * word begins like that, has it as a part, or few letters differ for their length. */
+/* Adds "; did you mean PREFIXword" to the text, or ", PREFIXword" after the first, if `typed` may mean the word: the
+ * word begins with it or has it as a part, or few letters differ for their length. */
 struct text_buffer;
 void add_near_word(struct text_buffer *near, const char *typed, const char *prefix, const char *word);
 
-/* Adds `unknown KIND "hihg"; did you mean high?`, or with all the words, which spaces separate, where none is similar.
- */
+/* Adds `unknown KIND "hihg"; did you mean high?`, or all the words, separated by spaces, if none is similar. */
 void add_unknown_word(struct text_buffer *out, const char *kind, const char *value, const char *words);
 /* The same as a complaint about an option's value. Returns EXIT_USAGE. */
 int complain_word(const char *option, const char *kind, const char *value, const char *words);
 
-/* Returns 1 if the text is an integer of at most 18 digits, and *value is set. */
+/* Returns 1 and sets *value if the text is an integer of at most 18 digits. */
 int can_parse_number(const char *text, int64_t *value);
 
-/* Returns 1 if `word` is one of the `words`, which spaces separate. */
+/* Returns 1 if `word` is one of the space-separated `words`. */
 int has_word(const char *words, const char *word);
 
-/* Returns 1 if one of the command's keyed_by options is on the command line. The keys are checked later, when the
- * family of models is known. */
+/* Returns 1 if one of the command's keyed_by options is on the command line. The keys are checked later, when the model
+ * family is known. */
 int has_family_keys(const struct options *options);
 
 /* Parses argv[2...]. The caller sets `command` and `commands` of *options and clears everything else. Returns 0 or an
@@ -102,7 +100,7 @@ int has_family_keys(const struct options *options);
 int options_parse(struct options *options, int argc, char **argv);
 void options_free(struct options *options);
 
-/* Checks the rules of the rows whose options are given. Returns 0 or an exit code. */
+/* Checks the rules of the options that are given. Returns 0 or an exit code. */
 int options_check(const struct options *options);
 
 /* Checks a --sort_by key of the operations' table; NULL is good. Returns 0, or an exit code after listing the keys. */

@@ -1,5 +1,5 @@
-/* table.c: tables that print themselves.
- * A column and a row make a cell, a typed value; each form prints cells in its own way. */
+/* table.c: tables that print themselves. A column and a row give a cell, a typed value; each form prints cells in its
+ * own way. */
 #include "base/table.h"
 
 #include <math.h>

@@ -15,13 +15,13 @@
 #include "base/json.h"
 #include <stddef.h>
 
-/* What a row has at a column's offset. CELL_CHARS: a text of its own, an array; CELL_BY: a function makes the cell. */
+/* The value of a row at a column's offset. CELL_CHARS: an inline text, an array; CELL_BY: a function makes the cell. */
 enum cell_type { CELL_BY, CELL_TEXT, CELL_CHARS, CELL_INT, CELL_UNSIGNED, CELL_INT64, CELL_UINT64, CELL_REAL,
                  CELL_INTERVAL, CELL_INT_PAIR, CELL_INT64_PAIR };
 enum { CELL_BYTES = 200 };
 
-/* Makes the cell of a computed column: "-" as text, empty in CSV and null in JSON unless it is set. `own` is room for a
- * text, which cell->text may point to. */
+/* Makes the cell of a computed column: "-" as text, empty in CSV and null in JSON unless it is set. `own` is space for
+ * a text that cell->text may point to. */
 typedef void cell_maker(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]);
 
 /* A column. `key` is its name in JSON and CSV, `heading` in text and Markdown; NULL: it is not there. */
@@ -32,15 +32,14 @@ struct table_column {
     const char *format;    /* printf's, of the number as text; NULL: about four significant digits; "x": of a pair */
     struct number_text (*as)(double value); /* the number as text, in the place of `format` */
     double scale;          /* of the number as text; 0: 1 */
-    int is_measured;       /* 1 if as number_measured rounds, so that noise is not printed */
+    int is_measured;       /* 1 if rounded as by number_measured, so that noise is not printed */
     const char *range_key; /* of the interval in JSON; NULL: none. In CSV it is two fields, KEY_low and KEY_high */
     int rules;             /* COLUMN_... */
     unsigned in;           /* the column is only in tables that have one of these bits; 0: in all */
     int width;             /* of the text in a stream; below 0: flush left; 0: after two spaces, without a heading */
 };
-/* COLUMN_FROM_0: an integer below 0 is not known; COLUMN_FROM_1: a pair that begins below 1. COLUMN_OR_NO_KEY:
- * what is not known has no key in JSON; else null. COLUMN_NAMES: it names the row in a stream; a refused row has only
- * these. */
+/* COLUMN_FROM_0: an integer below 0 is unknown; COLUMN_FROM_1: a pair that begins below 1. COLUMN_OR_NO_KEY: an unknown
+ * value has no key in JSON; else null. COLUMN_NAMES: it names the row in a stream; a rejected row has only these. */
 enum { COLUMN_NOT_IN_JSON = 1, COLUMN_NOT_IN_CSV = 2, COLUMN_FROM_0 = 4, COLUMN_OR_NO_KEY = 8, COLUMN_NAMES = 16,
        COLUMN_FROM_1 = 32 };
 
@@ -55,7 +54,7 @@ enum { COLUMN_NOT_IN_JSON = 1, COLUMN_NOT_IN_CSV = 2, COLUMN_FROM_0 = 4, COLUMN_
     .type = CELL_INTERVAL, .offset = offsetof(row, member), .low = offsetof(row, low_end), \
     .high = offsetof(row, high_end), .by = NULL
 #define CELL_ESTIMATE(row, member) CELL_RANGE(row, member.value, member.low, member.high) /* a vp_estimate */
-/* Two integers of one type as text, "AxB", `format` between them; not known where the first is below 0. */
+/* Two integers of one type as text, "AxB", with `format` between them; unknown if the first is below 0. */
 #define CELL_PAIR(row, first, second) \
     .type = CELL_TYPE(row, first) == CELL_INT ? CELL_INT_PAIR : CELL_INT64_PAIR, .offset = offsetof(row, first), \
     .high = offsetof(row, second), .by = NULL
@@ -70,20 +69,20 @@ struct table {
 #define TABLE(columns, rows, count, context, has) \
     {columns, sizeof(columns) / sizeof *(columns), rows, count, sizeof *(rows), context, has}
 
-/* Adds the headings and all cells, row by row, as a reader sees them; the table as a block. Return how many columns it
- * has. */
+/* Adds the headings and all cells, row by row, as shown to a reader; or the table as a block. Return the number of
+ * columns. */
 size_t table_texts(struct text_list *cells, const struct table *table);
 size_t document_add_table(struct document *document, const struct table *table);
 
 void cell_set_text(struct json_member *cell, const char *text); /* NULL: not known */
 
-/* Appends the line of heads and a line for each row; or print one line, of a row or of the heads. */
+/* Appends the header line and a line for each row, or prints one line, of a row or of the headings. */
 void table_csv(struct text_buffer *out, const struct table *table);
 #define TABLE_HEADS SIZE_MAX
 void table_print_csv(const struct table *table, size_t row);
 
-/* A table whose rows are printed one by one, while they are made: as text in columns of fixed width, as CSV, or as the
- * elements of an array of JSON, which table_stream_end ends. `refused`: why the row has no numbers; NULL: it has. */
+/* A table whose rows are printed one by one when they are ready: as text in columns of fixed width, as CSV, or as the
+ * elements of a JSON array, which table_stream_end ends. `refused`: why the row has no numbers; NULL: it has. */
 struct table_stream {
     int csv, json;         /* 1 if the option is given */
     int64_t row_count, refused_count;

@@ -4,10 +4,10 @@
 #define VLMPROF_CLI_VERDICTS_H
 #include "vlmprof_analysis.h"
 
-/* Adjusts the comparisons by Holm. Latencies of one group whose ratios agree are proportional, as T_LLM_decode and
- * T_decode_per_token where all answers are equally long: one question asked twice, which counts once. groups: [count];
- * equal: may be proportional. like: [count], the place of an earlier comparison that this one is proportional to plus
- * 1; 0: there is none. The comparisons are ones that vp_compare_* made. Returns how many count. */
+/* Adjusts the comparisons by Holm. Latencies of one group whose ratios agree are proportional, such as T_LLM_decode and
+ * T_decode_per_token if all answers are equally long. They ask the same question twice, so they count once. groups:
+ * [count]; equal: may be proportional. like: [count], the index of an earlier comparison that this one is proportional
+ * to, plus 1; 0: there is none. The comparisons come from vp_compare_*. Returns how many count. */
 size_t verdicts_adjust(vp_comparison *comparisons, const size_t *groups, size_t count, double alpha, size_t *like);
 
 #endif

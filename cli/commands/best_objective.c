@@ -1,6 +1,6 @@
-/* best_objective.c: `best --slo`: what meets a latency objective.
- * Result files come in, or trials of load. The most accurate configuration whose samples are good, or the highest load
- * whose requests are, goes to stdout as text or JSON. */
+/* best_objective.c: `best --slo`: the best choice that meets a latency objective. Result files come in, or trials of
+ * load. The most accurate configuration whose samples are good, or the highest load whose requests are, goes to stdout
+ * as text or JSON. */
 #include "commands/best_objective.h"
 
 #include "base/console.h"
@@ -18,8 +18,8 @@ static const struct result_file *file_of(const struct results *results, const st
                                          size_t config) {
     return &results->files[tradeoff->group->paired[config]];
 }
-/* The most accurate configuration that meets the objective, the faster one of two alike, other than `except`; the count
- * of configurations: none does. */
+/* The most accurate configuration that meets the objective, other than `except`; the faster one of two equals. Returns
+ * the count of configurations if there is none. */
 static size_t most_accurate(const struct tradeoff *tradeoff, const struct objective_share *shares,
                             const struct objective *objective, double min_accuracy, size_t except) {
     size_t best = tradeoff->config_count;
@@ -131,7 +131,7 @@ int best_of_sweep(const struct options *options, const struct objective *objecti
 }
 
 /* ---- trials of load */
-/* Trials of one kind, at rates or by concurrency, what they say together, and the highest load that holds, if any. */
+/* Trials of one kind, at rates or by concurrency, their joint answer, and the highest load that meets it, if any. */
 struct kind {
     const char *name;
     const struct load_level *levels, *best; size_t count;

@@ -1,4 +1,4 @@
-/* best_objective.h: `best --slo`: what meets a latency objective. */
+/* best_objective.h: `best --slo`: the best choice that meets a latency objective. */
 #ifndef VLMPROF_CLI_BEST_OBJECTIVE_H
 #define VLMPROF_CLI_BEST_OBJECTIVE_H
 #include "base/options.h"
@@ -12,7 +12,7 @@ int best_of_sweep(const struct options *options, const struct objective *objecti
                   const struct tradeoff *tradeoff, double min_accuracy,
                   char *(*options_text)(const struct result_file *file));
 
-/* The highest load of trials whose requests meet it. Returns the exit code. */
+/* The highest load at which a trial's requests meet it. Returns the exit code. */
 int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels);
 
 #endif

@@ -1,6 +1,6 @@
-/* command_ask.c: ask a server one question and time the answer from outside. `run --endpoint` does the same.
- * Options become a struct served_run (served_prepare). The request is sent and timed (runs_measure). The answer, what
- * it cost and what is doubtful about it are printed as text or JSON. */
+/* command_ask.c: asks a server one question and times the answer from outside. `run --endpoint` does the same. Options
+ * become a struct served_run (served_prepare). The request is sent and timed (runs_measure). The answer, its cost and
+ * any doubts about it are printed as text or JSON. */
 #include "commands/command_ask.h"
 
 #include "base/console.h"
@@ -70,7 +70,7 @@ static int64_t rule_sum(const struct served_run *state) {
     return sum;
 }
 /* ---- the request */
-/* Makes an image of another size that is sent. Returns 0 or an exit code with a reason. */
+/* Makes an image of another size to send. Returns 0 or an exit code with a reason. */
 static int served_resize(struct served_run *state, size_t index, int is_same, const struct image_px *size, char *reason,
                          size_t capacity) {
     struct unique *unique = &state->images[index];
@@ -87,7 +87,7 @@ static int served_resize(struct served_run *state, size_t index, int is_same, co
     if (resized.rgb) vp_image_free(&resized);
     return code;
 }
-/* Reads an image, and makes from it what is sent. size: NULL: its own. Returns 0 or an exit code with a reason. */
+/* Reads an image and makes the one to send. size NULL: its own. Returns 0 or an exit code with a reason. */
 static int served_load_image(struct served_run *state, size_t index, int is_same, const struct image_px *size,
                              char *reason, size_t capacity) {
     struct unique *unique = &state->images[index];
@@ -102,7 +102,7 @@ static int served_load_image(struct served_run *state, size_t index, int is_same
     state->pictures[index] = unique->picture;
     return code;
 }
-/* Reads the images, and makes from them what is sent. Returns 0 or an exit code. */
+/* Reads the images and makes the ones to send. Returns 0 or an exit code. */
 static int served_load_images(const struct options *options, struct served_run *state) {
     const char *size = text_of(options, "resize");
     const int is_same = is_given(options, "same_image");
@@ -122,7 +122,7 @@ static int served_load_images(const struct options *options, struct served_run *
         code = served_load_image(state, i, is_same, size ? &wanted : NULL, reason, sizeof reason);
     return code ? complain(code, "%s", reason) : 0;
 }
-/* --family: what the images that are sent cost by its rule. Returns 0 or an exit code. */
+/* --family: the cost of the images to send by its rule. Returns 0 or an exit code. */
 static int served_count(const struct options *options, struct served_run *state) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_family *family;
@@ -143,7 +143,7 @@ static int served_count(const struct options *options, struct served_run *state)
     free(family);
     return code;
 }
-/* Prepares and checks everything before the server is asked. Returns 0 or an exit code. */
+/* Prepares and checks everything before anything is sent to the server. Returns 0 or an exit code. */
 static int served_prepare(const struct options *options, struct served_run *state) {
     struct question *question = &state->question;
     int code;
@@ -187,7 +187,7 @@ static int ask_pass(void *with, struct pass_result *run) {
 }
 
 /* ---- twins */
-/* The pairs of --twins. After Ctrl-C the complete pairs are kept. Returns 0 or an exit code. */
+/* The pairs of --twins. After Ctrl-C the complete pairs remain. Returns 0 or an exit code. */
 static int served_twins(const struct options *options, struct served_run *state) {
     struct twin_memory memory = {NULL, 0, 0, 0};
     char reason[LINE_BYTES] = "";
@@ -221,7 +221,7 @@ static int served_twins(const struct options *options, struct served_run *state)
 }
 
 /* ---- against another server */
-/* Asks both servers once more, untimed, for what they show of their distributions. Returns 0 or an exit code. */
+/* Sends both servers one more request, untimed, to get their distributions. Returns 0 or an exit code. */
 static int served_compare(const struct options *options, struct served_run *state) {
     const char *url = text_of(options, "baseline");
     struct served_answer first = {NULL, 0, {NULL, 0}}, own = {NULL, 0, {NULL, 0}};
@@ -284,7 +284,7 @@ static void warn_of_cache(const struct options *options, struct served_run *stat
                       (long long)state->timed.runs[first].served->usage.cached_tokens,
                       (long long)state->timed.runs[first].served->usage.prompt_tokens, advice);
 }
-/* Where a piece contains many tokens, the first one does as well. */
+/* If a piece contains many tokens, so may the first one. */
 static void warn_of_pieces(struct served_run *state) {
     const struct served *served = state->timed.runs[0].served;
     const int64_t tokens = served->usage.completion_tokens, pieces = (int64_t)served->piece_count;
@@ -294,7 +294,7 @@ static void warn_of_pieces(struct served_run *state) {
                           "too long and TPOT too short; prefer the server's own times where it gives them",
                       (long long)tokens, (long long)pieces, plural_s((int64_t)pieces));
 }
-/* An answer that was buffered and came at once has a decode rate of its own network, not of the model. */
+/* A buffered answer that came at once gives the decode rate of its network, not of the model. */
 static void warn_of_rate(struct served_run *state) {
     const double rate = range_of_runs(state->timed.runs, state->timed.count, term_of, TERM_DECODE_RATE).median;
     if (rate > CREDIBLE_TOKENS_PER_S)
@@ -400,7 +400,7 @@ static void print_tokens(const struct served_run *state) {
     if (served->finish_reason) print_plain("; finish_reason %s", served->finish_reason);
     putchar('\n');
 }
-/* What the server measured itself, a line for each member. */
+/* The server's own measurements, a line for each member. */
 static void print_server_timings(const struct served *served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     if (served->timings && parse_json(&parsed, served->timings, strlen(served->timings), NULL) == VP_OK
@@ -425,8 +425,8 @@ static const char *ms_text(double ms, char out[80]) {
     snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
     return out;
 }
-/* What each image behind the first one costs: what all cost less what the first one does. The interval is that of the
- * two furthest ends. NaN: not measured. */
+/* The cost of each image after the first: the cost of all minus that of the first. The interval comes from the two
+ * outermost ends. NaN: not measured. */
 static struct median_range further_image(const struct served_run *state) {
     const struct median_range *all = &state->twin_result.difference, *first = &state->first_result.difference;
     const double further = (double)state->image_count - 1;
@@ -488,7 +488,7 @@ static void print_served(const struct options *options, const struct served_run 
 }
 
 /* ---- as JSON */
-/* Its size in the file, and what was sent; picture NULL: nulls. */
+/* Its size in the file and the image sent; picture NULL: nulls. */
 static void put_sent_image(vp_json_writer *writer, const struct served_run *state, size_t index,
                            const struct picture *picture) {
     if (picture) {

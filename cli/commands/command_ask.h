@@ -15,7 +15,7 @@
     {"cold", FLAG, NULL, NULL, 0, 0, NULL, \
      "skip the warm-up: the first timed run includes start-up costs, and no other request is sent"}
 
-/* Rows: what only a server's request has. must: 1 where there is no other way to answer. */
+/* Option rows that only a server's request has. must: 1 if there is no other way to answer. */
 #define OPTIONS_OF_ASK(must) \
     OPTION_ENDPOINT(must), OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
     OPTIONS_OF_TWINS, \

@@ -1,6 +1,6 @@
-/* command_audit.c: does a server count the tokens of images as the rule of a model family says?
- * Options become a list of sizes with their counts by the rule (audit_prepare). A made-up picture of each size is sent
- * (audit_measure), and the counts are judged (audit_decide). The verdict and a table go to stdout as text or JSON. */
+/* command_audit.c: does a server count image tokens as the rule of a model family does? Options become a list of sizes
+ * with their counts by the rule (audit_prepare). A synthetic picture of each size is sent (audit_measure), and the
+ * counts are judged (audit_decide). The verdict and a table go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -56,7 +56,7 @@ static const struct option_spec AUDIT_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* A size, and what the server said about an image of it. */
+/* A size, and the server's counts for an image of it. */
 struct asked {
     struct corner corner;
     vp_vision_count without; /* by the rule without the knobs */
@@ -64,14 +64,14 @@ struct asked {
     vp_chat_usage usage, usage_without;
     char *refusal; /* the server's words; NULL: it answered */
 };
-/* What is judged: tokens of the prompt less those of the text alone, against all tokens of the rule; or what usage says
- * of images, against all of them or the features alone. */
+/* The quantity that is judged: prompt tokens minus those of the text alone, against all tokens of the rule; or the
+ * image tokens in usage, against all of them or the features alone. */
 enum measure { MEASURE_PROMPT, MEASURE_IMAGE, MEASURE_FEATURES, MEASURES };
 static const char *const MEASURE_WORDS[MEASURES] = {
     "prompt_tokens with the image less prompt_tokens of the text alone", "image_tokens of usage",
     "image_tokens of usage; the rule's feature tokens, without those that separate and frame them"};
 
-/* The last image of a request with several: its size, and what it adds to the counts of those before it. */
+/* The last image of a request with several: its size, and the counts that it adds to those before it. */
 struct added { int32_t image, width_px, height_px; int64_t alone, added; };
 struct audit {
     struct endpoint endpoint;
@@ -88,7 +88,7 @@ struct audit {
     struct text_list words, notes, refusals;
     struct token_cost cost; /* rounds 0: not measured */
     struct added *added; size_t added_count; /* --images_per_request, from the second image of a request on */
-    struct text_list together;               /* which of them do not count as they do alone, or are refused */
+    struct text_list together;               /* which of them do not count as they do alone, or are rejected */
 };
 
 /* ---- sizes and rules */
@@ -124,7 +124,7 @@ static int add_corners(const struct options *options, struct audit *audit) {
     if (audit->count) return 0;
     return complain(EXIT_INPUT, "%s does not accept such small images", audit->rule->family.preset->name);
 }
-/* A key that the options set to the very value of a knob means the knob: without it the published value applies. */
+/* A key that the options set to exactly a knob's value means the knob: without it the published value applies. */
 static void split_rules(struct audit *audit) {
     struct audit_rule *published = resize(NULL, 1, sizeof *published);
     const vp_family_preset *preset = audit->rule->family.preset;
@@ -140,7 +140,7 @@ static void split_rules(struct audit *audit) {
     }
     free(published);
 }
-/* The rule as the options say, and the same with what the knobs mean. Returns 0 or an exit code. */
+/* The rule by the options, and the same with the knobs applied. Returns 0 or an exit code. */
 static int make_rules(const struct options *options, struct audit *audit) {
     int code;
     audit->rule = zeroed(1, sizeof *audit->rule);
@@ -165,7 +165,7 @@ static int make_rules(const struct options *options, struct audit *audit) {
     split_rules(audit);
     return 0;
 }
-/* Prepares and checks everything before the server is asked. Returns 0 or an exit code. */
+/* Prepares and checks everything before anything is sent to the server. Returns 0 or an exit code. */
 static int audit_prepare(const struct options *options, struct audit *audit) {
     int code;
     if ((code = make_rules(options, audit)) != 0
@@ -188,7 +188,7 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
 struct request { const struct picture *pictures; int32_t picture_count; const char *text; int with_knobs; };
 /* ms: from the last byte sent to the end of the answer, which is one token */
 struct answer { vp_chat_usage usage; int status; double ms; };
-/* Asks for one token. Returns 0, or an exit code with a reason; answer->status is HTTP's. */
+/* Requests one token. Returns 0, or an exit code with a reason; answer->status is the HTTP status. */
 static int ask_usage(struct audit *audit, const struct request *request, struct answer *answer, char *reason,
                      size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -216,12 +216,12 @@ static int ask_usage(struct audit *audit, const struct request *request, struct 
     ask_free(&exchange);
     return code;
 }
-/* Returns 1 if the server refused this request and may take others. */
+/* Returns 1 if the server rejected this request but may accept others. */
 static int is_refusal(int code, int status) {
     return code == EXIT_DEVICE && status >= 400 && status != 401 && status != 403 && status != 404 && status != 429
            && status != 503;
 }
-/* Sends an image of a size. Returns 0, also where the server rejects it, or an exit code after a complaint. */
+/* Sends an image of a size. Returns 0, also if the server rejects it, or an exit code after a complaint. */
 static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     const uint64_t number = ask_mark();
     char reason[LINE_BYTES];
@@ -247,7 +247,7 @@ static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
 static int64_t rule_effect(const struct asked *asked) {
     return llabs(asked->corner.count.total_tokens - asked->without.total_tokens);
 }
-/* Sends some sizes once more without the knobs: those where by the rule they matter most. Returns 0 or an exit code. */
+/* Sends some sizes once more without the knobs, those where they matter most. Returns 0 or an exit code. */
 static int measure_without(struct audit *audit) {
     int code = 0;
     for (int turn = 0; turn < ASKED_WITHOUT && audit->knobs.count && !code && !interrupted; turn++) {
@@ -263,7 +263,7 @@ static int measure_without(struct audit *audit) {
     }
     return code;
 }
-/* Asks for the text alone, then about each size. After Ctrl-C what was counted stays. Returns 0 or an exit code. */
+/* Sends the text alone, then each size. After Ctrl-C the counts so far remain. Returns 0 or an exit code. */
 static int audit_measure(struct audit *audit) {
     char reason[LINE_BYTES];
     struct answer answer;
@@ -288,7 +288,7 @@ static int audit_measure(struct audit *audit) {
 }
 
 /* ---- the verdict */
-/* A count of the server for a measure; -1: it does not say. */
+/* The server's count for a measure; -1: it does not report it. */
 static int64_t measured_by(const struct audit *audit, enum measure by, const vp_chat_usage *usage) {
     if (by != MEASURE_PROMPT) return usage->image_tokens;
     return usage->prompt_tokens >= 0 && audit->text_tokens >= 0 ? usage->prompt_tokens - audit->text_tokens : -1;
@@ -320,8 +320,8 @@ static int judge_by(struct audit *audit, enum measure by) {
     if (audit->size_count) audit_judge(audit->rule, audit->sizes, audit->size_count, &audit->verdict);
     return audit->size_count > 0;
 }
-/* Judges by the prompt's tokens; where they differ and usage counts images, by that, if it agrees. Returns 0 or an exit
- * code: nothing was counted. */
+/* Judges by the prompt's tokens. If they differ and usage counts images, judges by that if it agrees. Returns 0, or an
+ * exit code if nothing was counted. */
 static int audit_decide(struct audit *audit) {
     int is_judged, prompt_is_judged;
     audit->sizes = resize(NULL, audit->done + 1, sizeof *audit->sizes);
@@ -378,7 +378,7 @@ static int time_round(struct audit *audit, const struct asked *const sizes[2], s
     }
     return 0;
 }
-/* Finds what a token costs; the first round warms up and is not counted. Returns 0 or an exit code. */
+/* Finds the time of a token; the first round warms up and is not counted. Returns 0 or an exit code. */
 static int audit_time(const struct options *options, struct audit *audit) {
     const size_t count = (size_t)number_of(options, "pruning_rounds");
     const struct asked *const sizes[2] = {extreme_size(audit, 0), extreme_size(audit, 1)};
@@ -398,7 +398,7 @@ static int audit_time(const struct options *options, struct audit *audit) {
 }
 
 /* ---- several images a request */
-/* Judges what an image of a request with several adds. */
+/* Judges the tokens that an image adds to a request with several. */
 static void judge_added(struct audit *audit, const struct added *added) {
     const int64_t difference = added->added - added->alone;
     const int is_dropped = added->added <= 0 && added->alone > 0;
@@ -664,7 +664,7 @@ static int run_command(const struct options *options) {
     if ((code = audit_prepare(options, &audit)) == 0) {
         for (size_t i = 0; i < audit.endpoint.warnings.count; i++) complain(0, "%s", audit.endpoint.warnings.items[i]);
         stopped = audit_measure(&audit);
-        /* a stop hides no count; without one its own code and words are enough */
+        /* a stop must not hide counts; without any, its own code and message are enough */
         code = stopped && audit.done == audit.refused ? stopped : audit_decide(&audit);
         if (!code && !stopped && is_given(options, "images_per_request")) stopped = audit_together(options, &audit);
         if (!code && !stopped && is_given(options, "pruning_rounds"))

@@ -48,7 +48,7 @@ static const struct option_spec BEST_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* The files of a data set; a NULL task means the only one. NULL, and an exit code in *code, when there is none. */
+/* The files of a data set; task NULL: the only one. Returns NULL, and an exit code in *code, if there is none. */
 static const struct result_group *group_of(const struct results *results, const char *task, int *code) {
     *code = 0;
     for (size_t i = 0; i < results->group_count; i++)
@@ -112,7 +112,7 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
     free(places);
     return found;
 }
-/* Appends a word as a shell reads it, in quotes where it needs them. */
+/* Appends a word in shell syntax, with quotes if it needs them. */
 static void shell_word(struct text_buffer *out, const char *word) {
     int plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,@+=")];
     if (!plain) text_add_string(out, "'");
@@ -126,7 +126,7 @@ static void add_answer_options(struct text_buffer *out, const struct result_file
         text_add_format(out, " --max_new_tokens %lld", (long long)file->max_new_tokens);
     if (file->ignore_eos > 0) text_add_string(out, " --ignore_eos");
 }
-/* The options of `vlmprof run` that ask this server so; malloc'ed. */
+/* The options of `vlmprof run` that send this server the same request; malloc'ed. */
 static char *server_options_text(const struct result_file *file) {
     const char *request = knob_text(&file->knobs, KNOB_REQUEST);
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
@@ -143,7 +143,7 @@ static char *server_options_text(const struct result_file *file) {
             struct parsed read = {{NULL, NULL, 0}, NULL, 0};
             struct text_buffer word = {NULL, 0, 0};
             char *path = node_text(&knobs.json, i);
-            /* a text that would be read as something else keeps its quotes */
+            /* a text that would be parsed as something else keeps its quotes */
             const int quoted = value->type == VP_JSON_STRING && parse_json(&read, start, value->bytes, NULL) == VP_OK;
             free(read.nodes);
             text_add_string(&word, path ? path : "");
@@ -203,7 +203,7 @@ static void print_cached(const struct result_file *file) {
     print_plain("  cached      %s %% of the prompt tokens; images: %s\n",
                 number_percent(result_cached_share(file)).text, file->images ? file->images : "not said");
 }
-/* The median over samples, by which report draws its front, unless the budget is judged by it. */
+/* The median over samples, which report uses to draw its front, unless the budget is judged by it. */
 static void print_median(const struct tradeoff *tradeoff, const struct report_settings *settings, size_t config) {
     const size_t count = tradeoff->sample_count;
     double *sorted;
@@ -282,8 +282,8 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     vp_json_end_object(&writer);
     return json_end(&writer);
 }
-/* Leaves out the pruned configurations that are not shown to be more accurate than random tokens: from here on no
- * budget allows them. */
+/* Drops the pruned configurations that are not shown to be more accurate than random tokens; no budget allows them from
+ * here on. */
 static void require_better_than_random(const struct results *results, struct tradeoff *tradeoff) {
     const struct pruned_rows rows = pruned_rows_make(tradeoff, results);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
@@ -295,7 +295,7 @@ static void require_better_than_random(const struct results *results, struct tra
     }
     free(rows.items);
 }
-/* No configuration meets the budget: says which one comes closest. Returns the exit code. */
+/* Prints the configuration that comes closest if none meets the budget. Returns the exit code. */
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,
                               const struct report_settings *settings) {
     size_t fastest = 0;
@@ -320,7 +320,7 @@ static int objective_of(const struct options *options, struct objective *objecti
     if (!objective->text) return 0;
     return load_slo_read(objective->text, &objective->slo);
 }
-/* Says on stderr what is true of all picks: what the files lack, noise, accuracies that decide nothing. */
+/* Warns on stderr about things common to all picks: missing data in the files, noise, accuracies that do not differ. */
 static void print_notes(const struct results *results, const struct tradeoff *tradeoff, int is_by_budget) {
     struct decomposition *items = zeroed(results->count, sizeof *items);
     struct text_list warnings = {NULL, 0};

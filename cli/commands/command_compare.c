@@ -1,6 +1,6 @@
-/* command_compare.c: did a change make it slower, or worse?
- * Two sets of result files come in, A before and B after. Configurations are paired, then samples; a verdict for each
- * configuration and column goes to stdout as text or JSON, and the exit code says whether anything became worse. */
+/* command_compare.c: did a change make it slower, or worse? Two sets of result files come in: A before and B after.
+ * Configurations are paired, then samples. A verdict for each configuration and column goes to stdout as text or JSON,
+ * and the exit code says whether anything became worse. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -43,7 +43,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* The columns that are compared: latencies, the accuracy, and what a baseline says, of which the last is a distance. */
+/* The columns that are compared: latencies, the accuracy, and the columns of a baseline, the last one a distance. */
 enum { COMPARED_ACCURACY = 6, COMPARED_DIVERGENCE = 9, COMPARED };
 static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION,  METRIC_PREFILL,
                                                METRIC_DECODE, METRIC_PER_TOKEN, COLUMN_ACCURACY, COLUMN_TOP1,
@@ -59,7 +59,7 @@ static const char *unit_of(int which) {
 }
 static double scale_of(int which) { return which == COMPARED_DIVERGENCE ? 1 : 100; }
 struct result_pair { const struct result_file *before, *after; };
-/* How a difference is judged: latencies, and scores of no known range, by the paired t test. */
+/* The test of a difference: latencies, and scores of unknown range, get the paired t test. */
 enum { TEST_T, TEST_RATES, TEST_BOUNDED };
 static const char *const TEST_NAMES[] = {"paired t", "mcnemar", "bounded mean"};
 static const char *const INTERVAL_NAMES[] = {"student", "tango", "gaffke"};
@@ -68,14 +68,14 @@ struct compared_row {               /* one comparison */
     const char *task;
     int which;             /* index of the column */
     double mean_a, mean_b; /* of A's and B's samples */
-    double deviation;      /* of independent differences, for a latency of the logarithms */
-    double correlation_time; /* pairs that know as much as one independent pair; 0: not known */
+    double deviation;      /* of independent differences; for a latency, of its logarithms */
+    double correlation_time; /* pairs that carry as much information as one independent pair; 0: not known */
     int test;              /* TEST_* */
     struct score_range range; /* of a score */
     const char *reason;    /* why there is no interval; NULL: there is one */
     int is_noisy;          /* 1 if a latency, and the machine was not quiet for A or B: no verdict */
     int is_equal;          /* 1 if an accuracy, and no pair differs */
-    size_t like;           /* place of an earlier row whose ratios are the same, plus 1; 0: there is none */
+    size_t like;           /* index of an earlier row with the same ratios, plus 1; 0: there is none */
     size_t needed;         /* samples that would find a change; 0: not known */
 };
 struct comparison_job {
@@ -83,15 +83,15 @@ struct comparison_job {
     struct results before, after;
     struct result_pair *pairs; size_t pair_count;
     struct compared_row *rows; vp_comparison *verdicts; size_t count;
-    size_t family;         /* rows that Holm's correction counts: those that are like no other */
+    size_t family;         /* rows that Holm's correction counts: those that equal no other row */
     struct text_list warnings;
     double margin, accuracy_margin, effect;
     int has_unknown_range; /* 1 if an accuracy has scores of no known range */
-    int is_identical;      /* 1 if every compared value of every sample is the same number on both sides */
+    int is_identical;      /* 1 if every compared value of every sample is equal on both sides */
 };
 #define COMPARE_ALPHA 0.05
 
-/* What must be alike in both files, by the words of --force. */
+/* The settings that must be equal in both files, by the words of --force. */
 enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
        ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_IMAGES, ALIKE_CACHE, ALIKE_BLOCKS, ALIKE_BASELINE,
        ALIKE_COUNT };
@@ -108,14 +108,14 @@ static double throttled_share(const struct result_file *file) {
                ? (double)file->num_throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
-/* Returns 1 if a server was asked the same by both files. Their variants may have other names, because a name says only
- * what differs among the files of one side. */
+/* Returns 1 if both files sent a server the same requests. Their variants may have different names, because a name only
+ * gives the differences among the files of one side. */
 static int is_same_request(const struct result_file *before, const struct result_file *after) {
     return before->is_served && after->is_served && !strcmp(before->dataset_name, after->dataset_name)
            && is_same_size(before, after) && !knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
            && !knob_compare(KNOB_ENDPOINT_MODEL, &before->knobs, &after->knobs);
 }
-/* Returns 1 if the files differ in this. `out` gets what each of them says. */
+/* Returns 1 if the files differ in this setting. `out` gets the value of each. */
 static int is_different(const struct result_file *before, const struct result_file *after, int what, char out[2][80]) {
     const char *texts[2] = {NULL, NULL};
     int64_t numbers[2] = {-1, -1};
@@ -175,7 +175,7 @@ static int is_forced(const struct options *options, const char *what) {
         if (!strcmp(value->items[i], what) || !strcmp(value->items[i], "all")) return 1;
     return 0;
 }
-/* Complains about differences that --force does not name, and warns of those that it names. Returns 0 or an exit
+/* Complains about differences that --force does not name, and warns about those that it names. Returns 0 or an exit
  * code. */
 static int check_alike(struct comparison_job *job) {
     struct text_buffer refused = {NULL, 0, 0}, words = {NULL, 0, 0};
@@ -203,8 +203,8 @@ static int check_alike(struct comparison_job *job) {
     free(words.data);
     return code;
 }
-/* The place in B of the file whose configuration is the same but for the weights, where neither side varies these; as
- * many as B has: there is none. */
+/* The index in B of the file whose configuration is equal except for the weights, if neither side varies them; B's
+ * count if there is none. */
 static size_t same_but_weights(const struct comparison_job *job, const struct result_file *file) {
     struct result_file alike = *file;
     size_t other = 0;
@@ -215,7 +215,7 @@ static size_t same_but_weights(const struct comparison_job *job, const struct re
     }
     return other;
 }
-/* The place in B of the file that asked the same; as many as B has: there is none, or it is not the only one. */
+/* The index in B of the file with the same requests; B's count if there is none, or more than one. */
 static size_t same_request(const struct comparison_job *job, const struct result_file *file) {
     size_t found = job->after.count, count = 0;
     for (size_t i = 0; i < job->before.count; i++) count += (size_t)is_same_request(file, &job->before.files[i]);
@@ -254,8 +254,8 @@ static int pair_files(struct comparison_job *job) {
     return 0;
 }
 
-/* Collects the values of one column for the samples that both files have, and their ids unless that is NULL. Returns
- * the count. A latency of 0 is left out: the stage did not run. */
+/* Collects the values of one column for the samples in both files, and their ids unless that is NULL. Returns the
+ * count. Skips a latency of 0, because the stage did not run. */
 static size_t pair_values(const struct result_pair *pair, int which, double *before, double *after, int64_t *ids) {
     int column = COMPARED_COLUMNS[which];
     size_t count = 0;
@@ -276,7 +276,7 @@ static size_t pair_values(const struct result_pair *pair, int which, double *bef
     }
     return count;
 }
-/* The test of an accuracy by the scores: answers right or wrong, scores in a known range, or neither. */
+/* The test of an accuracy, chosen by its scores: right or wrong, within a known range, or neither. */
 static int accuracy_test(struct score_range range, const double *before, const double *after, size_t count) {
     if (!range.is_known) return TEST_T;
     for (size_t i = 0; i < count; i++)
@@ -284,7 +284,7 @@ static int accuracy_test(struct score_range range, const double *before, const d
             return TEST_BOUNDED;
     return TEST_RATES;
 }
-/* A comparison for which the samples give only the difference. */
+/* A comparison whose samples give only the difference. */
 static vp_comparison comparison_unknown(double estimate, size_t count) {
     vp_comparison comparison;
     comparison.count = count;
@@ -313,7 +313,7 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
         row->reason = "1 pair has no spread: no interval";
         return 1;
     }
-    /* samples come in the order in which they were measured: what the machine did lasts for several of them */
+    /* samples are in the order of measurement: other load on the machine lasts for several of them */
     if (vp_compare_ordered(before, after, count, by_ratio ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE,
                            by_ratio ? job->margin : job->accuracy_margin, COMPARE_ALPHA, &row->correlation_time,
                            comparison)
@@ -324,9 +324,9 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
                                : "all differences are equal and the metric's range is not known: no interval";
     return 1;
 }
-/* Returns 1 if other programs or a virtual machine's host took time while a pair of the row was measured, on either
- * side. Such company comes and goes between two sweeps: no number of samples separates it from a change of code. How
- * far runs of equal work spread is not a reason: the interval is as wide as that. */
+/* Returns 1 if other programs or a virtual machine's host used CPU time while a pair of the row was measured, on either
+ * side. Such load comes and goes between two sweeps, and more samples cannot separate it from a change of code. The
+ * spread between runs of equal work is not a reason: it already widens the interval. */
 static int is_noisy(const struct comparison_job *job, const struct compared_row *row) {
     int reasons = 0;
     for (size_t i = 0; i < job->pair_count; i++) {
@@ -336,7 +336,7 @@ static int is_noisy(const struct comparison_job *job, const struct compared_row 
     }
     return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) && !is_forced(job->options, "noise");
 }
-/* Compares paired samples and adds the row, unless there are none. `kind` says what they are. */
+/* Compares paired samples and adds the row, unless there are none. `kind` describes the pairs. */
 static void add_comparison(struct comparison_job *job, const struct compared_row *kind, const double *before,
                            const double *after, size_t count) {
     const int by_ratio = is_latency(kind->which);
@@ -369,7 +369,7 @@ static struct score_range pair_range(const struct result_pair *pair, int which) 
     return score_range_common(score_range_of(pair->before), score_range_of(pair->after));
 }
 /* Compares all configurations of a task, pairs first to last - 1, together. A sample counts once, with its mean over
- * the configurations: of the logarithms of a latency, or of the values. */
+ * the configurations, of the logarithms for a latency, else of the values. */
 static void compare_overall(struct comparison_job *job, size_t first, size_t last, int which) {
     const int by_ratio = is_latency(which);
     size_t most = 0, filled = 0, count = 0;
@@ -435,7 +435,7 @@ static void warn_of_caches(struct comparison_job *job) {
         text_list_add(&job->warnings, "the servers read %s %% of the prompt tokens of A from their caches, of B %s %%",
                       number_percent(cached[0] / of[0]).text, number_percent(cached[1] / of[1]).text);
 }
-/* Warns of samples on one side only, of answers that differ in length, and of synthetic weights. */
+/* Warns about samples on one side only, about answers of different length, and about synthetic weights. */
 static void warn_of_pairs(struct comparison_job *job) {
     size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0, asked = 0;
     for (size_t place = 0; place < job->pair_count; place++) {
@@ -470,7 +470,7 @@ static void warn_of_pairs(struct comparison_job *job) {
             "T_decode_per_token",
             lengths, pairs);
 }
-/* Warns when the machine was not quiet for A or for B, and says what follows. */
+/* Warns if the machine was not quiet for A or for B, and gives the consequences. */
 static void warn_of_noise(struct comparison_job *job) {
     const size_t count = 2 * job->pair_count;
     int is_any_noisy = 0;
@@ -491,7 +491,7 @@ static void warn_of_noise(struct comparison_job *job) {
 /* Adjusts all verdicts for their number. */
 static void adjust_family(struct comparison_job *job) {
     size_t *groups = resize(NULL, job->count, sizeof *groups), *like = resize(NULL, job->count, sizeof *like);
-    for (size_t i = 0; i < job->count; i++) { /* the latencies of a configuration; each accuracy alone */
+    for (size_t i = 0; i < job->count; i++) { /* the latencies of a configuration together; each accuracy alone */
         const struct compared_row *row = &job->rows[i];
         groups[i] = 0;
         while (groups[i] < i
@@ -512,7 +512,7 @@ static void adjust_verdicts(struct comparison_job *job) {
         double margin = is_latency(row->which) ? job->margin : job->accuracy_margin;
         double effect = is_latency(row->which) ? job->effect : 2 * margin;
         double alpha = COMPARE_ALPHA / (double)job->family;
-        /* no plan without a spread: nothing says how large it is */
+        /* without a spread there is no plan: nothing shows how large it is */
         vp_result planned = row->reason          ? VP_ERR_RANGE
                             : row->test == TEST_T ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95,
                                                                     &row->needed)
@@ -523,7 +523,7 @@ static void adjust_verdicts(struct comparison_job *job) {
         if (planned != VP_OK) row->needed = 0;
     }
 }
-/* Returns 1 if both sides have the same configurations and samples, and the same number wherever one has a number. */
+/* Returns 1 if both sides have the same configurations and samples, and equal numbers wherever there is one. */
 static int are_identical(const struct comparison_job *job) {
     if (job->pair_count != job->before.count || job->pair_count != job->after.count) return 0;
     for (size_t pair = 0; pair < job->pair_count; pair++) {
@@ -555,13 +555,13 @@ static int compare_all(struct comparison_job *job) {
     adjust_verdicts(job);
     return 0;
 }
-/* What a comparison says, the gravest first: the verdict of all of them is the first that one of them says. */
+/* The possible verdicts, the gravest first: the overall verdict is the first one that any comparison has. */
 enum { SAYS_SLOWER, SAYS_WORSE, SAYS_INCONCLUSIVE, SAYS_FASTER, SAYS_BETTER, SAYS_SAME, SAYS_IDENTICAL, SAYS_COUNT };
 static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", "FASTER", "BETTER", "SAME",
                                              "IDENTICAL"};
 #define VERDICT "verdict: " /* begins the first line */
 
-/* Worse is red, better green, open yellow; what stayed the same has no colour. */
+/* Worse is red, better green, open yellow; an unchanged result has no colour. */
 static enum console_color color_of_verdict(const char *text) {
     static const enum console_color colors[SAYS_COUNT] = {COLOR_RED,   COLOR_RED,   COLOR_YELLOW,
                                                           COLOR_GREEN, COLOR_GREEN, COLOR_END, COLOR_END};
@@ -595,7 +595,7 @@ static const char *why_open(const struct comparison_job *job, const struct compa
 struct verdict {
     int worst;              /* SAYS_* */
     size_t count[SAYS_COUNT]; /* of comparisons */
-    size_t more;              /* samples more that the inconclusive ones need for a verdict; 0: not known, or none is */
+    size_t more;              /* samples the inconclusive ones need in addition; 0: not known, or none is */
 };
 static struct verdict overall_verdict(const struct comparison_job *job) {
     struct verdict verdict = {job->is_identical ? SAYS_IDENTICAL : SAYS_SAME, {0}, 0};
@@ -613,7 +613,7 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
     if (!is_known) verdict.more = 0;
     return verdict;
 }
-/* A difference in percent, or in points of accuracy, with its interval where there is one. */
+/* A difference in percent, or in points of accuracy, with its interval if there is one. */
 static struct number_text difference_text(const struct compared_row *row, const vp_comparison *comparison) {
     const double scale = scale_of(row->which);
     return row->reason ? number_formatted("%+.2f", scale * comparison->estimate)
@@ -724,7 +724,7 @@ static void put_comparisons(vp_json_writer *writer, const struct comparison_job 
     for (size_t i = 0; i < job->count; i++) put_comparison(writer, job, i);
     PUT(writer, END_ARRAY, END_OBJECT);
 }
-/* What T_total and accuracy changed by: over all configurations, or of the only one. */
+/* The change of T_total and of accuracy, over all configurations or for the only one. */
 static void write_answer(struct document *document, const struct comparison_job *job) {
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
@@ -763,7 +763,7 @@ static void write_open(struct document *document, const struct comparison_job *j
                       "how many more samples would decide %s is not known: a difference is near the margin, or has no "
                       "spread to plan by", noisy ? "the others" : "them");
 }
-/* The verdict, the rows that decided it, what is open; then warnings and method. */
+/* The verdict, the rows that decided it, and the open ones; then warnings and method. */
 static void write_comparison(struct document *document, const struct comparison_job *job,
                              const struct verdict *verdict) {
     struct text_buffer counts = {NULL, 0, 0};
@@ -820,7 +820,7 @@ static int check_force(const struct options *options) {
     }
     return 0;
 }
-/* Trials of load on both sides. Returns the exit code; *is_load: truth, there are some. */
+/* Trials of load on both sides. Returns the exit code; *is_load becomes 1 if there are any. */
 static int compare_loads(const struct options *options, int *is_load) {
     static const char *const of_sweeps[] = {"plan", "effect", "all"};
     struct load_levels before = {NULL, 0}, after = {NULL, 0};

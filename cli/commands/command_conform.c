@@ -61,9 +61,9 @@ struct comparison {
 };
 
 /* ---- one case */
-/* The precision that may explain differences: as given, or the coarser of what the two sides' weights are stored in.
- * Weights that are stored alike are not a reason for a difference between two runs of our own engine; another stack may
- * compute in the type of its weights. */
+/* The precision that may explain differences: as given, or the coarser one of both sides' stored weights. Equally
+ * stored weights are not a reason for a difference between two runs of our own engine; another stack may compute in the
+ * type of its weights. */
 static enum precision choose_precision(const struct comparison *comparison, enum precision ours,
                                        enum precision theirs) {
     const char *given = text_of(comparison->options, "precision");
@@ -72,8 +72,8 @@ static enum precision choose_precision(const struct comparison *comparison, enum
     if (comparison->is_dump || comparison->is_server) return ours > PRECISION_BF16 ? ours : PRECISION_BF16;
     return ours == theirs ? PRECISION_FP32 : ours > theirs ? ours : theirs;
 }
-/* Returns 1 if the files of another stack show by themselves that it computes in fp32: a stage of real numbers after
- * the pixels is as near to ours as another order of summation makes it. */
+/* Returns 1 if the files of another stack show that it computes in fp32: a stage of real numbers after the pixels is as
+ * close to ours as another order of summation makes it. */
 static int shows_fp32(const struct conformity *in_fp32) {
     for (int stage = CONFORM_TOWER; stage <= CONFORM_PREFILL; stage++) {
         const enum verdict verdict = in_fp32->stages[stage].verdict;
@@ -158,7 +158,7 @@ static void fill_rows(const struct conformity *conformity, struct stage_row rows
                                          verdict->bound, verdict->note[0] ? verdict->note : NULL};
     }
 }
-/* Stages that may be the cause of what is first seen to differ: that one, and those before it that are not seen. */
+/* The stages that may cause the first visible difference: that stage, and the unseen ones before it. */
 static void add_possible(const struct conformity *conformity, int first, struct text_list *possible) {
     for (int stage = 0; stage <= first && first < CONFORM_STAGES; stage++)
         if (stage == first
@@ -213,7 +213,7 @@ static void print_json(const struct comparison *comparison, const struct table *
 }
 
 /* ---- the command */
-/* Says of --against what would else be said of an option that this command does not have. */
+/* Gives --against's explanation for an option that this command does not have. */
 static int check_against(const char *against) {
     if (!strcmp(against, "dump:"))
         return complain(EXIT_USAGE, "--against dump:DIR: name the folder that has the .npy files");

@@ -1,7 +1,7 @@
-/* command_convert.c: a model in another form.
- * A checkpoint folder or a preset comes in, a folder OUT goes out. Everything is first written into a staging folder
- * inside OUT, then moved to its place, config.json last: a folder without it is not a model. The file CONVERTED lists
- * what this command wrote, so that it later replaces its own output and nothing else. */
+/* command_convert.c: converts a model. A checkpoint folder or a preset comes in, a folder OUT goes out. Everything is
+ * first written into a staging folder inside OUT and then moved to its place, config.json last: a folder without it is
+ * not a model. The file CONVERTED lists the files that this command wrote, so that a later run replaces its own output
+ * and nothing else. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -79,7 +79,7 @@ static int is_small_file(const char *name) {
     for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++) if (!strcmp(dot, endings[i])) return 1;
     return 0;
 }
-/* A GGUF file has no files next to it: what the folder would have is made from its metadata. */
+/* A GGUF file has no files next to it; their contents are made from its metadata. */
 static int write_gguf_files(const struct convert_job *job) {
     static const char *const names[] = {"config.json", "tokenizer.json", "preprocessor_config.json",
                                         "chat_template.jinja"};
@@ -235,7 +235,7 @@ static int write_preset_tokenizer(const struct convert_job *job) {
 }
 
 /* ---- the folder */
-/* Reads the list of an earlier convert. Returns 1 if there is one, and it is well formed. */
+/* Reads the list of an earlier convert. Returns 1 if it exists and is well formed. */
 static int can_read_converted(struct convert_job *job) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *path = join_path(job->out, CONVERTED), *text = NULL;
@@ -257,8 +257,8 @@ static int can_read_converted(struct convert_job *job) {
     free(path);
     return good;
 }
-/* Makes OUT and the staging folder. OUT must be new, empty, or the output of an earlier convert; what a killed convert
- * left in staging is removed. Returns 0 or an exit code. */
+/* Makes OUT and the staging folder. OUT must be new, empty, or the output of an earlier convert; the remains of a
+ * killed convert are removed from staging. Returns 0 or an exit code. */
 static int open_folder(struct convert_job *job) {
     struct text_list inside = {NULL, 0};
     struct stat in, out;
@@ -331,7 +331,7 @@ static int move_file(const struct convert_job *job, const char *name) {
     free(to);
     return bad ? EXIT_OUTPUT : 0;
 }
-/* Complains when a staged file would replace one that no convert wrote. Returns 0 or an exit code. */
+/* Complains if a staged file would replace one that convert did not write. Returns 0 or an exit code. */
 static int check_overwritten(const struct convert_job *job, const struct text_list *staged) {
     int code = 0;
     for (size_t i = 0; i < staged->count && !code; i++) {
@@ -353,7 +353,7 @@ static int sync_names(const struct convert_job *job) {
                             strerror(error))
                  : 0;
 }
-/* Removes what an earlier convert wrote, config.json first. */
+/* Removes the output of an earlier convert, config.json first. */
 static void remove_old(const struct convert_job *job) {
     for (int config = 1; config >= 0; config--)
         for (size_t i = 0; i < job->old.count; i++) {
@@ -364,8 +364,8 @@ static void remove_old(const struct convert_job *job) {
             free(path);
         }
 }
-/* Replaces the old files by the staged ones. The old config.json goes first and the new one comes last, so that the
- * folder is never half a model. Files that no convert wrote stay. Returns 0 or an exit code. */
+/* Replaces the old files with the staged ones. The old config.json goes first and the new one comes last, so that the
+ * folder is never half a model. Files that convert did not write stay. Returns 0 or an exit code. */
 static int commit_folder(struct convert_job *job) {
     int code = names_of_folder(job->staging, &job->written);
     if (!code) code = check_overwritten(job, &job->written);
@@ -413,7 +413,7 @@ static int convert_inputs(struct convert_job *job) {
                         job->model.name);
     return 0;
 }
-/* Prints what was written as JSON. Returns 0 or an exit code. */
+/* Prints the written files as JSON. Returns 0 or an exit code. */
 static int print_converted(const struct convert_job *job, const struct model *written, double seconds) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);

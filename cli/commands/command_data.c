@@ -1,6 +1,6 @@
-/* command_data.c: what a data file says: its format, and each sample as the evaluation tools understand it.
- * Files in any known format come in; a summary with the first samples, one JSON object a sample, or our own JSONL with
- * its pictures come out. Needs no model. */
+/* command_data.c: shows the contents of a data file: its format, and each sample as the evaluation tools understand it.
+ * Files in any known format come in. A summary with the first samples, one JSON object per sample, or our own JSONL
+ * with its pictures comes out. Needs no model. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -52,10 +52,10 @@ struct file_tally {
     int32_t least_px, most_px; /* the shortest and the longest side */
     const char *metric;        /* of the first sample; "several" when others differ */
     char first_bad[REASON_BYTES + 80];
-    char refused[REASON_BYTES + 80]; /* the first row of our own lines at which a sweep stops; empty: none */
+    char refused[REASON_BYTES + 80]; /* the first row of our own lines that stops a sweep; empty: none */
     struct text_list keys;     /* of the first row */
     char set_name[64];         /* its "dataset" */
-    int64_t tokens, most_tokens; /* by --family's rule: of all images, and of one sample at most */
+    int64_t tokens, most_tokens; /* by --family's rule: total over all images, and the most in one sample */
 };
 static const char *const PICTURE_FORMATS[6] = {"PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"};
 
@@ -122,8 +122,8 @@ static char *save_picture(const struct data_job *job, const struct table *table,
     free(path);
     return NULL;
 }
-/* A picture's path as a reader of the written file finds it: relative to that file where it is below its folder,
- * otherwise absolute. Takes the path and returns a malloc'ed one. */
+/* A picture's path for a reader of the written file: relative to that file if it is below its folder, otherwise
+ * absolute. Takes the path and returns a malloc'ed one. */
 static char *path_from_output(const struct data_job *job, char *path) {
     char *folder = copy_text(job->output.path, strlen(job->output.path)), *slash = strrchr(folder, '/');
     char *base, *picture = realpath(path, NULL);
@@ -185,12 +185,12 @@ static int save_sample(struct data_job *job, const struct table *table, const st
 }
 
 /* ---- the summary */
-/* 1: lines of our own, which other commands read one by one: what cannot be used ends a sweep. */
+/* 1: lines of our own, which other commands read one by one, so that an unusable one ends a sweep. */
 static int is_own_lines(const struct table *table) {
     return table->format == DATA_VLMPROF && table->json.shape == SHAPE_LINES && table->origin == ORIGIN_NONE;
 }
 struct row_place { char text[40]; };
-/* Where a row is, from 1: its line in lines of our own, as a sweep counts them, else its row. */
+/* The position of a row, from 1: its line if these are our own lines, as a sweep counts them, else its row. */
 static struct row_place place_of(struct table *table, size_t index) {
     struct row_place place;
     if (is_own_lines(table)) snprintf(place.text, sizeof place.text, "line %zu", json_rows_line(&table->json, index));
@@ -269,7 +269,7 @@ static void print_columns(const struct table *table) {
         print_plain("%s%s", i ? ", " : "", table_column_name(table, i));
     print_plain("%s\n", count > 40 ? ", .." : "");
 }
-/* The rule that a line of our own names, as --output writes it. */
+/* The rule in a line of our own, as --output writes it. */
 static void read_own_metric(const vp_json *json, struct example *example) {
     char *name = json->node_count ? node_text(json, vp_json_get(json, 0, "metric")) : NULL;
     vp_score_metric metric;
@@ -277,7 +277,7 @@ static void read_own_metric(const vp_json *json, struct example *example) {
         example->metric = vp_score_metric_of(metric)->name;
     free(name);
 }
-/* The keys of a row, by which a reader finds a misspelt one. */
+/* The keys of a row, in which a reader can find a misspelt one. */
 static void keep_keys(struct file_tally *tally, const vp_json *json) {
     char *name;
     if (tally->keys.count || !json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
@@ -287,7 +287,7 @@ static void keep_keys(struct file_tally *tally, const vp_json *json) {
         snprintf(tally->set_name, sizeof tally->set_name, "%.63s", name);
     free(name);
 }
-/* What no sample has, with the keys that the rows have instead. */
+/* The members that every sample lacks, with the keys that the rows have instead. */
 static void print_missing(const struct file_tally *tally, const char *what, const char *keys) {
     print_plain("  note      no sample has %s: expected the key %s, found ", what, keys);
     for (size_t i = 0; i < tally->keys.count && i < 40; i++) print_plain("%s%s", i ? ", " : "", tally->keys.items[i]);
@@ -322,14 +322,14 @@ static int asks_pair_itself(const struct data_job *job, const struct table *tabl
     return table->format == DATA_VQA && !text_of(job->options, "prompt_origin") && !is_given(job->options, "json")
            && !job->has_output;
 }
-/* The most new tokens of an answer that the set has in a sweep; 0: the file does not say which set it is. */
+/* The most new tokens of an answer to this set in a sweep; 0: the file does not identify the set. */
 static int32_t new_tokens_of(const struct data_job *job, const struct table *table) {
     const char *name = text_of(job->options, "dataset_name");
     const vp_prompt_dataset *known = name ? vp_prompt_dataset_find(name) : NULL;
     if (!asks_pair_itself(job, table)) return table_new_tokens(table);
     return (known ? known : vp_prompt_dataset_find("coco_2014_vqa"))->max_new_tokens;
 }
-/* One line about samples that the rule can never score as right. */
+/* One line about samples that the rule can never score as correct. */
 static void print_few_answers(const struct table *table, const struct file_tally *tally) {
     char line[200];
     if (!strcmp(rule_of(table, tally), "vqa_seed") && tally->few_answers)

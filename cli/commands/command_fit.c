@@ -1,6 +1,6 @@
-/* command_fit.c: a latency model from result files.
- * Result files come in. A model of each stage's latency goes to a file, or of servers a latency model of TTFT and of
- * the time per token; its errors on rows that it never saw, and its coefficients, go to stdout as text or JSON. */
+/* command_fit.c: a latency model from result files. Result files come in. A model of each stage's latency or, for
+ * servers, of TTFT and the time per token goes to a file. Its errors on rows that it never saw, and its coefficients,
+ * go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -35,7 +35,7 @@ static const struct option_spec FIT_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* Writes the model where --output and --output_dir say. Returns 0 or an exit code. */
+/* Writes the model to the path of --output or --output_dir. Returns 0 or an exit code. */
 static int save_model(const struct options *options, const struct saved_model *saved) {
     const char *path = text_of(options, "output"), *folder = text_of(options, "output_dir");
     int code = path ? model_write(path, saved) : 0;

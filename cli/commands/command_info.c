@@ -29,7 +29,7 @@ static const struct option_spec INFO_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* GEMM kernels are chosen by the number of rows: one, few, many. These are examples of each. */
+/* GEMM kernels are chosen by the number of rows: one, few or many. These are examples of each. */
 enum { ROW_CLASSES = 3 };
 static const int32_t CLASS_ROWS[ROW_CLASSES] = {1, 8, 1024};
 
@@ -37,11 +37,11 @@ struct cpu_info {
     char name[200];
     int64_t threads, memory_bytes, available_bytes; /* -1: unknown */
     char chosen[2][ROW_CLASSES][24];                /* the chosen GEMM kernels in bf16 and in fp32 */
-    /* "always", "madvise" or "never": whether the system gives the engine, which asks, large pages; "": not known */
+    /* "always", "madvise" or "never": whether the engine gets large pages, which it requests; "": not known */
     char huge_pages[16];
 };
 
-/* The bytes of a line "KEY   N kB" of /proc/meminfo; -1 when it is not there. */
+/* The bytes of a line "KEY N kB" of /proc/meminfo; -1 if it is missing. */
 static int64_t meminfo_bytes(const char *text, const char *key) {
     const char *found = text ? strstr(text, key) : NULL;
     return found ? strtoll(found + strlen(key), NULL, 10) * 1024 : -1;
@@ -65,8 +65,8 @@ static void read_huge_pages(struct cpu_info *cpu) {
     if (close) snprintf(cpu->huge_pages, sizeof cpu->huge_pages, "%.*s", (int)(close - open - 1), open + 1);
     free(text);
 }
-/* Opens an engine of a tiny model in both arithmetics and asks it for its kernels and for the device's name, which is
- * "cpu: NAME, N threads". Returns 0 or an exit code. */
+/* Opens an engine of a tiny model in both arithmetics to get its kernels and the device's name, which is "cpu: NAME, N
+ * threads". Returns 0 or an exit code. */
 static int read_cpu(struct cpu_info *cpu) {
     vp_model_config config;
     vp_error error = {VP_OK, -1, "", ""};
@@ -134,7 +134,7 @@ static void read_holdings(const struct model *model, struct holdings *holdings) 
         holdings->tokens += needed > 0;
     }
 }
-/* Bytes of weights with --weights gguf; 0: there are no blocks that it would keep. */
+/* Bytes of weights with --weights gguf; 0: there are no blocks for it to keep. */
 static int64_t gguf_weights_bytes(const struct model *model, const struct holdings *holdings) {
     vp_engine_options settings = vp_engine_options_default();
     vp_memory_block memory = {NULL, 0, 0, 0};
@@ -158,7 +158,7 @@ static int64_t cache_bytes(const struct model *model, int fp32) {
     return (fp32 ? 8 : 4) * (int64_t)model->config.kv_head_count * model->config.head_dim * model->config.block_count;
 }
 
-/* whether the weights are packed, and what their linears contain */
+/* whether the weights are packed, and the contents of their linears */
 static void put_packed(vp_json_writer *writer, const struct model *model) {
     vp_packed packed;
     const int is = is_packed(model, &packed);
@@ -278,7 +278,7 @@ static void put_gpus(vp_json_writer *writer, int32_t count) {
 static int64_t steady_clock_mhz(const vp_telemetry *telemetry) {
     return isfinite(telemetry->sm_clock_max_mhz) ? (int64_t)(telemetry->sm_clock_max_mhz * 0.71 / 15) * 15 : 0;
 }
-/* What can be read of a GPU next to its times, and what makes times repeatable. */
+/* The readings of a GPU next to its times, and the settings that make times repeatable. */
 static void print_gpu_tools(int32_t index) {
     vp_telemetry telemetry;
     vp_error error = {VP_OK, -1, "", ""};

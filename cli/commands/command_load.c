@@ -1,7 +1,6 @@
-/* command_load.c: a server under load: many requests at once, or at given times, and how long each took since it was
- * due.
- * Options become bodies of requests and a list of levels (rates, or numbers of requests at once). Each level is one
- * trial, and one result file that is written when it has ended: a level whose file is there is not measured again. */
+/* command_load.c: a server under load: many requests at once, or at given times, and the time from due to done of each.
+ * Options become request bodies and a list of levels (rates, or numbers of requests at once). Each level is one trial,
+ * with one result file that is written when it ends; a level whose file exists is not measured again. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -148,7 +147,7 @@ struct load {
     char plan[24];                       /* of all that makes two trials comparable */
     struct load_level *levels; size_t level_count;
     struct load_search search;
-    int64_t search_ns, counted_ns;       /* when the search began, and up to when it has counted its time */
+    int64_t search_ns, counted_ns;       /* when the search began, and up to when its time is counted */
     struct load_records *records; /* of the trial that runs */
     struct text_list warnings;
     int warned[WARNED_COUNT]; char *warning_of[WARNED_COUNT]; /* trials that it is true of; of the first of them */
@@ -161,7 +160,7 @@ static int is_trace(const struct options *options) { return !strncmp(text_of(opt
 static double repeat_share(const struct options *options) {
     return is_given(options, "repeat_image") ? opt(options, "repeat_image")->real : 0;
 }
-/* What the requests' images are, for the trial's file; malloc'ed. */
+/* A description of the requests' images, for the trial's file; malloc'ed. */
 static char *images_words(const struct options *options) {
     struct text_buffer words = {NULL, 0, 0};
     if (is_given(options, "same_image")) text_add_string(&words, "same");
@@ -300,7 +299,7 @@ static void make_order(struct load *load) {
     for (size_t i = 0; i < load->order_count; i++) load->order[i] = (uint32_t)places[i];
     free(places);
 }
-/* One request before the trials: it opens what the server opens once, and says whether times can be seen at all. */
+/* One request before the trials: it triggers the server's one-time work and shows whether times can be measured. */
 static int warm_up(struct load *load) {
     vp_exchange exchange;
     int code;
@@ -320,7 +319,7 @@ static int warm_up(struct load *load) {
     vp_exchange_free(&exchange);
     return code;
 }
-/* How many requests the longest of the trials at typed rates has, at most `most`: no more are made up than are sent. */
+/* The number of requests in the longest trial at given rates, at most `most`: no more are generated than sent. */
 static size_t requests_most(const struct load *load, size_t most) {
     const struct option_value *rates = opt(load->options, "request_rate");
     size_t count = 1;
@@ -336,7 +335,7 @@ static size_t requests_most(const struct load *load, size_t most) {
     }
     return count;
 }
-/* The bodies of a data set, or made-up ones. Returns 0 or an exit code. */
+/* The bodies of a data set, or synthetic ones. Returns 0 or an exit code. */
 static int make_bodies(struct load *load) {
     const struct options *options = load->options;
     struct random_request request = {0, 0, 16, 16, 200, (uint32_t)number_of(options, "seed")};
@@ -469,7 +468,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     free(knobs);
     return code;
 }
-/* What a reader of the trials must know, a line each: of the first trial that it is true of, and how many others. */
+/* Warnings for a reader of the trials, a line each: for the first trial it applies to, and how many others. */
 static void warn_once(struct load *load, int which, const char *text) {
     if (!load->warned[which]++) load->warning_of[which] = copy_text(text, strlen(text));
 }
@@ -560,8 +559,8 @@ static void add_trial_warnings(struct load *load) {
     }
 }
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s);
-/* The end of the window, in s: before the cool-down; of an interrupted trial no later than its last answer, unless that
- * came within the ramp. A trial whose queue grew until it was ended early has no need of a cool-down. */
+/* The end of the window, in s: before the cool-down. In an interrupted trial it is no later than its last answer,
+ * unless that came within the ramp. A trial that was ended early because its queue grew needs no cool-down. */
 static double window_end(const struct load *load, const struct load_level *level, const struct load_records *records,
                          const struct load_plan *plan, int is_interrupted) {
     const double planned_s = fmin(plan->cut_s, level->duration_s - (plan->is_hopeless ? 0 : load->cool_down_s));
@@ -587,7 +586,7 @@ static int is_measured(const struct load *load, const struct load_level *level) 
     free(path);
     return is_there;
 }
-/* Measures a level, unless its file is there. Fills *level. Returns 0 or an exit code. */
+/* Measures a level, unless its file exists. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
     struct load_level known;
     struct load_plan plan;
@@ -682,7 +681,7 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
 }
 
 /* ---- the search for a rate */
-/* Makes the trial that runs longer while it leaves open whether its rate is too high. */
+/* Makes the trial run longer while it leaves open whether its rate is too high. */
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s) {
     struct load *load = plan->user;
     struct load_level *level = &load->levels[load->level_count - 1];
@@ -698,7 +697,7 @@ static int extend_trial(struct load_plan *plan, const struct load_records *recor
     plan->due_s = due_times(load, level, &plan->due_count);
     return 1;
 }
-/* Looks again at the requests of a trial whose file was there. Returns 0 or an exit code. */
+/* Judges the requests of an existing trial's file again. Returns 0 or an exit code. */
 static int check_again(struct load *load, const struct load_level *level) {
     struct load_request *requests;
     struct load_records records;
@@ -760,7 +759,7 @@ static double elapsed_s(struct load *load) {
     load->counted_ns = vp_clock_ns();
     return (double)(load->counted_ns - before_ns) / 1e9;
 }
-/* What a trial said, and what all of them say so far. */
+/* A trial's result, and the joint result of all so far. */
 static void print_trial(const struct load *load, const struct load_level *level) {
     const struct load_search *search = &load->search;
     const struct load_trial *trial = &search->trials[search->trial_count - 1];
@@ -825,7 +824,7 @@ static int measure_levels(struct load *load) {
 }
 
 /* ---- what the user sees */
-/* "accuracy_change": to the trial without load, where there is one. Returns 0 or an exit code. */
+/* "accuracy_change": relative to the trial without load, if there is one. Returns 0 or an exit code. */
 static int put_change(vp_json_writer *writer, const struct load *load, const struct load_level *level) {
     const struct load_level *unloaded = load_unloaded_of(level, load->levels, load->level_count);
     vp_bounded_interval change;
@@ -897,7 +896,7 @@ static int load_exports(const struct load *load) {
     free(lines);
     return code;
 }
-/* EXIT_WORK: requests that count have failed; with --find_rate: no rate was found. */
+/* EXIT_WORK: counted requests have failed or, with --find_rate, no rate was found. */
 static int exit_of(const struct load *load) {
     int64_t failed = 0;
     if (is_given(load->options, "find_rate")) return load->search.answer.low > 0 ? 0 : EXIT_WORK;

@@ -1,5 +1,5 @@
-/* command_merge.c: result files from the journals of a sweep's processes, or laid out as other programs read them.
- * Folders with journals come in, with --layout folders with result files. Result files are written into one folder, a
+/* command_merge.c: makes result files from the journals of a sweep's processes, or lays them out for other programs.
+ * Folders with journals come in, with --layout folders with result files. Result files are written into one folder; a
  * summary goes to stderr and with --json to stdout. */
 #include "base/console.h"
 #include "base/files.h"

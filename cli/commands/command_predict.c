@@ -1,6 +1,6 @@
-/* command_predict.c: what requests will cost that were not measured.
- * A model of `vlmprof fit` comes in. With sizes or counts, predictions of requests come out; with --data, the model's
- * errors on result files; with --recalibrate, a model for another device. */
+/* command_predict.c: the predicted cost of requests that were not measured. A model of `vlmprof fit` comes in. With
+ * sizes or counts, predictions of requests come out; with --data, the model's errors on result files; with
+ * --recalibrate, a model for another device. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -90,7 +90,7 @@ struct asked {
     struct prediction *predictions;
     double budget; /* NaN: none */
 };
-/* Student's interval of the total: the half-widths of the stages are added by the correlation of their residuals. */
+/* Student's interval of the total: the half-widths of the stages, added by the correlation of their residuals. */
 static void predict_total_interval(const struct estimator *estimator, struct prediction *prediction) {
     double half[VP_LATENCY_STAGE_COUNT], sum = 0, widest = 0, value = prediction->value[ESTIMATE_TOTAL];
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
@@ -102,19 +102,19 @@ static void predict_total_interval(const struct estimator *estimator, struct pre
     for (int first = 0; first < VP_LATENCY_STAGE_COUNT; first++)
         for (int second = 0; second < VP_LATENCY_STAGE_COUNT; second++)
             sum += estimator->correlation[first][second] * half[first] * half[second];
-    /* errors that cancel out in the rows of the fit need not do so in a new one */
+    /* errors that cancel out in the rows of the fit need not cancel in a new one */
     sum = sum >= widest * widest ? sqrt(sum) : widest;
     prediction->low[ESTIMATE_TOTAL] = value - sum < 0 && value >= 0 ? 0 : value - sum; /* no time is below 0 */
     prediction->high[ESTIMATE_TOTAL] = value + sum;
 }
-/* Replaces Student's interval of a part by the limits of held-out ratios, where there are any. */
+/* Replaces Student's interval of a part with the limits of held-out ratios, if there are any. */
 static void limit_part(const struct estimator *estimator, int part, double stretch, struct prediction *prediction) {
     if (!estimator->limits[part].count || !(prediction->value[part] >= 0)) return;
     vp_latency_limits_apply(&estimator->limits[part], prediction->value[part], stretch, &prediction->low[part],
                             &prediction->high[part]);
     prediction->is_limited[part] = 1;
 }
-/* Returns 1 if the counts of the request are in range, and the prediction is filled. */
+/* Returns 1 and fills the prediction if the counts of the request are in range. */
 static int can_predict_request(const struct estimator *estimator, const vp_latency_request *request,
                                struct prediction *prediction) {
     double stretch = 1;
@@ -147,8 +147,8 @@ static int can_predict_request(const struct estimator *estimator, const vp_laten
     if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
     return 1;
 }
-/* Warns of requests outside the model's data, once for each knob; of stages that the model lacks; of pruning that
- * the data has none of; of predictions below 0 ms. */
+/* Warns about requests outside the model's data, once for each knob; about stages that the model lacks; about pruning
+ * that is not in the data; about predictions below 0 ms. */
 static void warn_of_ranges(const struct estimator *estimator, const vp_latency_request *requests,
                            const struct prediction *predictions, size_t count, struct text_list *warnings) {
     if (!estimator->says_location)
@@ -229,13 +229,13 @@ static int print_predictions(const struct asked *asked, const struct text_list *
     document_free(&document);
     return code;
 }
-/* A count from the command line, or else the median of the model's data. */
+/* A count from the command line, else the median of the model's data. */
 static int32_t knob_of(const struct options *options, const struct estimator *estimator, int knob) {
     return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name)
                                                         : (int32_t)estimator->ranges[knob].median;
 }
-/* The bits of --weights, or the median of the model's data; 0: the model has one kind of weights only. Returns 0 or
- * an exit code. */
+/* The bits of --weights, or the median of the model's data; 0: the model has only one kind of weights. Returns 0 or an
+ * exit code. */
 static int weight_bits_of(const struct options *options, const struct estimator *estimator, int32_t *bits) {
     const char *name = text_of(options, "weights");
     *bits = 0;
@@ -399,7 +399,7 @@ static void put_trial(vp_json_writer *writer, const char *key, const struct tria
     for (int part = 0; part < ESTIMATE_PARTS; part++) PUT(writer, KEY(part_name(part), errors->inside[part]));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
-/* Warns when the measurements are of another device or model, or outside the model's data. */
+/* Warns if the measurements are of another device or model, or outside the model's data. */
 static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements,
                            struct text_list *warnings) {
     if (strcmp(estimator->device, measurements->device))
@@ -467,7 +467,7 @@ static struct measurements pick_rows(const struct measurements *measurements, co
     }
     return picked;
 }
-/* Finds how much a line through N measurements helps the others, for each stage and for the total. */
+/* Finds how much a line through N measurements improves the others, for each stage and for the total. */
 static void find_curves(const struct estimator *estimator, const struct measurements *measurements,
                         struct recalibration *recalibration) {
     double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
@@ -559,7 +559,7 @@ static void put_recalibration(vp_json_writer *writer, const struct recalibration
     }
     PUT(writer, END_OBJECT, END_OBJECT);
 }
-/* Draws `wanted` measurements, puts a line through them for each stage, and tries the model on the others before and
+/* Draws `wanted` measurements, fits a line through them for each stage, and tries the model on the others before and
  * after. Returns 0 or an exit code. */
 static int recalibrate(struct estimator *estimator, const struct measurements *measurements,
                        struct recalibration *recalibration) {
@@ -577,7 +577,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     rest = pick_rows(measurements, order + recalibration->wanted, recalibration->left);
     find_curves(estimator, measurements, recalibration);
     if (recalibration->left) try_model(estimator, &rest, &recalibration->before, NULL);
-    /* a stage without measurements here keeps its old line, but that line has none of these measurements */
+    /* a stage without measurements here keeps its old line, which none of these measurements entered */
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) estimator->model.affine[stage].count = 0;
     result = vp_latency_recalibrate(&estimator->model, drawn.requests, drawn.measured, drawn.count, 0, scratch, &error);
     if (result == VP_OK && recalibration->left) try_model(estimator, &rest, &recalibration->after, NULL);
@@ -587,7 +587,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     free(order);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), "recalibration refused", result, &error);
 }
-/* --recalibrate: writes the new model and prints what changed. Returns 0 or an exit code. */
+/* --recalibrate: writes the new model and prints the changes. Returns 0 or an exit code. */
 static int predict_recalibrate(const struct options *options, struct estimator *estimator,
                                const struct measurements *measurements, const struct text_list *warnings) {
     const struct saved_model saved = {estimator_put, estimator, NULL};

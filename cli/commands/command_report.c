@@ -1,6 +1,5 @@
-/* command_report.c: where the time of a sweep goes, and what accuracy it buys.
- * Result files come in. One report is made of them, then written in the form that the options ask for, to stdout, to a
- * file, or in all forms into a folder. */
+/* command_report.c: shows where the time of a sweep goes, and the accuracy it buys. Result files come in. They become
+ * one report, which is written in the requested form to stdout, to a file, or in all forms into a folder. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"

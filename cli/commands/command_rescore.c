@@ -1,6 +1,5 @@
-/* command_rescore.c: scores the answers in a result file again.
- * A result file of a sweep comes in; each of its rows becomes a line of JSON with the new score and the stored one. The
- * exit code says whether they differ. */
+/* command_rescore.c: scores the answers in a result file again. A sweep's result file comes in; each of its rows
+ * becomes a line of JSON with the new score and the stored one. The exit code says whether they differ. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -38,7 +37,7 @@ struct rescore_job {
     struct tally tally, stored; /* of the new scores and of those in the file */
 };
 
-/* A malloc'ed copy of a string up to its first \u0000, as a sweep scores it; NULL when the node is not a string. */
+/* A malloc'ed copy of a string up to its first \u0000, as a sweep scores it; NULL if the node is not a string. */
 static char *node_text_cut(const vp_json *json, uint32_t node) {
     char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
@@ -109,8 +108,8 @@ static int rescore_captions(const struct options *options, const vp_json *json, 
     return code;
 }
 
-/* Chooses the metric: --metric, else the one that the file names, else its data set's. Also sets the cleaning, and
- * whether the stored scores are of this metric. Returns 0 or an exit code. */
+/* Chooses the metric: --metric, else the one in the file, else its data set's. Also sets the cleaning, and whether the
+ * stored scores are of this metric. Returns 0 or an exit code. */
 static int rescore_metric(const struct options *options, const vp_json *json, struct rescore_job *job) {
     char *stored = node_text(json, vp_json_get(json, 0, "accuracy_metric")),
          *dataset = node_text(json, vp_json_get(json, 0, "dataset_name"));
@@ -121,7 +120,7 @@ static int rescore_metric(const struct options *options, const vp_json *json, st
     if (is_given(options, "metric") && vp_score_metric_find(text_of(options, "metric"), &job->metric) != VP_OK)
         code = unknown_metric(text_of(options, "metric"), METRICS);
     job->compares = job->metric == own && (known || !is_given(options, "metric"));
-    /* files of the experiments contain answers that are cleaned already */
+    /* the answers in the experiments' files are already cleaned */
     job->cleaning = vp_json_get(json, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE
                                                                    : vp_score_metric_of(job->metric)->run_cleaning;
     job->tally.is_binary = vp_score_metric_of(job->metric)->is_binary;
@@ -130,7 +129,7 @@ static int rescore_metric(const struct options *options, const vp_json *json, st
     return code;
 }
 
-/* Scores the rows one by one; stdout gets nothing unless all are good. Returns 0 or an exit code. */
+/* Scores the rows one by one; nothing goes to stdout unless all are good. Returns 0 or an exit code. */
 static int rescore_rows(const struct options *options, const vp_json *json, uint32_t rows, const char *path) {
     struct rescore_job job;
     struct scoring scoring;

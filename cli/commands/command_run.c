@@ -1,6 +1,6 @@
-/* command_run.c: one image, one question, and where the milliseconds go.
- * Options become the plan of one request (run_prepare), which is run and timed (run_measure, or profile_run with
- * --profile). The answer and the times go to stdout as text or JSON. */
+/* command_run.c: shows where the milliseconds go for one image and one question. Options become the plan of one request
+ * (run_prepare), which is run and timed (run_measure, or profile_run with --profile). The answer and the times go to
+ * stdout as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -115,15 +115,15 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* One request to the engine, and what is printed of it. */
+/* One request to the engine, and the parts of it that are printed. */
 struct run_state {
     struct request request;
     vp_dump dump;
     struct timed_runs timed;
 };
 
-/* Chooses the decoder blocks of the request: by --active_blocks, or as many as --num_active_blocks says. Returns 0 or
- * an exit code. */
+/* Chooses the decoder blocks of the request: those of --active_blocks, or the number in --num_active_blocks. Returns 0
+ * or an exit code. */
 static int run_choose_blocks(const struct options *options, struct request *request) {
     const int32_t all = request->model.config.block_count;
     const struct option_value *list = opt(options, "active_blocks");
@@ -174,7 +174,7 @@ static int run_load_images(const struct options *options, struct request *reques
     return request_load_images(request, options->operands, options->operand_count, &size);
 }
 
-/* Knobs that have no meaning for a model, and the one of its images. Returns 0 or EXIT_USAGE. */
+/* Knobs that have no meaning for a model, and the one for its images. Returns 0 or EXIT_USAGE. */
 static int run_check_knobs(const struct options *options, struct request *request) {
     static const char *const knobs[] = {"style", "preprocess", "tier", "max_crops", "crops"};
     const struct model *model = &request->model;
@@ -265,7 +265,7 @@ static void run_dumps(void *with) {
     dump_reserve(&state->dump, &request->model, &request->input);
     request->input.dump = &state->dump;
 }
-/* Adds how much two runs of this request differ, and warns when the machine was not quiet. */
+/* Adds the difference between two runs of this request, and warns if the machine was not quiet. */
 static void run_warn(struct timed_runs *timed) {
     size_t count = timed->count > 1 ? (size_t)timed->count - 1 : 0;
     double *ratios = resize(NULL, count + 1, sizeof *ratios);
@@ -339,7 +339,7 @@ static void print_stages(const struct run_state *state) {
     print_sum(state, "unaccounted", METRIC_UNACCOUNTED, total);
     print_sum(state, "total", METRIC_TOTAL, total);
 }
-/* The line on an image that the model's processor cuts. */
+/* The line about an image that the model's processor cuts. */
 static void print_picture(const struct request *request, const vp_layout *layout) {
     const int has_whole = layout->views > layout->crops;
     if (request->model.config.vit_native)
@@ -366,7 +366,7 @@ static void print_pictures(const struct request *request) {
                 whole->marker_tokens, request->input.text_count);
 }
 
-/* What opening the engine took, apart from any request. */
+/* The time it took to open the engine, apart from any request. */
 static void print_opening(const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
     print_plain("opening  kernels chosen in %.2f s, ", (double)opening.device_ns / 1e9);

@@ -1,5 +1,5 @@
-/* command_score.c: scores answers that a file or stdin brings; needs no model.
- * Lines of JSON come in and go out with their scores; score/score_rules.c and score/score_captions.c do the work. */
+/* command_score.c: scores answers from a file or stdin; needs no model. Lines of JSON come in and go out with their
+ * scores; score/score_rules.c and score/score_captions.c do the work. */
 #include "base/console.h"
 #include "base/json.h"
 #include "base/option_rows.h"

@@ -1,6 +1,6 @@
-/* command_selftest.c: the same requests on every backend and arithmetic, compared.
- * A few requests are made (trial_make) and run by the plain fp32 kernel on the CPU: that is the reference. Then every
- * backend runs them and gets a verdict (judge). The verdicts go to stdout as text or JSON. */
+/* command_selftest.c: compares the same requests on every backend and arithmetic. A few requests are made (trial_make)
+ * and run by the plain fp32 kernel on the CPU, which is the reference. Then every backend runs them and gets a verdict
+ * (judge). The verdicts go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -78,7 +78,7 @@ struct verdict {
     char device[200], reason[LINE_BYTES];
     double errors[ERRORS]; /* the worst over trials and steps */
     double limits[ERRORS];
-    int has[ERRORS];       /* truths: the trials have such outputs, and the backend ran to its end */
+    int has[ERRORS];       /* flags: the trials have such outputs, and the backend ran to its end */
     double ms;             /* mean of the trials */
     int32_t tokens_equal;
     int ok;
@@ -116,7 +116,7 @@ static void paint_trial(vp_image *image, int32_t width_px, int32_t height_px) {
             image->rgb[i++] = (uint8_t)(column ^ row);
         }
 }
-/* Adds the image of a request, cut as the model's own processor does. Returns 0 or an exit code. */
+/* Adds the image of a request, cut as by the model's own processor. Returns 0 or an exit code. */
 static int trial_image(struct selftest *selftest, struct trial *trial, int32_t width_px, int32_t height_px) {
     const struct model *model = &selftest->model;
     const struct image_size size = {NULL, 0, NULL, 0, NULL};
@@ -131,9 +131,9 @@ static int trial_image(struct selftest *selftest, struct trial *trial, int32_t w
     if (trial->cuts.whole.views > selftest->max_views) selftest->max_views = trial->cuts.whole.views;
     return 0;
 }
-/* Makes a request: a question, an image unless its width is 0 or the model reads text alone, and all blocks but
- * skipped_block. A skipped block of -1 is none; then top_k experts are chosen, otherwise all are in use. Returns 0 or
- * an exit code. */
+/* Makes a request: a question, an image unless its width is 0 or the model is text-only, and all blocks except
+ * skipped_block. With a skipped block of -1 none is skipped. Then top_k experts are chosen; otherwise all are in use.
+ * Returns 0 or an exit code. */
 static int trial_make(struct selftest *selftest, int index, const char *name, const char *question, int32_t width_px,
                       int32_t height_px, int32_t skipped_block) {
     struct trial *trial = &selftest->trials[index];
@@ -160,8 +160,7 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
     return check_sequence(&selftest->model, &trial->input);
 }
 
-/* Runs all trials on one engine. The buffers of its outputs are filled with NaN before, so that a value that is not
- * written shows. */
+/* Runs all trials on one engine. Its output buffers are filled with NaN first, so that an unwritten value shows. */
 static vp_result run_trials(struct selftest *selftest, const vp_engine_options *settings, struct verdict *verdict,
                             struct outcome *out, vp_error *error) {
     struct session session;
@@ -192,8 +191,8 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
 /* The larger error; NaN is larger than any. */
 static double worse_of(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; }
 
-/* Computes the errors against the reference. The logits of a trial are compared up to the first token that differs,
- * because the inputs are others after it. */
+/* Computes the errors against the reference. A trial's logits are compared up to the first token that differs, because
+ * later inputs are different. */
 static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
     size_t row = (size_t)selftest->model.config.embedding_size;
     for (int i = 0; i < TRIALS; i++) {
@@ -229,7 +228,7 @@ static double limit_of(const struct selftest *selftest, int error, int is_fp32, 
     return is_plain ? limit : fmin(limit, SPREAD * selftest->plain[error]);
 }
 
-/* Tries a backend and adds its verdict; adds none when the CPU has no such kernel for this arithmetic. */
+/* Tries a backend and adds its verdict; adds none if the CPU has no such kernel for this arithmetic. */
 static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm,
                   const vp_gpu_word *gpu) {
     vp_engine_options settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence,
@@ -388,7 +387,7 @@ static void selftest_free(struct selftest *selftest) {
     model_free(&selftest->model);
 }
 
-/* Tries a GPU in bf16, by each switch alone, and in fp32. Only profiles notice the switch `events`. */
+/* Tries a GPU in bf16, with each switch alone, and in fp32. Only profiles notice the switch `events`. */
 static void judge_gpu(struct selftest *selftest, const char *device) {
     const uint32_t wanted = gpu_switches_of(selftest->options);
     judge(selftest, device, VP_WEIGHTS_BF16, "cublas", NULL);
@@ -402,7 +401,7 @@ static void judge_gpu(struct selftest *selftest, const char *device) {
             judge(selftest, device, VP_WEIGHTS_BF16, "cublas", vp_gpu_word_at(i));
     judge(selftest, device, VP_WEIGHTS_FP32, "cublas", NULL);
 }
-/* Tries every backend that the option asks for and that this machine has. */
+/* Tries every backend that the option selects and this machine has. */
 static void judge_all(struct selftest *selftest, const char *device) {
     const int wants_cpu_only = !strcmp(device, "cpu"), wants_cuda_only = !strncmp(device, "cuda", 4);
     vp_error error = {VP_OK, -1, "", ""};

@@ -1,6 +1,6 @@
-/* command_sweep.c: a grid of knobs over a data set, measured alone or as one of several processes.
- * Options become a plan (sweep_plan). The journal says what is measured already (sweep_open); sweep/sweep_point.c
- * measures the rest. Then the result files are made of all journals (sweep_merge) and a summary is printed. */
+/* command_sweep.c: a grid of knobs over a data set, measured alone or as one of several processes. Options become a
+ * plan (sweep_plan). The journal lists what is measured already (sweep_open); sweep/sweep_point.c measures the rest.
+ * Then the result files are made from all journals (sweep_merge) and a summary is printed. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -33,10 +33,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Who reads the values: data/dataset.c those of the data and the drawing of samples; data/plan.c the grid's;
- * data/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c, what --plan needs; request/model.c
- * those of the model and the device; sweep/sweep_point.c timing, progress and points that failed before;
- * profile/profile.c those of --use_profiler; this file the others. */
+/* The readers of the values: data/dataset.c for the data and the drawing of samples; data/plan.c for the grid;
+ * data/variants.c and server/endpoint.c for servers; sweep/plan_cost.c for --plan; request/model.c for the model and
+ * the device; sweep/sweep_point.c for timing, progress and points that failed before; profile/profile.c for
+ * --use_profiler; this file for the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
@@ -129,7 +129,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* Returns 1 if all result files of the plan are there and whole at their beginning. */
+/* Returns 1 if all result files of the plan exist and their beginnings are whole. */
 static int are_files_there(const struct sweep *sweep) {
     int there = 1;
     for (size_t i = 0; i < sweep->plan.configuration_count && there; i++) {
@@ -141,8 +141,8 @@ static int are_files_there(const struct sweep *sweep) {
     }
     return there;
 }
-/* Writes the result files after the last point. Of several processes, the one that finds all others finished writes
- * them, and only when the journals changed since. Returns 0 or an exit code. */
+/* Writes the result files after the last point. With several processes, the one that finds all others finished writes
+ * them, and only if the journals have changed since. Returns 0 or an exit code. */
 static int sweep_merge(struct sweep *sweep) {
     const char *folder = text_of(sweep->options, "output_dir");
     char state[96], before[96] = "", text[400];
@@ -215,7 +215,7 @@ static int sweep_report(const struct sweep *sweep) {
     text_list_free(&warnings);
     return code;
 }
-/* Finds which part of the sweep this process has, and on which device it runs. Returns 0 or an exit code. */
+/* Finds this process's part of the sweep and the device it runs on. Returns 0 or an exit code. */
 static int sweep_rank(struct sweep *sweep) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = launched_read(environment, NULL, &sweep->rank, &error);
@@ -232,7 +232,7 @@ static int sweep_rank(struct sweep *sweep) {
     snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
     return 0;
 }
-/* Complains when the folder has journals of a sweep with another number of processes: their samples would be measured
+/* Complains if the folder has journals of a sweep with another number of processes, whose samples would be measured
  * again. Returns 0 or an exit code. */
 static int check_folder(const struct sweep *sweep, const char *folder) {
     struct text_list names = {NULL, 0};
@@ -248,7 +248,7 @@ static int check_folder(const struct sweep *sweep, const char *folder) {
     text_list_free(&names);
     return code;
 }
-/* Reads how often a point is run, and checks those options. Returns 0 or an exit code. */
+/* Reads the number of runs of a point, and checks those options. Returns 0 or an exit code. */
 static int sweep_rules(struct sweep *sweep) {
     const struct options *options = sweep->options;
     sweep->rule.min_runs = number_of(options, "num_runs_per_sample");
@@ -283,8 +283,8 @@ static int check_sweep_options(const struct options *options) {
                         "--annotations goes with one --data file; several find theirs by their official names");
     return 0;
 }
-/* Complains when a file of a result's name is there but no journal that it could be made from: one that is complete,
- * whose points would be measured again, or one that is not a result file of a sweep. Returns 0 or an exit code. */
+/* Complains if a file of a result's name exists but no journal that it could be made from: a complete one, whose points
+ * would be measured again, or one that is not a result file of a sweep. Returns 0 or an exit code. */
 static int check_result(const struct sweep *sweep, const char *folder, const char *file_name) {
     const int is_first = !sweep->journal.end && sweep->rank.world_size == 1;
     struct result_found found;
@@ -301,7 +301,7 @@ static int check_result(const struct sweep *sweep, const char *folder, const cha
     free(found.status);
     return code;
 }
-/* Counts this process' points of a configuration, and those of them that the journal has already. */
+/* Counts this process's points of a configuration, and how many of them are already in the journal. */
 static void count_points(struct sweep *sweep, struct configuration *configuration) {
     const int retries = is_given(sweep->options, "retry_failed");
     size_t first = 0, stride = 1, count = 0;
@@ -317,13 +317,13 @@ static void count_points(struct sweep *sweep, struct configuration *configuratio
         sweep->failed += retries ? 0 : known->failed;
     }
 }
-/* Returns 1 if both are one point of the grid. Their names can differ: that of a tier contains the mean of the crops,
- * and it changes when an image that could not be read is there again. */
+/* Returns 1 if both are the same point of the grid. Their names can differ: a tier's name contains the mean of the
+ * crops, which changes when an unreadable image becomes readable again. */
 static int is_same_configuration(const struct sweep *sweep, const struct configuration *planned,
                                  const struct index_configuration *known) {
     return known->set == planned->set - sweep->plan.sets && knob_values_are_same(&planned->knobs, &known->knobs);
 }
-/* Gives the planned configurations the names that they have in the journals of an index. */
+/* Gives the planned configurations their names in the journals of an index. */
 static void adopt_names(struct sweep *sweep, const struct journal_index *index) {
     for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
         struct configuration *planned = &sweep->plan.configurations[i];
@@ -337,8 +337,8 @@ static void adopt_names(struct sweep *sweep, const struct journal_index *index) 
         }
     }
 }
-/* Takes the names from this process's journal; a process that begins takes them from the journals of the others, which
- * it must agree with. Returns 0 or an exit code. */
+/* Takes the names from this process's journal. A new process takes them from the journals of the others, which it must
+ * agree with. Returns 0 or an exit code. */
 static int settle_names(struct sweep *sweep, const char *folder) {
     struct journal_index others;
     int code;
@@ -382,7 +382,7 @@ static int sweep_plan_servers(struct sweep *sweep) {
     sweep->timing_off = 1;
     return plan_make(sweep->options, NULL, &sweep->plan);
 }
-/* Prompts have styles, or models are asked as chat servers are. Returns 0 or EXIT_USAGE. */
+/* Some models' prompts have styles; others take the question as on chat servers. Returns 0 or EXIT_USAGE. */
 static int check_prompts(const struct options *options, const struct model *model) {
     if (model->rules->has_styles && is_given(options, "answer_hint"))
         return complain(EXIT_USAGE, "--answer_hint is for servers and for models other than Molmo's; Molmo's ask for "

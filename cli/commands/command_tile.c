@@ -49,7 +49,7 @@ static const struct option_spec TILE_OPTIONS[] = {
 
 /* One row of the output; numbers below 0 are not known. */
 struct tile_row {
-    vp_layout layout; /* of a refused size: only tiling, canvas and resized sizes can be known */
+    vp_layout layout; /* for a rejected size, only tiling, canvas and resized sizes can be known */
     int64_t width_px, height_px;
     const char *error, *file, *tier; /* NULL: none */
     int max_crops;
@@ -110,8 +110,8 @@ static struct tile_row tile_row_new(const struct tile_job *job) {
     return row;
 }
 
-/* Returns 1 if adaptive fit-and-pad rejects the size, and *layout now has the tiling, the canvas and the resized sizes,
- * one of which is 0. The resized sizes are computed as vp_layout_compute does, in float32 step by step. */
+/* Returns 1 if adaptive fit-and-pad rejects the size; *layout then has the tiling, the canvas and the resized sizes,
+ * one of which is 0. The resized sizes are computed as in vp_layout_compute, in float32 step by step. */
 static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t height, vp_layout *layout) {
     const vp_geometry *geometry = &job->geometry;
     if (job->tiles.rule != VP_TILE_ADAPTIVE || job->tiles.fit != VP_FIT_PAD) return 0;
@@ -127,8 +127,8 @@ static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t h
                   == VP_OK;
 }
 
-/* Fills the row of a size. The text of an error goes to `line`, which the row then points to. Returns 0, or the exit
- * code of the command if this is its only size. */
+/* Fills the row of a size. An error's text goes to `line`, which the row then points to. Returns 0, or the exit code of
+ * the command if this is its only size. */
 static int tile_size(const struct tile_job *job, int64_t width, int64_t height, struct tile_row *row, char *line,
                      size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -147,8 +147,8 @@ static int tile_size(const struct tile_job *job, int64_t width, int64_t height, 
     return EXIT_USAGE;
 }
 
-/* Prints the row of a size or an image file. Returns 0, or an exit code when it is rejected and the only one (`alone`):
- * then an error is printed instead. */
+/* Prints the row of a size or an image file. Returns 0, or an exit code if it is rejected and the only one (`alone`):
+ * an error is then printed instead. */
 static int tile_operand(struct tile_job *job, const char *text, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
     struct tile_row row = tile_row_new(job);

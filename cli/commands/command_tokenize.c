@@ -82,7 +82,7 @@ struct tokenize_job {
     int flags;               /* VP_DECODE_... */
     int64_t seed;            /* of records that have none */
     struct buffer ids, text; /* of the current line */
-    struct text_buffer out;  /* all output, kept until every line is good: a command that fails prints nothing */
+    struct text_buffer out;  /* all output, kept until every line is good, so that a failing command prints nothing */
     struct parsed record;    /* the current line of --jsonl */
     int64_t line_count, text_bytes, token_count; /* of all lines, for --json */
 };
@@ -172,7 +172,7 @@ static int decode_line(struct tokenize_job *job, const char *text, size_t bytes,
     return 0;
 }
 
-/* What a line of --jsonl asks for. A question makes it a record of a data set, whatever else it has. */
+/* The request in a line of --jsonl. A question makes it a record of a data set, whatever else it has. */
 typedef enum line_kind { LINE_NOTHING, LINE_TEXT, LINE_IDS, LINE_RECORD } line_kind;
 static line_kind kind_of_line(const struct tokenize_job *job, const vp_json *json) {
     int ids = has_value(json, 0, "ids"), text = has_value(json, 0, "text");
@@ -183,7 +183,7 @@ static line_kind kind_of_line(const struct tokenize_job *job, const vp_json *jso
     return ids ? LINE_IDS : LINE_NOTHING;
 }
 
-/* Copies the members of a line, except those that are made again. Leaves the object open. */
+/* Copies the members of a line, except the recomputed ones. Leaves the object open. */
 static vp_result add_members(vp_json_writer *writer, const vp_json *json, const char *made, const char *also_made,
                              vp_error *error) {
     vp_json_begin_object(writer);
@@ -199,7 +199,7 @@ static vp_result add_members(vp_json_writer *writer, const vp_json *json, const 
     return VP_OK;
 }
 
-/* Write a line's object with what it lacks at the end, and leave it open. */
+/* Write a line's object with its missing members at the end, and leave it open. */
 static vp_result jsonl_ids(struct tokenize_job *job, const vp_json *json, vp_json_writer *writer, vp_error *error) {
     uint32_t array = vp_json_get(json, 0, "ids");
     size_t count = 0, bytes = 0;

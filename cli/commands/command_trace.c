@@ -40,8 +40,8 @@ static const struct option_spec TRACE_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* ---- tables: a description of the columns makes text, CSV and JSON */
-/* A row of each table but the operations. Times in us; NaN, -1: such a row has none. */
+/* ---- tables: text, CSV and JSON come from a description of the columns */
+/* A row of each table except the operations. Times in us; NaN, -1: such a row has none. */
 struct trace_line {
     const char *name, *where;
     int64_t calls, queue_most, bytes;
@@ -103,7 +103,7 @@ static double us_of(int64_t ns) { return (double)ns / 1e3; }
 /* Percent; 0 of nothing. */
 static double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/* The first rows, as many as the limit allows; below 0 it is none. The caller frees table.rows. */
+/* The first rows, up to the limit; no limit if it is below 0. The caller frees table.rows. */
 static struct table trace_table(const struct trace_tables *tables, const struct trace_rows *rows, double whole,
                                 int64_t limit) {
     const unsigned kind = rows == &tables->annotations ? OF_ANNOTATIONS
@@ -165,7 +165,7 @@ static void print_name(const char *name) {
 static void print_more(size_t count, int64_t limit) {
     if (limit >= 0 && (size_t)limit < count) print_plain("... %zu more (--row_limit)\n", count - (size_t)limit);
 }
-/* Prints a table in columns of fixed widths, below 0 to the left; those of the names are called `head`. */
+/* Prints a table in columns of fixed widths, flush left below 0; those of the names are called `head`. */
 static void print_lines(const struct trace_tables *tables, const struct trace_rows *rows, const char *head,
                         double whole, int64_t limit, const int *widths) {
     struct table table = trace_table(tables, rows, whole, limit);
@@ -255,7 +255,7 @@ static void print_trace_summary(const struct trace_tables *tables) {
 }
 
 /* ---- as CSV and JSON */
-/* Prints one table as CSV: of the operations unless `which` names another. Returns 0 or an exit code. */
+/* Prints one table as CSV: the operations unless `which` names another. Returns 0 or an exit code. */
 static int print_trace_csv(struct trace_tables *tables, const char *which, int64_t limit) {
     const struct trace_rows *rows = !strcmp(which, "annotations") ? &tables->annotations
                                     : !strcmp(which, "kernels")   ? &tables->kernels
@@ -354,7 +354,7 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
     return trace_ops_code(tables, result);
 }
 
-/* Prints a saved table in the form that --profile_format, --csv or --json asks for. */
+/* Prints a saved table in the form of --profile_format, --csv or --json. */
 static vp_result print_saved(const struct options *options, vp_ops *ops, const vp_ops_print_options *how) {
     vp_json_writer writer;
     vp_result result;
@@ -370,8 +370,8 @@ static vp_result print_saved(const struct options *options, vp_ops *ops, const v
 }
 /* A saved table: its operations point into the text and the rows. */
 struct saved_ops { vp_ops ops; vp_op *rows; char *text, *held; };
-/* Reads the table of operations that `run --profile` saved as JSON. The caller frees rows, text and held, also after an
- * error. */
+/* Reads the table of operations that `run --profile` saved as JSON. The caller frees the rows and both texts, also
+ * after an error. */
 static vp_result read_saved(const char *path, struct saved_ops *saved, vp_error *error) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     size_t bytes = 0, capacity = 64;

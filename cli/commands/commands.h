@@ -1,6 +1,5 @@
-/* commands.h: the commands of the program, each in a file of its own, command_NAME.c.
- * A command is a struct: its name, help texts, option table, and the function that runs it and returns the exit
- * code. */
+/* commands.h: the commands of the program, each in its own file, command_NAME.c. A command is a struct: its name, help
+ * texts, option table, and the function that runs it and returns the exit code. */
 #ifndef VLMPROF_CLI_COMMANDS_H
 #define VLMPROF_CLI_COMMANDS_H
 #include "base/options.h"

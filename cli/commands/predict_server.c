@@ -1,5 +1,5 @@
-/* predict_server.c: what requests to a server will cost, by the latency models of `vlmprof fit`.
- * Sizes with --family, or counts, become requests; TTFT, TPOT and E2E with intervals go to stdout as text or JSON. */
+/* predict_server.c: the predicted cost of requests to a server, by the latency models of `vlmprof fit`. Sizes with
+ * --family, or counts, become requests; TTFT, TPOT and E2E with intervals go to stdout as text or JSON. */
 #include "commands/predict_server.h"
 #include "commands/predict_workers.h"
 
@@ -58,7 +58,7 @@ static int count_size(const struct options *options, const char *text, double *t
     free(family);
     return code;
 }
-/* Completes what the command line says about a request by the latency model's data. Returns 0 or an exit code. */
+/* Completes the command line's description of a request from the latency model's data. Returns 0 or an exit code. */
 static int complete_request(const struct server_law *law, struct law_request *request) {
     if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
     if (isnan(request->output_tokens)) /* it is unknown */
@@ -103,8 +103,7 @@ static void write_request(struct document *document, const char *size, const str
                   count_text(request->output_tokens, output));
     prediction_describe(document, &LAW_FORM, prediction, budget);
 }
-/* What a request takes under load: the latency model, and what requests waited beyond it. The interval is that of the
- * wait. */
+/* The time of a request under load: the latency model plus the wait beyond it. The interval is that of the wait. */
 static void write_load(struct document *document, const struct prediction *prediction,
                        const struct load_wait *wait) {
     struct text_list *table;
@@ -143,13 +142,13 @@ static void put_request(vp_json_writer *writer, const char *size, const struct l
     if (wait) put_load(writer, prediction, wait); else PUT(writer, KEY_NULL("under_load"));
     PUT(writer, END_OBJECT);
 }
-/* What the command line asks for: requests by size, or one by its counts; rate NaN: one at a time. */
+/* The requests of the command line: by size, or one by its counts; rate NaN: one at a time. */
 struct asked {
     struct law_request *requests; size_t count;
     double budget, rate;
     int has_workers; struct worker_options workers;
 };
-/* The predictions of one latency model, into the document or the JSON. Returns 0 or an exit code. */
+/* Adds the predictions of one latency model to the document or the JSON. Returns 0 or an exit code. */
 static int predict_law(const struct options *options, const struct server_law *law, const struct asked *asked,
                        const struct load_wait *wait, struct document *document, vp_json_writer *writer) {
     struct law_request *requests = resize(NULL, asked->count, sizeof *requests);
@@ -179,7 +178,7 @@ static int predict_law(const struct options *options, const struct server_law *l
     free(requests);
     return code;
 }
-/* Prints what a document or a writer of `out` contains. */
+/* Prints the contents of a document, or of a writer to `out`. */
 static int print_asked(const struct options *options, const struct server_laws *laws, const struct load_laws *loads,
                        const struct asked *asked) {
     struct document document = {NULL, 0, NULL};
@@ -232,14 +231,14 @@ int predict_server(const struct options *options, const struct server_laws *laws
 }
 
 /* ---- --data */
-/* What the predictions of a latency model were worth: [LAW_PARTS]. */
+/* The quality of a latency model's predictions: [LAW_PARTS]. */
 struct held_out {
     struct part_errors errors[LAW_PARTS];
     double width[LAW_PARTS];    /* median of (high - low) / value; NaN: no interval */
     double coverage[LAW_PARTS]; /* share of the rows in their interval */
     size_t rows, left_out;      /* left_out: that do not say what the model needs */
 };
-/* Measured value, prediction and interval of a part, row by row. */
+/* The measured value, prediction and interval of a part, row by row. */
 struct held_out_rows { double *values[4]; size_t count, capacity; };
 enum { HELD_MEASURED, HELD_PREDICTED, HELD_LOW, HELD_HIGH, HELD_COUNT };
 static void held_out_add(struct held_out_rows *rows, double measured, const struct prediction *prediction, int part) {

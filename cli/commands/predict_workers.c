@@ -57,7 +57,7 @@ static void add_share(vp_estimate *sum, double factor, const vp_estimate *part, 
     sum->low += factor * part->low / (double)count;
     sum->high += factor * part->high / (double)count;
 }
-/* The mean times of the stages over the requests, and those of each request. Returns 0 or an exit code. */
+/* The mean times of the stages over the requests, and the times of each request. Returns 0 or an exit code. */
 static int read_stages(const struct worker_options *asked, const struct server_law *law,
                        const struct law_request *requests, size_t count, vp_estimate ms[STAGES],
                        struct stage_times *times) {

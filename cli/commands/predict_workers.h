@@ -4,12 +4,12 @@
 #include "base/options.h"
 #include "report/server_law.h"
 
-/* What --workers, --encoder_ms, --busy_percent and --decode_batch say. */
+/* The values of --workers, --encoder_ms, --busy_percent and --decode_batch. */
 struct worker_options { double rate, busy, batch; vp_estimate encoder_ms; }; /* encoder_ms NaN: by the latency model */
 int worker_options_of(const struct options *options, struct worker_options *asked);
 
-/* Adds the numbers of workers for these requests, each as often as the others, to the document, or as the member
- * "workers" to the JSON, where writer is not NULL. Returns 0 or an exit code after a message. */
+/* Adds the worker counts for these requests, all equally frequent, to the document, or as the member "workers" to the
+ * JSON, if writer is not NULL. Returns 0 or an exit code after a message. */
 int predict_workers(const struct worker_options *asked, const struct server_law *law,
                     const struct law_request *requests, size_t count, struct document *document,
                     vp_json_writer *writer);

@@ -1,12 +1,12 @@
-/* compare.c: two stacks' values of one request to a verdict for each stage.
+/* compare.c: compares two stacks' values for one request and gives each stage a verdict.
  *
- * How far rounding may move a stage is measured, not guessed: our own engine runs the same request in fp32 and in the
+ * The effect of rounding on a stage is measured, not guessed: our own engine runs the same request in fp32 and in the
  * other stack's precision. Two stacks that round the same function at other places are about as far apart as each is
- * from fp32, or sqrt(2) times that. The bound is SPREAD times the distance that our own engine shows, and at least what
- * another order of summation does in fp32. 200 pairs of stacks that round weights and results differently
- * (tests/test_conform.c) reach 0.8 of that bound. Where experts are chosen, a rounding can flip a choice. That moved
- * the logits of the small models by up to 0.19, and our own run shows it only by chance: there the bound is FLIPPED or
- * more. */
+ * from fp32, or sqrt(2) times that. The bound is SPREAD times the distance that our own engine shows, and at least the
+ * effect of another order of summation in fp32. 200 pairs of stacks that round weights and results differently
+ * (tests/test_conform.c) reach 0.8 of that bound. Where experts are chosen, rounding can flip a choice. That moved the
+ * logits of the small models by up to 0.19, and our own run shows it only by chance, so the bound there is at least
+ * FLIPPED. */
 #include "conform/compare.h"
 
 #include "base/memory.h"
@@ -20,12 +20,12 @@
 const char *const VERDICT_NAMES[VERDICTS] = {"unseen", "equal", "rounding", "parted"};
 
 /* FP32: another order of summation moves tower and features of the small models by up to 2e-6, logits by up to 4e-6.
- * Errors grow with the square root of the depth, which is 4 blocks there. fp16 has three bits more than bf16. */
+ * They grow with the square root of the depth, which is 4 blocks there. fp16 has three bits more than bf16. */
 static const double SPREAD = 4, FLIPPED = 0.25, FP16_OF_BF16 = 1.0 / 8, FP32_TOWER = 1e-5, FP32_LOGITS = 2e-5,
                     FP32_PIXELS = 1e-6;
 enum { FP32_DEPTH = 4 };
 
-/* Deviations of a normal error that the tokens' margin may have: 6 of each of the two logits. */
+/* How many deviations of a normal error the tokens' margin may have: 6 for each of the two logits. */
 static const double TIE_DEVIATIONS = 6;
 
 /* ---- bounds */
@@ -42,8 +42,8 @@ static double fp32_bound(const struct conform_pair *pair, int stage) {
     if (stage == CONFORM_PIXELS) return FP32_PIXELS;
     return growth * (stage == CONFORM_PREFILL ? FP32_LOGITS : FP32_TOWER);
 }
-/* How far our own rounded run is from the exact one. A row of logits is one draw: the worst of the rows after equal
- * tokens counts. */
+/* How far our own rounded run is from the exact one. A row of logits is a single draw, so the worst of the rows after
+ * equal tokens counts. */
 static double own_distance(const struct conform_pair *pair, int stage) {
     const struct stage_values *exact = &pair->ours->stages[stage], *rounded = &pair->rounded->stages[stage];
     const struct stage_values *tokens = &pair->ours->stages[CONFORM_TOKENS];
@@ -54,13 +54,13 @@ static double own_distance(const struct conform_pair *pair, int stage) {
         worst = fmax(worst, relative_error(pair->rounded->steps + i * width, pair->ours->steps + i * width, width));
     return worst;
 }
-/* The distance of a stage that rounding explains. */
+/* The distance that rounding can explain in a stage. */
 static double bound_of(const struct conform_pair *pair, int stage) {
     double least = fp32_bound(pair, stage), own;
     if (pair->precision == PRECISION_FP32 || !pair->rounded) return least;
     if (stage == CONFORM_PIXELS) return ldexp(1, pair->precision == PRECISION_FP16 ? -11 : -8);
     own = own_distance(pair, stage);
-    if (pair->precision < PRECISION_INT8) /* one run can be nearer by chance: no less than a third of the usual */
+    if (pair->precision < PRECISION_INT8) /* one run can be nearer by chance: use a third of the usual at least */
         own = fmax(own, rounding_of(&pair->model->config, stage == CONFORM_PREFILL) / 3);
     if (pair->precision == PRECISION_FP16) own *= FP16_OF_BF16;
     if (stage == CONFORM_PREFILL && pair->model->config.expert_count > pair->model->config.top_k)
@@ -81,7 +81,7 @@ static void judge(struct stage_verdict *verdict, double distance, double bound) 
                        : distance <= bound ? VERDICT_ROUNDING
                                            : VERDICT_PARTED; /* NaN too */
 }
-/* Whole numbers: the values that both have, and what one has beyond them, unless it may know less. */
+/* Compares whole numbers: those that both have, and those that only one has, unless the other may know less. */
 static struct stage_verdict compare_whole(int stage, const struct stage_values *ours,
                                           const struct stage_values *theirs) {
     struct stage_verdict verdict = {VERDICT_EQUAL, 0, 0, ""};
@@ -113,15 +113,15 @@ static struct stage_verdict compare_real(const struct conform_pair *pair, int st
     judge(&verdict, relative_error(theirs->real, ours->real, ours->count), verdict.bound);
     return verdict;
 }
-/* The deviation of one logit around the mean of its row, and how far rounding moves the difference of two. */
+/* The deviation of one logit around the mean of its row, and how far rounding moves the difference of two logits. */
 static double tie_of(const struct conform_pair *pair, const float *row, size_t count) {
     double mean = 0, spread = 0;
     for (size_t i = 0; i < count; i++) mean += (double)row[i] / (double)count;
     for (size_t i = 0; i < count; i++) spread += ((double)row[i] - mean) * ((double)row[i] - mean) / (double)count;
     return TIE_DEVIATIONS * sqrt(2 * spread) * bound_of(pair, CONFORM_PREFILL) / SPREAD;
 }
-/* Answers: where they part, how far apart our logits have the two tokens. An answer that ends early is not a difference
- * when the other goes on after its end. */
+/* Answers: where they part, and how far apart our logits for the two tokens are. An answer that ends early is not a
+ * difference if the other one continues after its end. */
 static struct stage_verdict compare_tokens(const struct conform_pair *pair) {
     const struct stage_values *ours = &pair->ours->stages[CONFORM_TOKENS],
                               *theirs = &pair->theirs->stages[CONFORM_TOKENS];
@@ -150,7 +150,7 @@ static struct stage_verdict compare_tokens(const struct conform_pair *pair) {
     return verdict;
 }
 
-/* ---- servers: what is seen from outside */
+/* ---- servers: the values visible from outside */
 /* The log probability of each of our logits. */
 static double log_total(const float *row, size_t count) {
     double most = (double)row[0], sum = 0;
@@ -158,7 +158,7 @@ static double log_total(const float *row, size_t count) {
     for (size_t i = 0; i < count; i++) sum += exp((double)row[i] - most);
     return most + log(sum);
 }
-/* Our id of a token's text; -1: no single token decodes to it. The likely ones are tried first. */
+/* Our id of a token's text; -1: no single token decodes to it. Likely ones are tried first. */
 static int32_t id_of_text(const struct model *model, const float *row, const struct likely *token) {
     const int flags = model->rules->decode_flags;
     int32_t best = -1;
@@ -200,14 +200,14 @@ static struct stage_verdict compare_counts(int64_t ours, int64_t theirs, const c
              what, (long long)theirs);
     return verdict;
 }
-/* Bytes of a text in front of the first that is not UTF-8, or was replaced for that (U+FFFD). */
+/* The bytes of a text before the first that is not UTF-8, or was replaced for that reason (U+FFFD). */
 static size_t clear_bytes(const char *text, size_t bytes) {
     const size_t valid = vp_utf8_valid_bytes(text, bytes);
     for (size_t i = 0; i + 3 <= valid; i++) if (!memcmp(text + i, "\xef\xbf\xbd", 3)) return i;
     return valid;
 }
-/* Our token at which the server's text goes on differently; the count of ours: at none. Servers may cut blanks off the
- * answer's ends, and no server's JSON has bytes that are not UTF-8: the texts are compared up to such a byte. */
+/* Our token at which the server's text goes on differently; the count of ours if it never does. Servers may trim the
+ * answer, and their JSON has no bytes that are not UTF-8, so texts are compared up to such a byte. */
 static size_t first_in_text(const struct conform_pair *pair) {
     const struct stage_values *ours = &pair->ours->stages[CONFORM_TOKENS];
     const int flags = VP_DECODE_SKIP_SPECIAL | pair->model->rules->decode_flags;
@@ -227,8 +227,8 @@ static size_t first_in_text(const struct conform_pair *pair) {
     free(here);
     return token;
 }
-/* The answer as text: where it parts, by how much our logits prefer their first token to their second. The other
- * answer's token is one of the rest, so that the true margin is at least that. */
+/* The answer as text: where it parts, and by how much our logits prefer their first token to their second. The other
+ * answer's token is one of the rest, so the true margin is at least that. */
 static struct stage_verdict compare_answer(const struct conform_pair *pair) {
     const size_t first = first_in_text(pair), width = (size_t)pair->model->config.embedding_size,
                  count = pair->ours->stages[CONFORM_TOKENS].count;

@@ -1,24 +1,24 @@
-/* compare.h: two stacks' values of one request to a verdict for each stage. Pure: nothing is read or printed. */
+/* compare.h: compares two stacks' values for one request, stage by stage. Pure: it reads and prints nothing. */
 #ifndef VLMPROF_CLI_CONFORM_COMPARE_H
 #define VLMPROF_CLI_CONFORM_COMPARE_H
 #include "conform/stack.h"
 
-/* UNSEEN: one of the stacks does not show the stage, or the request has none. EQUAL: no value differs. ROUNDING: what
- * the precision explains. PARTED: more. */
+/* UNSEEN: one of the stacks does not show the stage, or the request has none. EQUAL: no value differs. ROUNDING: the
+ * precision explains the difference. PARTED: it does not. */
 enum verdict { VERDICT_UNSEEN, VERDICT_EQUAL, VERDICT_ROUNDING, VERDICT_PARTED, VERDICTS };
 extern const char *const VERDICT_NAMES[VERDICTS];
 
 struct stage_verdict {
     enum verdict verdict;
-    /* Whole numbers: how many differ, at most 0. Reals: relative_error. Of a server's logits: the largest difference of
-     * a token's log probability, in nats. tokens: the margin, in nats, by which our logits prefer our token where the
-     * answers part, 0 where they do not. NaN: not known. */
+    /* Whole numbers: how many differ; at most 0. Reals: relative_error. A server's logits: the largest difference of a
+     * token's log probability, in nats. tokens: the margin, in nats, by which our logits prefer our token where the
+     * answers part; 0 if they do not. NaN: not known. */
     double distance, bound;
     char note[160];
 };
 struct conformity { struct stage_verdict stages[CONFORM_STAGES]; };
 
-/* What is compared. ours is our engine in fp32; rounded is the same in the other stack's precision, or NULL: fp32. */
+/* The values compared. ours is our engine in fp32; rounded is the same in the other's precision, NULL: fp32. */
 struct conform_pair {
     const struct model *model;
     const struct stack *ours, *rounded, *theirs;
@@ -29,7 +29,7 @@ void conform_compare(const struct conform_pair *pair, struct conformity *out);
 /* The first stage that parted; CONFORM_STAGES: none. */
 int conform_first(const struct conformity *conformity);
 
-/* Takes another case into account: of each stage the worse verdict stays. */
+/* Adds another case: each stage keeps its worse verdict. */
 void conform_merge(struct conformity *all, const struct conformity *one);
 
 #endif

@@ -20,7 +20,7 @@ void npy_free(struct npy *npy) {
     memset(npy, 0, sizeof *npy);
 }
 
-/* What the header's dictionary has under 'key': the text after the colon; NULL: nothing. */
+/* The value of 'key' in the header's dictionary: the text after the colon; NULL: there is none. */
 static const char *header_value(const char *header, const char *key) {
     char quoted[32];
     const char *at;
@@ -31,7 +31,7 @@ static const char *header_value(const char *header, const char *key) {
     while (*at == ' ' || *at == ':') at++;
     return at;
 }
-/* "(3, 4)" -> the shape, and the product of all sides. Returns 0 for anything else. */
+/* "(3, 4)" -> the shape, and the product of its sides. Returns 0 for anything else. */
 static int read_shape(const char *at, size_t most, struct npy *npy) {
     npy->count = 1;
     if (!at || *at++ != '(') return 0;

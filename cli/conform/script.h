@@ -1,4 +1,4 @@
-/* script.h: dump.py, which makes what stack_of_dump reads. */
+/* script.h: dump.py, whose output stack_of_dump reads. */
 #ifndef VLMPROF_CLI_CONFORM_SCRIPT_H
 #define VLMPROF_CLI_CONFORM_SCRIPT_H
 

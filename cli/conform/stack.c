@@ -96,7 +96,7 @@ static float *copied(const float *values, size_t count) {
     if (count) memcpy(copy, values, count * sizeof *copy);
     return copy;
 }
-/* What the request has of its image before anything runs: counts and pixels. */
+/* The image's values that are known before anything runs: counts and pixels. */
 static void take_image(const struct request *request, size_t image_tokens, struct stack *stack) {
     const vp_layout *layout = &request->cuts.whole;
     struct stage_values *image = &stack->stages[CONFORM_IMAGE];
@@ -167,10 +167,10 @@ int stack_run(const struct options *options, struct request *request, const char
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), request->model.name, result, &error);
 }
 
-/* ---- in which precision weights are stored */
+/* ---- the precision in which weights are stored */
 enum { LOOKED_AT = 4096 }; /* values of a tensor, spread over it */
 
-/* bf16 contains all of a tensor's fp32 values, and not all are 0: then they were rounded to it. */
+/* All fp32 values of the tensor fit bf16, and not all are 0, so they were rounded to it. */
 static enum precision precision_of_values(const unsigned char *data, size_t count) {
     int is_bf16 = 1, has_value = 0;
     const size_t step = count > LOOKED_AT ? count / LOOKED_AT : 1;

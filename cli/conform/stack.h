@@ -1,6 +1,6 @@
-/* stack.h: what a stack of software computes of one request, stage by stage.
- * Our own engine, another stack's .npy files, or a server come in; values by stage go out, ready to be compared.
- * Functions return 0 or an exit code after a message on stderr. */
+/* stack.h: the values that a software stack computes for one request, stage by stage. Our own engine, another stack's
+ * .npy files, or a server come in; values by stage go out, ready to be compared. Functions return 0 or an exit code
+ * after a message on stderr. */
 #ifndef VLMPROF_CLI_CONFORM_STACK_H
 #define VLMPROF_CLI_CONFORM_STACK_H
 #include "base/options.h"
@@ -8,7 +8,7 @@
 #include "measure/input.h"
 #include "server/endpoint.h"
 
-/* ROW(ID, name): the stages in the order in which a request passes them. The name is that of the JSON and of the file
+/* ROW(ID, name): the stages in the order in which a request passes them. The name is used in the JSON and for the file
  * NAME.npy of another stack's dump. */
 #define CONFORM_STAGE_ROWS(ROW) \
     ROW(PROMPT_IDS, "prompt_ids") ROW(IMAGE, "image") ROW(PIXELS, "pixels") ROW(TOWER, "tower") \
@@ -17,7 +17,7 @@
 enum conform_stage { CONFORM_STAGE_ROWS(CONFORM_STAGE_ID) CONFORM_STAGES };
 extern const char *const CONFORM_STAGE_NAMES[CONFORM_STAGES];
 
-/* What a stack rounds its values to, the finest first. */
+/* The precision that a stack rounds its values to, the finest first. */
 enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_BF16, PRECISION_INT8, PRECISION_INT4, PRECISIONS_KNOWN };
 extern const char *const PRECISION_NAMES[PRECISIONS_KNOWN];
 
@@ -48,26 +48,26 @@ void stack_free(struct stack *stack);
 /* One request, the same for all stacks. */
 struct probe { const char *image_path, *prompt; int is_raw; int32_t new_tokens; };
 
-/* Loads a model and makes it the request's: prompt, image, tokens. *request is zeroed before; request_close ends it,
- * after a failure too. */
+/* Loads a model and prepares the request for it: prompt, image, tokens. *request is zeroed first; call request_close
+ * also after a failure. */
 int probe_open(const char *name, const char *projector, const struct probe *probe, struct request *request);
 
-/* Runs the request on our own engine with such weights ("fp32") and takes its values. *stack is zeroed before. */
+/* Runs the request on our own engine with such weights ("fp32") and takes its values. *stack is zeroed first. */
 int stack_run(const struct options *options, struct request *request, const char *weights, struct stack *stack);
 
-/* The precision in which the weights of the open request are stored, or could be without a loss. */
+/* The precision in which the weights of the open request are stored, or could be without loss. */
 enum precision stored_precision(const struct model *model);
 
-/* Reads what another stack left in a folder. `ours` has the same request's values, whose sizes the files must have. */
+/* Reads another stack's files in a folder. `ours` has the same request's values, whose sizes the files must have. */
 int stack_of_dump(const char *folder, const struct request *request, const struct stack *ours, struct stack *stack);
 
 /* Asks a server. */
 int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct stack *stack);
 
-/* Ids of a sequence without those of its image. Returns how many are left. */
+/* The ids of a sequence without those of its image. Returns how many remain. */
 size_t strip_image_ids(const struct model *model, int has_image, const int32_t *ids, size_t count, int32_t *out);
 
-/* Features of the connector that meet an image token, in their order: Molmo's crops have others as well. */
+/* The connector's features that meet an image token, in their order; Molmo's crops also have others. */
 size_t used_features(const struct request *request, const float *features, float *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* stack_dump.c: another stack by the .npy files that it left in a folder. */
+/* stack_dump.c: another stack, read from the .npy files that it wrote to a folder. */
 #include "conform/stack.h"
 
 #include "base/console.h"
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The files of a stage: its own name first, then those of `run --dump` and of transformers' processors. */
+/* The names of a stage's file: its own first, then those of `run --dump` and of transformers' processors. */
 static const char *const FILE_NAMES[CONFORM_STAGES][4] = {
     {"prompt_ids", "input_ids"}, {"image"},   {"pixels", "pixel_values"}, {"tower"},
     {"connector", "image_features"}, {"prefill", "logits"}, {"tokens", "output_ids"}};
 
-/* Reads the first file of a stage that is there; *path is its malloc'ed path, NULL: there is none. */
+/* Reads the first existing file of a stage; *path is its malloc'ed path, NULL: there is none. */
 static int read_stage(const char *folder, int stage, struct npy *npy, char **path) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_ERR_NOT_FOUND;
@@ -38,12 +38,12 @@ static int read_stage(const char *folder, int stage, struct npy *npy, char **pat
 static int is_whole(int stage) {
     return stage == CONFORM_PROMPT_IDS || stage == CONFORM_IMAGE || stage == CONFORM_TOKENS;
 }
-/* How many values of the array count: the first row of logits, all of anything else. */
+/* How many values of the array count: the first row of logits, or the whole of anything else. */
 static size_t values_of(int stage, const struct npy *npy, size_t expected) {
     const int has_rows = npy->dimensions > 1 && npy->shape[npy->dimensions - 1] == (int64_t)expected;
     return stage == CONFORM_PREFILL && npy->count && has_rows ? expected : npy->count;
 }
-/* The array as values of the stage. Its size must be ours, unless the image was cut in another way. */
+/* The array as values of the stage. Its size must be ours, unless the image was cut differently. */
 static int take_stage(const struct request *request, const struct stack *ours, int stage, int image_parted,
                       const char *path, struct npy *npy, struct stack *stack) {
     const struct stage_values *own = &ours->stages[stage];
@@ -78,7 +78,7 @@ static int take_stage(const struct request *request, const struct stack *ours, i
     }
     return 0;
 }
-/* Returns 1 if all values are ones that a type contains whose last `bits` of fp32's are 0, and some are not 0. */
+/* Returns 1 if the last `bits` of all values are 0, so that a smaller type fits them, and some values are not 0. */
 static int fits(const struct stage_values *values, uint32_t bits) {
     int has_value = 0;
     for (size_t i = 0; i < values->count; i++) {
@@ -89,7 +89,7 @@ static int fits(const struct stage_values *values, uint32_t bits) {
     }
     return has_value;
 }
-/* bf16 and fp16 have 16 and 13 bits less of fraction than fp32: the coarsest that all values of a stage fit. */
+/* bf16 and fp16 have 16 and 13 fraction bits fewer than fp32; the coarsest type that fits all values of a stage. */
 static enum precision rounded_to(const struct stack *stack) {
     enum precision coarsest = PRECISION_FP32;
     for (int i = CONFORM_PIXELS; i < CONFORM_STAGES; i++) {

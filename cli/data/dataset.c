@@ -1,6 +1,5 @@
-/* dataset.c: data sets: JSONL, VQA v2, folders of images.
- * A data set's file is read once to find its records; the sample is drawn from their number, and
- * only those are read. */
+/* dataset.c: data sets: JSONL, VQA v2, folders of images. A data set's file is read once to find its records. The
+ * sample is drawn from their number, and only the sampled records are read. */
 #include "data/dataset.h"
 
 #include "base/console.h"
@@ -38,11 +37,11 @@ void dataset_free(struct dataset *dataset) {
     table_rows_close(dataset->table);
 }
 
-/* ---- records: where they are, and which stratum they belong to */
+/* ---- records: their positions and strata */
 struct place { int64_t start; uint32_t bytes, number; }; /* number: of the line, the question or the image, from 0 */
 struct question_at { int64_t id; size_t index; };        /* index: of a place, later of a sample */
 
-/* Texts of a record and of its annotation (note), and the same parsed. */
+/* Texts of a record and of its annotation (note), and both parsed. */
 struct record_reader { struct parsed scratch, note; struct text_buffer text, note_text; };
 
 /* What is there while a data set is loaded. */
@@ -86,8 +85,8 @@ static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, 
     loader->population++;
     return VP_OK;
 }
-/* Sets the stratum of a record, unless it has one: a hash of the field's value as written. Records without the
- * field keep 0, a stratum of their own. */
+/* Sets the stratum of a record, unless it has one: a hash of the field's value as written. Records without the field
+ * keep 0, their own stratum. */
 static void read_stratum(struct loader *loader, const vp_json *json, size_t index) {
     uint32_t node = loader->field ? vp_json_get(json, 0, loader->field) : VP_JSON_NONE;
     if (node == VP_JSON_NONE || loader->strata[index]) return;
@@ -97,7 +96,7 @@ static void read_stratum(struct loader *loader, const vp_json *json, size_t inde
                             | 1;
 }
 
-/* Finds the lines that are not blank. The end of the file ends a line too. */
+/* Finds the lines that are not blank. The end of the file also ends a line. */
 static vp_result find_lines(struct loader *loader, vp_error *error) {
     const struct source *source = &loader->dataset->source;
     char *piece = resize(NULL, WINDOW_BYTES, 1);
@@ -147,7 +146,7 @@ static vp_result find_line_strata(struct loader *loader, vp_error *error) {
     return VP_OK;
 }
 
-/* Looks at the first of "questions" only: VQA v2 has "questions": [{...}], a line of tally_qa "questions": ["..."]. */
+/* Looks only at the first of "questions": VQA v2 has "questions": [{...}], a line of tally_qa "questions": ["..."]. */
 static vp_result see_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     (void)at;
     (void)bytes;
@@ -183,8 +182,8 @@ static vp_result take_member(void *user, const char *key, const vp_json *value) 
     dataset->subtype = node_text(value, 0);
     return VP_OK;
 }
-/* Settles the subtype: what the file says, otherwise what its name says ("val2014"). The images of test-dev are
- * those of test. The subtype becomes part of file names, so it consists of letters and digits. */
+/* Determines the subtype: from the file's contents, else from its name ("val2014"). The images of test-dev are those of
+ * test. The subtype becomes part of file names, so it consists of letters and digits. */
 static vp_result check_subtype(struct dataset *dataset, vp_error *error) {
     const char *at = strstr(dataset->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
     if (!dataset->subtype && end) dataset->subtype = copy_text(at + 7, (size_t)(end - at - 7));
@@ -226,8 +225,8 @@ static int compare_questions(const void *left_item, const void *right_item) {
                              *right = (const struct question_at *)right_item;
     return (left->id > right->id) - (left->id < right->id);
 }
-/* *first becomes the first of the questions that an annotation belongs to, or where it would be; *id the id it
- * names. An id can be there more than once. */
+/* *first becomes the index of the first question that an annotation belongs to, or where it would be; *id its question
+ * id. An id can occur more than once. */
 static vp_result find_question(const struct loader *loader, const vp_json *value, int64_t at, size_t *first,
                                int64_t *id, vp_error *error) {
     size_t low = 0, high = loader->question_count;
@@ -281,7 +280,7 @@ static vp_result walk_annotations(struct loader *loader,
                ? vp_fail(error, VP_ERR_FORMAT, -1, dataset->notes_path, "has no \"annotations\"")
                : result;
 }
-/* Sorts questions by id: those of the chosen places, or of all places when chosen is NULL. */
+/* Sorts questions by id: those at the chosen places, or all if chosen is NULL. */
 static void sort_questions(struct loader *loader, const int64_t *chosen, size_t count) {
     loader->questions = resize(loader->questions, count, sizeof *loader->questions);
     loader->question_count = count;
@@ -327,7 +326,7 @@ static int check_references(const char *path, const vp_json *json, const struct 
     return good ? 0 : bad_record(path, sample->id, "\"answers\" must be an array of strings");
 }
 
-/* How many images a record names, in a data set that may have images. */
+/* The number of images that a record names, in a data set that may have images. */
 static int32_t named_images(const struct dataset *dataset, const vp_json *json) {
     const uint32_t list = vp_json_get(json, 0, dataset->kind == KIND_TABLE ? "images_sha256" : "images");
     if (dataset->kind == KIND_VQA) return 1;
@@ -403,7 +402,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     prompt_fields_free(&fields);
     return code;
 }
-/* Relative names start at --image_dir, else at the data set's own folder. */
+/* Relative names start at --image_dir, else in the data set's folder. */
 static char *image_path_of(const struct dataset *dataset, const char *name) {
     const char *path = dataset->path, *slash = strrchr(path, '/');
     char *folder, *joined;
@@ -416,7 +415,7 @@ static char *image_path_of(const struct dataset *dataset, const char *name) {
     free(folder);
     return joined;
 }
-/* The path of COCO_val2014_000000262148.jpg: in the folder, or, if it is only there, in its folder val2014. */
+/* The path of COCO_val2014_000000262148.jpg: in the folder or, if it is only there, in its subfolder val2014. */
 static char *official_image(const struct dataset *dataset, int64_t image_id) {
     size_t capacity = strlen(dataset->subtype) + 48;
     char *name = resize(NULL, capacity, 1), *inside, *first, *second;
@@ -434,7 +433,7 @@ static char *official_image(const struct dataset *dataset, int64_t image_id) {
     return first;
 }
 
-/* The images of the record that was read. A record that cannot be used has the data set's own path there. */
+/* The images of the record that was read. An unusable record has the data set's path there. */
 static void take_table_images(const struct dataset *dataset, struct sample *sample) {
     text_list_free(&sample->images);
     if (table_rows_reason(dataset->table)[0]) text_list_copy(&sample->images, dataset->path);
@@ -442,8 +441,8 @@ static void take_table_images(const struct dataset *dataset, struct sample *samp
     sample->no_image = !sample->images.count;
 }
 
-/* A record without "image" that names one under another key is not a question without an image. Returns 0 or an exit
- * code after a message. */
+/* A record without "image" that names an image under another key is not a question without an image. Returns 0 or an
+ * exit code after a message. */
 static int check_image_key(const char *path, const vp_json *json, const struct sample *sample) {
     char text[160];
     return has_other_image_key(json, text, sizeof text) ? bad_record(path, sample->id, text) : 0;
@@ -468,7 +467,7 @@ static int read_image_names(const struct dataset *dataset, const vp_json *json, 
     }
     return 0;
 }
-/* Reads sample->record: prompt, image paths; the references are only checked, because scoring reads them from the
+/* Reads sample->record: prompt and image paths. The references are only checked, because scoring reads them from the
  * record. Returns 0 or an exit code. */
 static int read_record(const struct dataset *dataset, const struct model *model, struct parsed *scratch,
                        struct sample *sample) {
@@ -518,7 +517,7 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
     vp_json_end_array(writer);
     return VP_OK;
 }
-/* Joins question and annotation to one record, as a line of JSONL would have it: "id" first, answers as strings. */
+/* Joins question and annotation into one record, in the form of a line of JSONL: "id" first, answers as strings. */
 static vp_result merge_note(const struct dataset *dataset, struct record_reader *reader, int has_note,
                             struct text_buffer *out, vp_error *error) {
     /* as the reference scores OK-VQA */
@@ -599,7 +598,7 @@ static int read_sample(const struct dataset *dataset, const struct model *model,
     return code;
 }
 
-/* The image that gave an entry its reason: the first one without a size. */
+/* The image that an entry's reason is about: the first one without a size. */
 static const char *unusable_image(const struct entry *entry, const struct sample *sample) {
     int32_t i = 0;
     while (i + 1 < entry->image_count && entry->sizes[i].width_px) i++;
@@ -660,7 +659,7 @@ int sample_images(const struct sample *sample, vp_image **images, char *reason, 
     return code;
 }
 
-/* The number of a reason, from 1; equal texts have one number. The last number stands for all that are too many. */
+/* The number of a reason, from 1; equal texts share a number. The last number stands for all beyond the limit. */
 static int32_t add_reason(struct dataset *dataset, const char *text) {
     int32_t index = 0;
     while (index < dataset->reason_count && strcmp(dataset->reasons[index], text)) index++;
@@ -670,9 +669,8 @@ static int32_t add_reason(struct dataset *dataset, const char *text) {
     dataset->reasons[dataset->reason_count++] = copy_text(text, strlen(text));
     return dataset->reason_count;
 }
-/* Reads the size from the image file's header, as the image is seen upright. A file that cannot be used gives its
- * entry a reason, and does not end the sweep: --retry_failed tries it again. Returns 0, or an exit code when memory is
- * out. */
+/* Reads the size from the image file's header, after upright rotation. An unusable file gives its entry a reason and
+ * does not end the sweep: --retry_failed tries it again. Returns 0, or an exit code if memory is exhausted. */
 static int read_image_size(struct dataset *dataset, const char *path, struct entry *entry, struct image_px *size) {
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, reason[LINE_BYTES];
@@ -690,8 +688,8 @@ static int read_image_size(struct dataset *dataset, const char *path, struct ent
 }
 
 /* ---- tables */
-/* Opens the data set as a table, unless it is one of the other kinds: a folder of images, a pipe, VQA v2's pair, or
- * plain lines of our own. */
+/* Opens the data set as a table, unless it is of another kind: a folder of images, a pipe, VQA v2's pair, or plain
+ * lines of our own. */
 static vp_result open_table(struct dataset *dataset, vp_error *error) {
     struct text_list files = {NULL, 0};
     int has_files, is_pair = 0;
@@ -717,7 +715,7 @@ static vp_result open_table(struct dataset *dataset, vp_error *error) {
     }
     return VP_OK;
 }
-/* Adds the rows that the tool does not drop, and reads their strata. */
+/* Adds the rows that the tool keeps, and reads their strata. */
 static vp_result find_rows(struct loader *loader, vp_error *error) {
     struct record_reader *reader = &loader->reader;
     struct table_rows *table = loader->dataset->table;
@@ -757,7 +755,7 @@ static vp_result find_records(struct loader *loader, vp_error *error) {
     if (result == VP_OK) result = check_subtype(dataset, error);
     return result == VP_OK && loader->field ? find_strata(loader, error) : result;
 }
-/* --prompt, --annotations and --image_dir go with some kinds of data only: an option without effect is a mistake. */
+/* --prompt, --annotations and --image_dir apply to some kinds of data only: an option without effect is a mistake. */
 static int check_data_options(const struct loader *loader) {
     const struct dataset *dataset = loader->dataset;
     const struct options *options = dataset->options;
@@ -781,8 +779,8 @@ static int compare_numbers(const void *left_item, const void *right_item) {
     uint64_t left = *(const uint64_t *)left_item, right = *(const uint64_t *)right_item;
     return (left > right) - (left < right);
 }
-/* Draws the samples: *chosen becomes int64 [dataset->count], ascending, malloc'ed in both cases. Strata are numbered in
- * the order of their hashes, which does not depend on the order of the records. Returns 0 or an exit code. */
+/* Draws the samples: *chosen becomes int64 [dataset->count], ascending, malloc'ed in both cases. Strata are numbered by
+ * their hashes, independent of the order of the records. Returns 0 or an exit code. */
 static int choose_records(struct loader *loader, int64_t **chosen) {
     const struct options *options = loader->dataset->options;
     uint32_t seed = (uint32_t)number_of(options, "seed"), *stratum, strata = 0;
@@ -829,12 +827,12 @@ static int keep_places(struct loader *loader, const int64_t *chosen) {
     loader->places = NULL;
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), dataset->path, result, &error);
 }
-/* Why the model cannot be shown so many images; NULL: it can. */
+/* Why the model cannot take so many images; NULL: it can. */
 static const char *too_many_images(const struct model *model, const struct sample *sample) {
     return model && sample->images.count > 1 ? model->rules->one_image(model) : NULL;
 }
-/* The sizes of a sample's images. Questions about the same images are next to each other: their sizes are read once. An
- * image that cannot be used ends it. Returns 0 or an exit code. */
+/* The sizes of a sample's images. Questions about the same images are next to each other, so their sizes are read once.
+ * An unusable image ends it. Returns 0 or an exit code. */
 static int settle_image_sizes(struct dataset *dataset, const struct model *model, const struct sample *sample,
                               const struct sample *before, struct entry *entry) {
     char reason[LINE_BYTES];
@@ -863,10 +861,10 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
     }
     return code;
 }
-/* Takes a sample into the hash of its data set: what its record says, and nothing of its image file. An image that
- * cannot be read now may be there when the sweep goes on: that is still the same plan. */
+/* Adds a sample to the hash of its data set: its record, and nothing of its image file. An image that is unreadable now
+ * may be there when the sweep continues, and the plan is still the same. */
 static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const struct sample *sample) {
-    /* where an image of VQA v2 is found depends on what is there; its record names it */
+    /* the location of a VQA v2 image depends on the existing files; its record names it */
     const char *image = dataset->kind == KIND_VQA     ? text_of(dataset->options, "image_dir")
                         : dataset->kind == KIND_TABLE ? NULL /* the record has its hash */
                                                       : first_image(sample);
@@ -875,7 +873,7 @@ static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const 
         hash = hash_text(hash, sample->images.items[i]);
     return hash_number(hash, sample->id);
 }
-/* How many samples cannot be used; *reason becomes the first one's. */
+/* The number of unusable samples; *reason becomes the first one's. */
 static size_t count_bad(const struct dataset *dataset, const char **reason) {
     size_t count = 0;
     for (size_t i = 0; i < dataset->count; i++) {
@@ -884,7 +882,7 @@ static size_t count_bad(const struct dataset *dataset, const char **reason) {
     }
     return count;
 }
-/* Says which sampled rows cannot be used: each is a failed sample, the others go on. */
+/* Reports unusable sampled rows: each is a failed sample, and the others continue. */
 static void tell_bad_rows(const struct dataset *dataset) {
     const char *reason = NULL;
     const size_t count = count_bad(dataset, &reason);
@@ -903,14 +901,14 @@ int dataset_check_usable(const struct dataset *dataset, const struct model *mode
     sample_free(&first);
     return code;
 }
-/* 1: a record with 1 or 2 reference answers, too few for the full score of vqa_seed. */
+/* 1: a record with 1 or 2 reference answers, too few for a full score by vqa_seed. */
 static int has_few_answers(struct scoring *scoring, const vp_json *json) {
     scoring_clear(scoring);
     return !scoring_read(scoring, VP_SCORE_VQA_SEED, json, 0) && scoring->sample.reference_count > 0
            && scoring->sample.reference_count < 3;
 }
-/* Reads every sample once, so that mistakes in it are reported before anything is measured, and keeps what a plan
- * needs. Returns 0 or an exit code. */
+/* Reads every sample once, so that its mistakes are reported before anything is measured, and keeps what a plan needs.
+ * Returns 0 or an exit code. */
 static int check_samples(struct loader *loader) {
     struct dataset *dataset = loader->dataset;
     vp_error error = {VP_OK, -1, "", ""};
@@ -952,8 +950,8 @@ static int check_samples(struct loader *loader) {
     return code;
 }
 
-/* The data set's name for its result files, malloc'ed: --dataset_name, or the last part of the path without its
- * ending. */
+/* The data set's name in its result files, malloc'ed: --dataset_name, or the last part of the path without its
+ * extension. */
 static char *task_name(const struct options *options, const char *path) {
     const char *name = text_of(options, "dataset_name"), *start, *end = path + strlen(path), *dot;
     if (name) return copy_text(name, strlen(name));
@@ -974,8 +972,8 @@ static int settle_table_metric(struct dataset *dataset) {
     free(record.data);
     return 0;
 }
-/* Settles the metric: --metric, otherwise the "metric" of the first record, otherwise that of the data set's name,
- * otherwise that of the record's "dataset". Returns 0 or an exit code. */
+/* Determines the metric: --metric, else the "metric" of the first record, else that of the data set's name, else that
+ * of the record's "dataset". Returns 0 or an exit code. */
 static int settle_metric(const struct model *model, struct dataset *dataset) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_score_metric unknown;
@@ -1004,7 +1002,7 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     return 0;
 }
 
-/* The length of answers that lmms-eval allows in this set; 0: not known. */
+/* The answer length that lmms-eval allows for this set; 0: not known. */
 static int32_t task_tokens(const struct dataset *dataset) {
     const struct table *table = dataset->kind == KIND_TABLE ? dataset->table->tables : NULL;
     return table ? table_new_tokens(table) : 0;

@@ -1,7 +1,7 @@
-/* dataset.h: data sets: JSONL, VQA v2, folders of images, tables of other formats.
- * A path and options come in; the places of the sampled records, and one sample after another, go out. Functions return
- * 0 or an exit code after a message on stderr, unless they say otherwise. Where model is NULL, the samples are for chat
- * servers: a prompt is the question as a message (build_message), and nothing is tokenized. */
+/* dataset.h: data sets: JSONL, VQA v2, folders of images, tables of other formats. A path and options come in; the
+ * places of the sampled records, and one sample after another, go out. Functions return 0 or an exit code after a
+ * message on stderr, unless they say otherwise. If model is NULL, the samples are for chat servers: a prompt is the
+ * question as a message (build_message), and nothing is tokenized. */
 #ifndef VLMPROF_CLI_DATASET_H
 #define VLMPROF_CLI_DATASET_H
 #include "base/json_stream.h"
@@ -36,7 +36,7 @@ struct dataset {
     const char *path;
     char *task;    /* the name in the result files */
     data_kind kind;
-    struct source source; /* open as long as the data set: samples are read when their turn comes */
+    struct source source; /* open as long as the data set: samples are read when they are due */
     struct source notes; char *notes_path; /* KIND_VQA: annotations; NULL: none */
     struct text_list names;                /* KIND_FOLDER: of the images */
     struct table_rows *table;              /* KIND_TABLE */
@@ -49,21 +49,20 @@ struct dataset {
     uint64_t hash; /* of all sampled records, prompts and image paths */
 };
 
-/* Reads a file or folder and draws its samples. dataset->path is set and the rest zeroed before. The caller calls
- * dataset_free, after a failure too. */
+/* Reads a file or folder and draws its samples. dataset->path is set and the rest zeroed first. The caller calls
+ * dataset_free, also after a failure. */
 int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset);
-/* Returns 0, or an exit code after a message when no sample can be used. */
+/* Returns 0, or an exit code after a message if no sample can be used. */
 int dataset_check_usable(const struct dataset *dataset, const struct model *model);
 void dataset_free(struct dataset *dataset);
 
-/* Reads a sample that was planned: its record, prompt, tokens and image paths, and the sizes that its images had then.
+/* Reads a planned sample: its record, prompt, tokens and image paths, and the sizes of its images at planning time.
  * `index` counts in dataset->samples. Returns 0, and the caller calls sample_free; or an exit code, with *sample
- * zeroed, when the file cannot be read or contains something else now. */
+ * zeroed, if the file cannot be read or its contents have changed. */
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample);
 
 /* Decodes a planned sample's images: [images.count], malloc'ed, which images_free frees. Returns 0, or an exit code
- * with a reason in `reason` and *images NULL when an image is gone, broke or has another size now; nothing is
- * printed. */
+ * with a reason in `reason` and *images NULL if an image is gone, damaged or of another size now; prints nothing. */
 int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity);
 void images_free(vp_image *images, size_t count); /* NULL is fine */
 

@@ -117,12 +117,12 @@ static void plan_configuration(const struct model *model, struct plan *plan, str
 static const struct option_value *list_of(const struct options *options, int knob) {
     return KNOBS[knob].list && is_given(options, KNOBS[knob].list) ? opt(options, KNOBS[knob].list) : NULL;
 }
-/* The number of values of a knob's list; 1 without a list: as the model has it. */
+/* The number of values of a knob's list; 1 without a list, the model's own value. */
 static int32_t list_count(const struct options *options, int knob) {
     const struct option_value *list = list_of(options, knob);
     return list ? (int32_t)list->count : 1;
 }
-/* Complains about words of the lists that are none of their choices. Returns 0 or EXIT_USAGE. */
+/* Complains about words of the lists that are not valid choices. Returns 0 or EXIT_USAGE. */
 static int check_words(const struct options *options) {
     for (int knob = 0; knob < KNOB_EACH_END; knob++) {
         const struct option_value *list = KNOBS[knob].choices ? list_of(options, knob) : NULL;
@@ -163,8 +163,8 @@ static int check_lists(const struct options *options, const struct model *model)
 struct grid {
     const struct options *options; const struct model *model; struct plan *plan; /* model NULL: of servers */
     char *image_knob; int32_t *image_values; size_t image_count; /* of --image_knob */
-    /* its dimensions: the size of images, then knobs of the engine, of which a server has its variants in the place of
-     * the first */
+    /* its dimensions: the size of images, then knobs of the engine; for a server its variants replace the first of
+     * these */
     int knobs[VP_GRID_KNOBS_MAX]; int32_t counts[VP_GRID_KNOBS_MAX], width;
     int32_t *index; size_t count; /* the points: places in the lists, [count, width] */
     size_t each;                  /* configurations of a point */
@@ -193,7 +193,7 @@ static int set_listed(const struct options *options, int knob, size_t at, struct
     else knob_set_text(values, knob, list->items[at]);
     return 1;
 }
-/* Reads --weights or --weights_list, and how many values the other knobs have that each point is measured with. Returns
+/* Reads --weights or --weights_list, and counts the values of the other knobs that each point is measured with. Returns
  * 0 or an exit code. */
 static int read_each(struct grid *grid) {
     const struct option_value *list = list_of(grid->options, KNOB_WEIGHTS);
@@ -250,8 +250,8 @@ static void set_size(const struct grid *grid, size_t at, struct configuration *c
              && vp_select_crops(&geometry, (int32_t)knob_number(knobs, KNOB_TOKENS), &crops) == VP_OK)
         knobs->max_crops = crops;
 }
-/* Sets all of a configuration of the engine but its image size; at: its place in the grid, and among those of its
- * point. Returns 0 or an exit code. */
+/* Sets a configuration of the engine, except its image size; at: its index in the grid, and among those of its point.
+ * Returns 0 or an exit code. */
 static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t place,
                            struct configuration *configuration) {
     const vp_model_config *config = &grid->model->config;
@@ -273,8 +273,8 @@ static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t pl
     }
     return code;
 }
-/* The number of image sizes without --image_knob: without a list all tiers of a model that has them, otherwise images
- * unchanged. */
+/* The number of image sizes without --image_knob: without a list all tiers of a model with tiers, else unchanged
+ * images. */
 static int32_t size_count(const struct grid *grid) {
     const int has_tiers = grid->model && grid->model->rules->is_tiled;
     int32_t tiers = 0;
@@ -283,8 +283,8 @@ static int32_t size_count(const struct grid *grid) {
     while (vp_tier_at(tiers)) tiers++;
     return tiers;
 }
-/* Finds the dimensions. A knob that no model sets itself is one only with a list, so that it changes no grid without
- * it. */
+/* Finds the dimensions. A knob that the model does not set itself is a dimension only with a list, so that it changes
+ * no grid without one. */
 static int count_grid(struct grid *grid) {
     int code = check_lists(grid->options, grid->model);
     grid->counts[grid->width++] = size_count(grid);
@@ -334,7 +334,7 @@ static uint64_t hash_sets(uint64_t hash, const struct plan *plan) {
     }
     return hash;
 }
-/* Of a sweep of servers. Endpoints, models and request knobs are the grid. */
+/* For a sweep of servers. Endpoints, models and request knobs form the grid. */
 static void plan_served_fingerprint(const struct options *options, struct plan *plan) {
     static const char *const numbers[] = {"num_runs_per_sample", "seed", "max_runs"};
     static const char *const texts[] = {"stop_half_width", "time_box_s", "endpoint_api", "family"};
@@ -405,7 +405,7 @@ int plan_make(const struct options *options, const struct model *model, struct p
     plan_served_fingerprint(options, plan);
     return 0;
 }
-/* The bytes of a set of engines, as bits of their places, and of the smallest one outside it. */
+/* The bytes of a set of engines, given as bits of their indices, and those of the smallest one outside it. */
 static uint64_t set_bytes(const struct plan *plan, const uint64_t *bytes, size_t set, uint64_t *least_other) {
     uint64_t sum = 0;
     *least_other = UINT64_MAX;

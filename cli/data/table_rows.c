@@ -13,12 +13,12 @@
 static const char *option_text(const struct options *options, const char *name) {
     return has_option(options, name) ? text_of(options, name) : NULL;
 }
-/* How much of a shard's name says which part of the set it is: "test" of test-00000-of-00002. */
+/* The part of a shard's name that identifies the part of the set: "test" of test-00000-of-00002. */
 static size_t part_bytes(const struct table *table) {
     const char *end = strstr(table->stem, "-0");
     return end ? (size_t)(end - table->stem) : strlen(table->stem);
 }
-/* A folder may contain several parts of a set, train and test: all are taken, and that is said. */
+/* A folder may contain several parts of a set, train and test: all are taken, with a message. */
 static void tell_of_parts(const struct table_rows *rows, const char *path) {
     const struct table *first = rows->tables;
     for (size_t i = 1; i < rows->table_count; i++) {
@@ -75,7 +75,7 @@ int table_rows_is_plain(const struct table_rows *rows) {
            && rows->tables[0].origin == ORIGIN_NONE;
 }
 
-/* The table of a row; *index becomes the row's place in it. */
+/* The table of a row; *index becomes the row's index in it. */
 static struct table *table_of(struct table_rows *rows, int64_t *index) {
     size_t i = 0;
     while (i + 1 < rows->table_count && *index >= (int64_t)rows->tables[i].row_count)
@@ -89,7 +89,7 @@ static void put_record(vp_json_writer *writer, const struct table *table, const 
     example_put_id(writer, example);
     put_text(writer, "question", joined.data);
     example_put_places(writer, example);
-    /* where the prompt is made already they are "choices": no one adds them to it again */
+    /* if the prompt is ready-made they are "choices": nothing adds them to it again */
     example_put_options(writer, example, table->origin != ORIGIN_NONE ? "choices" : "options");
     if (table->origin == ORIGIN_NONE && example->hint) put_text(writer, "hint", example->hint);
     example_put_answer(writer, example);

@@ -1,6 +1,6 @@
 /* table_rows.h: a data set that is one table or several shards of one, for a sweep: records, and the files of pictures.
- * A row becomes a record as a line of our own JSONL has it; a picture inside the data becomes a temporary file while
- * its sample is in use. */
+ * A row becomes a record in the form of our own JSONL; a picture inside the data becomes a temporary file while its
+ * sample is in use. */
 #ifndef VLMPROF_CLI_TABLE_ROWS_H
 #define VLMPROF_CLI_TABLE_ROWS_H
 #include "base/options.h"
@@ -25,7 +25,7 @@ int table_rows_is_plain(const struct table_rows *rows);
 /* 1: the tool drops the row: it is not a sample. */
 int table_rows_drops(struct table_rows *rows, int64_t index);
 
-/* Appends the record of a row to `record`. Returns 0 when the tool drops the row. */
+/* Appends the record of a row to `record`. Returns 0 if the tool drops the row. */
 int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer *record);
 
 /* 1: the questions are whole prompts, as a tool asks. */
@@ -34,7 +34,7 @@ int table_rows_are_asked(const struct table_rows *rows);
 /* Why the latest record cannot be used, of 480 bytes; "": it can. */
 const char *table_rows_reason(struct table_rows *rows);
 
-/* Appends the files of the latest record's pictures, and those of them that go with its sample to `temporary`. */
+/* Appends the files of the latest record's pictures, and to `temporary` those that exist for its sample only. */
 void table_rows_pictures(struct table_rows *rows, struct text_list *files, struct text_list *temporary);
 
 #endif

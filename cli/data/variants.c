@@ -1,4 +1,4 @@
-/* variants.c: what a sweep of servers varies next to the images: endpoints, their models, members of the request. */
+/* variants.c: the knobs of a sweep of servers apart from images: endpoints, their models, members of the request. */
 #include "data/variants.h"
 
 #include "base/console.h"
@@ -24,7 +24,7 @@ void variants_free(struct variants *variants) {
     knobs_free(&variants->knobs);
 }
 
-/* The base of a URL. One with a user or a password gets none: it would be in every file. */
+/* The base of a URL. One with a user or a password gets none, because it would be in every file. */
 static char *endpoint_base(const char *url) {
     const char *host = strstr(url, "://"), *slash;
     host = host ? host + 3 : url;
@@ -32,8 +32,8 @@ static char *endpoint_base(const char *url) {
     if (memchr(host, '@', slash ? (size_t)(slash - host) : strlen(host))) return NULL;
     return copy_text(url, vp_chat_base_bytes(url));
 }
-/* The family's rule as the request sets it: a knob whose path ends in one of the family's keys sets the key. Keys of
- * the command line come first. Returns 0 or an exit code. */
+/* The family's rule with the request's settings: a knob whose path ends in one of the family's keys sets the key. Keys
+ * of the command line come first. Returns 0 or an exit code. */
 static int variant_family(const struct options *options, struct variant *variant) {
     int code;
     if (!is_given(options, "family")) return 0;

@@ -22,19 +22,19 @@
 struct variant {
     struct knob_values values;     /* of the server; the endpoint is without /v1 and without a slash at its end */
     const char *endpoint, *model;  /* of these */
-    vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs; those of image parts are last */
+    vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs; knobs of image parts are last */
     size_t text_knob_count;                 /* those before them: of a request without an image */
     char *words;            /* "max_pixels=1024 detail=low"; "": no knobs */
-    vp_family *family;      /* counts image tokens as the knobs set it; NULL: no --family */
+    vp_family *family;      /* counts image tokens with the knobs' settings; NULL: no --family */
 };
 struct variants { struct variant *items; size_t count; struct request_knobs knobs; };
 
-/* Makes the variants of --endpoint, --endpoint_model, --request_knob and --family. *variants is zeroed before. Returns
- * 0 or an exit code; the caller calls variants_free in both cases. */
+/* Makes the variants of --endpoint, --endpoint_model, --request_knob and --family. *variants is zeroed first. Returns 0
+ * or an exit code; the caller calls variants_free in both cases. */
 int variants_make(const struct options *options, struct variants *variants);
 void variants_free(struct variants *variants);
 
-/* A name for files, of letters, digits and ".=-", malloc'ed: other variants have other names. */
+/* A unique name for files, of letters, digits and ".=-", malloc'ed. */
 char *variant_file_name(const struct variant *variant);
 
 #endif

@@ -14,7 +14,7 @@
 enum { MESSAGE_BYTES_MAX = 64 << 20, FIELDS_MAX = 10000, DEPTH_MAX = 32, SEEN_BYTES = 512,
        ELEMENT_COST = 64 /* of an element without bytes: a list of 2^60 nulls takes no room in a file */ };
 
-/* ---- flatbuffers. What is missing or out of bounds is 0. */
+/* ---- flatbuffers. A missing or out-of-bounds value is 0. */
 struct flat { const unsigned char *data; size_t bytes; };
 
 static uint64_t flat_number(const struct flat *flat, size_t place, size_t bytes) {
@@ -23,7 +23,7 @@ static uint64_t flat_number(const struct flat *flat, size_t place, size_t bytes)
     for (size_t i = 0; i < bytes; i++) value |= (uint64_t)flat->data[place + i] << 8 * i;
     return value;
 }
-/* The place that an offset at `place` points to; 0: none. */
+/* The position that an offset at `place` refers to; 0: none. */
 static size_t flat_follow(const struct flat *flat, size_t place) {
     uint64_t offset = place ? flat_number(flat, place, 4) : 0;
     return offset && offset < flat->bytes - place ? place + (size_t)offset : 0;
@@ -79,7 +79,7 @@ struct arrow {
     size_t row_bytes;                 /* of the row that is read */
 };
 
-/* `what` is not read: an error with the command that makes a Parquet file of it. */
+/* `what` is not supported: an error with the command that converts it to a Parquet file. */
 static vp_result not_read(const struct arrow *file, const char *what, vp_error *error) {
     return vp_failf(error, VP_ERR_UNSUPPORTED, -1, file->path,
                     "this Arrow file has %s, which is not supported. Make a Parquet file of it with Python: python3 -c "
@@ -99,7 +99,7 @@ static const char *const TYPES[] = {
     "large utf8", "large list", "run-end encoded", "binary view", "utf8 view", "list view", "large list view"};
 enum { TYPE_COUNT = sizeof TYPES / sizeof *TYPES };
 
-/* Sets kind and width. Returns 0 when the type is not read. */
+/* Sets kind and width. Returns 0 if the type is not supported. */
 static int set_type(struct field *field, const struct flat *flat, size_t type, unsigned number) {
     uint64_t value = flat_value(flat, type, 0, 4);
     field->width = 8;
@@ -119,7 +119,7 @@ static int set_type(struct field *field, const struct flat *flat, size_t type, u
         field->kind = number == 12 || number == 17 || number == 21 ? FIELD_LIST : FIELD_BYTES;
         break;
     case 6: field->kind = FIELD_BOOL; break;
-    case 8: /* days have 4 bytes, milliseconds 8; their unit is milliseconds when it is not said */
+    case 8: /* days have 4 bytes, milliseconds 8; the default unit is milliseconds */
         field->kind = FIELD_INT;
         field->width = flat_member(flat, type, 0) && !flat_value(flat, type, 0, 2) ? 4 : 8;
         break;
@@ -194,7 +194,7 @@ static vp_result read_schema(struct arrow *file, const struct flat *flat, size_t
 }
 
 /* ---- messages */
-/* Takes down a record batch. Its buffers are looked at when a row of it is read. */
+/* Records a record batch. Its buffers are checked when one of its rows is read. */
 static vp_result add_batch(struct arrow *file, const struct flat *flat, size_t record, const struct batch *batch,
                            vp_error *error) {
     const int64_t rows = (int64_t)flat_value(flat, record, 0, 8);
@@ -213,7 +213,7 @@ static vp_result add_batch(struct arrow *file, const struct flat *flat, size_t r
     file->row_count += rows;
     return VP_OK;
 }
-/* Reads the message at *place and moves *place after its body; *is_end: no message is left. */
+/* Reads the message at *place and moves *place after its body; *is_end: there are no more messages. */
 static vp_result read_message(struct arrow *file, int64_t *place, int *is_end, vp_error *error) {
     unsigned char head[8] = {0};
     struct flat flat, sizes = {head, sizeof head};
@@ -350,7 +350,7 @@ static vp_result charge(struct arrow *file, uint32_t index, size_t bytes, vp_err
     file->row_bytes += bytes;
     return file->row_bytes <= ROW_BYTES_MAX ? VP_OK : bad_field(file, index, "a row is larger than 1 GiB", error);
 }
-/* The pair of offsets of a value. Returns 0 when they are not there or run backwards. */
+/* The pair of offsets of a value. Returns 0 if they are missing or in descending order. */
 static int offsets_of(struct arrow *file, const struct field *field, int64_t at, int64_t *start, int64_t *end) {
     const unsigned char *pair = see(file, field->buffer + 1, at, field->width, 2);
     if (!pair) return 0;

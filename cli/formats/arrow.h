@@ -1,8 +1,8 @@
-/* arrow.h: Arrow IPC files, row by row: the streams that datasets.save_to_disk leaves, and files (Feather).
- * Read are uncompressed buffers of texts, bytes, numbers, booleans, times, lists and structs in any nesting. Anything
- * else is rejected with an error that names the column and the type, and the command that makes a Parquet file of it.
- * Nothing of the file is believed: every place is checked against its buffer before it is read.
- * Memory: 32 bytes a record batch, half a KiB a buffer of the schema, and the row that is read. */
+/* arrow.h: Arrow IPC files, row by row: the streams written by datasets.save_to_disk, and files (Feather). Supported
+ * are uncompressed buffers of texts, bytes, numbers, booleans, times, lists and structs in any nesting. Anything else
+ * is rejected with an error that names the column and the type, and the command that converts it to a Parquet file. The
+ * file is not trusted: every offset is checked against its buffer before it is read. Memory: 32 bytes a record batch,
+ * half a KiB a buffer of the schema, and the current row. */
 #ifndef VLMPROF_CLI_ARROW_H
 #define VLMPROF_CLI_ARROW_H
 #include "formats/row.h"
@@ -17,7 +17,7 @@ int64_t arrow_row_count(const struct arrow *file);
 size_t arrow_column_count(const struct arrow *file);
 const char *arrow_column_name(const struct arrow *file, size_t column);
 
-/* Appends {"COLUMN": value, ..} to row->json, as parquet_row does. */
+/* Appends {"COLUMN": value, ..} to row->json, like parquet_row. */
 vp_result arrow_row(struct arrow *file, int64_t index, struct row *row, vp_error *error);
 
 #endif

@@ -20,8 +20,8 @@ static void begin_cell(struct cells *cells) {
     }
     cells->starts[cells->start_count++] = cells->text.bytes;
 }
-/* Adds the plain bytes from a place on, up to a separator, a line end, or (in quotes) a quote. Returns the place after
- * them. */
+/* Adds the plain bytes from a position on, up to a separator, a newline, or (in quotes) a quote. Returns the position
+ * after them. */
 static int64_t add_plain(struct cells *cells, int64_t place, int is_quoted) {
     int byte;
     while ((byte = window_byte(&cells->window, place)) >= 0) {
@@ -98,7 +98,7 @@ static const char *skip_space(const char *text) {
     while (*text && strchr(" \t\n\v\f\r", *text)) text++;
     return text;
 }
-/* Returns 0: no whole number; 1: within int64; 2: within uint64; 3: beyond. */
+/* Returns 0: not a whole number; 1: within int64; 2: within uint64; 3: beyond. */
 static int whole_number(const char *text, int64_t *value, uint64_t *magnitude) {
     const char *at = skip_space(text);
     int is_negative = *at == '-', is_long = 0;
@@ -127,7 +127,7 @@ static double power_of_ten(int n) {
     snprintf(text, sizeof text, "1e%d", n);
     return strtod(text, NULL);
 }
-/* The digits of a number: at most 17 count; those left out before the point are added to *exponent. */
+/* The digits of a number: at most 17 count; digits left out before the point are added to *exponent. */
 static const char *read_digits(const char *at, double *number, int *exponent, int *digits) {
     int decimals = 0;
     for (; isdigit((unsigned char)*at); at++) {
@@ -195,7 +195,7 @@ static int truth(const char *text) {
 }
 
 /* ---- types of columns */
-/* How far pandas gets with a column as int64, then as uint64: to its end, to a number beyond, to another cell. */
+/* How far pandas gets with a column as int64, then as uint64: to its end, a number out of range, or another cell. */
 enum pass { PASS_GOOD, PASS_BEYOND, PASS_FAILED };
 /* What the cells of a column have been so far. */
 struct sight {
@@ -361,7 +361,7 @@ static int hex_digits(const char *at, int count, uint32_t *code) {
     }
     return *code <= 0x10FFFF;
 }
-/* An escape after the backslash at *at. Returns 0 when it is not one that Python reads. */
+/* An escape after the backslash at *at. Returns 0 if Python does not support it. */
 static int read_escape(const char **at, struct text_buffer *out) {
     static const char letters[] = "\\'\"abfnrtv", values[] = "\\'\"\a\b\f\n\r\t\v";
     const char *found = **at ? strchr(letters, **at) : NULL;
@@ -380,7 +380,7 @@ static int read_escape(const char **at, struct text_buffer *out) {
         add_code(out, code);
     } else {
         if (!**at || **at == 'N') return 0;
-        text_add(out, "\\", 1); /* Python keeps the backslash of an escape that it does not know */
+        text_add(out, "\\", 1); /* Python keeps the backslash of an unknown escape */
         return 1;
     }
     ++*at;
@@ -439,7 +439,7 @@ static int read_number(const char **at, struct text_buffer *out) {
     }
     return 1;
 }
-/* One element. An inner list stays the text as written, because nothing compares it. */
+/* One element. An inner list remains the text as written, because nothing compares it. */
 static int read_element(const char **at, struct text_buffer *out) {
     static const char *const words[] = {"None", "True", "False"};
     if (**at == '\'' || **at == '"') return read_string(at, out);

@@ -1,8 +1,7 @@
-/* cells.h: tables of text, TSV and CSV, as pandas.read_csv reads them.
- * The first line names the columns. A cell that starts with a quote may contain line ends and separators; elsewhere a
- * quote is a plain character. A column is of integers, of real numbers, of truths, or of texts; its cells are then
- * said as Python prints them ("007" of a column of integers is "7"), and a cell like "NA" or "None" is missing.
- * Memory: 8 bytes a row, and the row that is read. */
+/* cells.h: tables of text, TSV and CSV, with the rules of pandas.read_csv. The first line names the columns. A cell
+ * that starts with a quote may contain newlines and separators; elsewhere a quote is a plain character. A column is of
+ * integers, of real numbers, of booleans, or of texts. Its cells are given as Python prints them ("007" in a column of
+ * integers is "7"), and a cell like "NA" or "None" is missing. Memory: 8 bytes a row, and the current row. */
 #ifndef VLMPROF_CLI_CELLS_H
 #define VLMPROF_CLI_CELLS_H
 #include "base/memory.h"
@@ -13,7 +12,7 @@ enum { CELL_BYTES_MAX = 1 << 30, COLUMNS_MAX = 10000, SHORT_CELL_BYTES = 64 };
 enum column_type { COLUMN_INT, COLUMN_UNSIGNED, COLUMN_FLOAT, COLUMN_WHOLE_FLOAT, COLUMN_BOOL, COLUMN_TEXT, COLUMN_RAW,
                    COLUMN_EMPTY };
 
-/* A cell unchanged in the file, without quotes; or as said. `is_missing`: pandas takes it for NaN. */
+/* A cell unchanged from the file, without quotes; or as printed. `is_missing`: pandas takes it for NaN. */
 struct cell { const char *text; size_t bytes; int is_missing; };
 
 struct cells {
@@ -27,8 +26,8 @@ struct cells {
     char (*said)[40];                                /* [names.count], numbers as said */
 };
 
-/* Opens a file and reads it once: rows and types. `each`, if not NULL, is called for each row while it is at
- * hand. The caller calls cells_close, after a failure too. *cells is zeroed before. */
+/* Opens a file and reads it once: rows and types. `each`, unless NULL, is called for each row while it is in memory.
+ * The caller calls cells_close, also after a failure. *cells is zeroed first. */
 vp_result cells_open(struct cells *cells, const char *path, char delimiter,
                      vp_result (*each)(void *user, struct cells *cells, size_t row), void *user, vp_error *error);
 void cells_close(struct cells *cells);
@@ -36,7 +35,7 @@ void cells_close(struct cells *cells);
 /* Reads a row. Fails when it has too many cells. */
 vp_result cells_row(struct cells *cells, size_t row, vp_error *error);
 
-/* A cell of the row that was read: as written, and as said. Both are valid until the next row. */
+/* A cell of the current row: as written, and as printed. Both are valid until the next row. */
 struct cell cell_written(const struct cells *cells, size_t column);
 struct cell cell_said(struct cells *cells, size_t column);
 size_t cells_column(const struct cells *cells, const char *name); /* SIZE_MAX: there is none */
@@ -44,12 +43,12 @@ size_t cells_column(const struct cells *cells, const char *name); /* SIZE_MAX: t
 /* "2.0", "1e-05": a number as Python prints it. */
 void python_float(double value, char *out, size_t capacity);
 
-/* Reads a Python list literal of texts, numbers, True, False, None and lists; each element becomes a text as str()
- * makes it. Returns 1 when the text is such a list. */
+/* Reads a Python list literal of texts, numbers, True, False, None and lists; each element becomes a text as by str().
+ * Returns 1 if the text is such a list. */
 int python_list(const char *text, struct text_list *list);
 
-/* As VLMEvalKit's toliststr: a list literal's elements, otherwise the text itself. Returns 0 when the text begins and
- * ends like a list and is none. */
+/* Like VLMEvalKit's toliststr: a list literal's elements, otherwise the text itself. Returns 0 if the text begins and
+ * ends like a list but is not one. */
 int python_texts(const char *text, struct text_list *list);
 
 #endif

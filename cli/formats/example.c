@@ -103,7 +103,7 @@ static char *found_at(const char *folder, const char *name) {
     free(path);
     return NULL;
 }
-/* Looks for the file of a picture: under its whole name, then under its last part alone. */
+/* Looks for the file of a picture: by its whole name, then by its last part alone. */
 static char *find_picture(const char *name, const char *folder, const char *image_dir) {
     const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
     char *path = NULL;

@@ -1,5 +1,5 @@
-/* example.h: a sample as an evaluation tool understands it: what is sent, what is right, and by which rule.
- * A row of any format becomes an example; prompts are built from it, and it is written as JSON. */
+/* example.h: a sample as understood by an evaluation tool: the input, the correct answer, and the rule. A row of any
+ * format becomes an example; prompts are built from it, and it is written as JSON. */
 #ifndef VLMPROF_CLI_EXAMPLE_H
 #define VLMPROF_CLI_EXAMPLE_H
 #include "base/memory.h"
@@ -27,7 +27,7 @@ enum { OPTIONS_MAX = 26, REASON_BYTES = 640 };
 struct example {
     struct text_buffer id;             /* JSON */
     char *question;                    /* as the data have it */
-    char *prompt;                      /* what is sent after the pictures; NULL: the parts say it */
+    char *prompt;                      /* sent after the pictures; NULL: the parts contain it */
     char *hint, *unit, *question_type, *answer_type, *answer;
     char *group;                       /* of circular rows (g_index); NULL: its index says it */
     char *options[OPTIONS_MAX];        /* by letter; NULL: there is no such option */
@@ -37,7 +37,7 @@ struct example {
     struct picture *pictures; size_t picture_count;
     struct part *parts; size_t part_count; /* only where texts and pictures alternate */
     const char *metric;                /* NULL: nothing to score by */
-    int shows_raw, shows_options, shows_prompt; /* 1: the member is written, as null where there is nothing */
+    int shows_raw, shows_options, shows_prompt; /* 1: the member is always written, as null if there is no value */
     int hides_pictures, hides_options;          /* 1: other members say them */
     struct member *members; size_t member_count; /* further members */
     char reason[REASON_BYTES];         /* why it cannot be used; "": it can */
@@ -68,15 +68,15 @@ void example_see_pictures(struct example *example, const struct row *row, const 
 
 /* Writes the members of an example into the open object. */
 void example_put(vp_json_writer *writer, const struct example *example);
-/* Pieces of that: the id; answer and answers, if there are; the further members but those of some names. */
+/* Parts of that: the id; answer and answers, if there are any; the other members except those of some names. */
 void example_put_id(vp_json_writer *writer, const struct example *example);
 void example_put_answer(vp_json_writer *writer, const struct example *example);
 void example_put_members(vp_json_writer *writer, const struct example *example, const char *without);
-/* Options in the order of their letters, a gap is an empty text; nothing without options. */
+/* Options in the order of their letters, with an empty text for a gap; nothing without options. */
 void example_put_options(vp_json_writer *writer, const struct example *example, const char *key);
 /* Appends the prompt, or the texts of the parts. */
 void example_prompt(const struct example *example, struct text_buffer *text);
-/* "image_places": before which bytes of that text several pictures are, where they are between texts. */
+/* "image_places": the offsets in that text before which pictures are, if they are between texts. */
 void example_put_places(vp_json_writer *writer, const struct example *example);
 
 #endif

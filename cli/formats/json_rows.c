@@ -25,7 +25,7 @@ static int peek_byte(struct window *window, int64_t *place) {
     while ((byte = window_byte(window, *place)) == ' ' || byte == '\t' || byte == '\n' || byte == '\r') ++*place;
     return byte;
 }
-/* The place after the value that begins at `place`; -1 when it does not end. */
+/* The position after the value that begins at `place`; -1 if it does not end. */
 static int64_t skip_value(struct window *window, int64_t place) {
     int depth = 0, quoted = 0, byte, first = window_byte(window, place);
     const int is_scalar = first != '{' && first != '[' && first != '"';
@@ -76,7 +76,7 @@ static vp_result find_elements(struct json_rows *rows, int64_t *place, vp_error 
     }
     return result;
 }
-/* The key at *place, cut at the capacity; *place moves to its value. Returns 0 when there is no key. */
+/* The key at *place, cut off at the capacity; *place moves to its value. Returns 0 if there is no key. */
 static int read_key(struct window *window, int64_t *place, char *key, size_t capacity) {
     size_t bytes = 0;
     int64_t end;

@@ -14,14 +14,14 @@ struct json_rows {
     enum json_shape shape;
     char key[32];      /* SHAPE_MEMBER: of the array */
     int64_t *places; uint32_t *lengths; size_t count, capacity;
-    struct text_buffer subtype; /* "data_subtype" of the object around, JSON; empty: it has none */
+    struct text_buffer subtype; /* "data_subtype" of the enclosing object, JSON; empty: it has none */
 };
 
-/* Opens a file and finds its records. The caller calls json_rows_close, after a failure too. *rows is zeroed before. */
+/* Opens a file and finds its records. The caller calls json_rows_close, also after a failure. *rows is zeroed first. */
 vp_result json_rows_open(struct json_rows *rows, const char *path, vp_error *error);
 void json_rows_close(struct json_rows *rows);
 
-/* The line on which a record begins, from 1, blank lines counted. It reads the file up to there. */
+/* The line on which a record begins, from 1, including blank lines. It reads the file up to there. */
 size_t json_rows_line(struct json_rows *rows, size_t index);
 
 /* Reads the text of a record into row->json. */

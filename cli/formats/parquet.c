@@ -47,7 +47,7 @@ struct cursor {
     int has_next; uint32_t repetition, definition; /* levels of the next value, when has_next */
 };
 
-/* A column below the root. A damaged page makes the rest of its row group unreadable: what was found is kept. */
+/* A column below the root. A damaged page makes the rest of its row group unreadable; its error is kept. */
 struct column { uint32_t node; size_t bad_group; int64_t bad_row; vp_result bad; vp_error error; };
 
 struct parquet {
@@ -97,7 +97,7 @@ int snappy_decompress(const unsigned char *in, size_t in_bytes, unsigned char *o
     }
     return count == out_bytes;
 }
-/* libzstd, opened when the first page needs it. Returns 1 when `out` is filled; 0: damaged; -1: no library. */
+/* libzstd, opened when the first page needs it. Returns 1 if `out` is filled; 0: damaged; -1: no library. */
 static int zstd_decompress(const unsigned char *in, size_t in_bytes, unsigned char *out, size_t out_bytes) {
     static size_t (*decompress)(void *, size_t, const void *, size_t);
     static int is_tried;
@@ -148,7 +148,7 @@ static void runs_open(struct runs *runs, const unsigned char *at, const unsigned
     runs->end = end;
     runs->width = width;
 }
-/* Reads the head of the next run. Returns 0 when the data end. */
+/* Reads the head of the next run. Returns 0 at the end of the data. */
 static int runs_head(struct runs *runs) {
     uint64_t head = 0;
     uint32_t value_bytes = (runs->width + 7) / 8;
@@ -262,7 +262,7 @@ static vp_result read_page(struct parquet *file, int32_t leaf, const struct page
     return decompress(file, leaf, header->is_compressed ? codec : CODEC_NONE, in + levels, in_bytes - levels,
                       out + levels, out_bytes - levels, error);
 }
-/* The bytes of a PLAIN value at *at. Returns 0 when the data end. */
+/* The bytes of a PLAIN value at *at. Returns 0 at the end of the data. */
 static int plain_value(const struct schema_node *node, const unsigned char **at, const unsigned char *end,
                        struct bytes_at *value) {
     size_t left = (size_t)(end - *at), bytes = node->type == TYPE_FIXED ? (size_t)node->type_length : 8;
@@ -292,7 +292,7 @@ static vp_result read_dictionary(struct parquet *file, int32_t leaf, const struc
     if ((result = read_page(file, leaf, header, &cursor->dictionary_page, error)) != VP_OK) return result;
     at = cursor->dictionary_page.data;
     end = at + header->uncompressed_bytes;
-    /* a value has at least a byte, but for texts of a FIXED length */
+    /* a value has at least a byte, except texts of a FIXED length */
     if (header->value_count < 0 || header->value_count > header->uncompressed_bytes || node->type == TYPE_BOOLEAN)
         return bad_column(file, leaf, error, "the dictionary claims too many values");
     values = reserve(&cursor->values, (size_t)header->value_count + 1, sizeof *values);
@@ -302,7 +302,7 @@ static vp_result read_dictionary(struct parquet *file, int32_t leaf, const struc
     cursor->has_dictionary = 1;
     return VP_OK;
 }
-/* Where v1's levels end: 4 bytes say how many follow. Returns NULL when they do not fit. */
+/* The end of v1's levels: 4 bytes give their length. Returns NULL if they do not fit. */
 static const unsigned char *open_levels(struct runs *runs, const unsigned char *at, const unsigned char *end,
                                         int32_t most) {
     size_t bytes;
@@ -351,7 +351,7 @@ static vp_result open_page(struct parquet *file, int32_t leaf, const struct page
     } else if (header->encoding != ENCODING_PLAIN) return not_read(file, leaf, error, "encoding", name);
     return VP_OK;
 }
-/* What of a chunk can be known before its pages are read. */
+/* The properties of a chunk that are known before its pages are read. */
 static vp_result check_chunk(struct parquet *file, int32_t leaf, vp_error *error) {
     const struct column_chunk *chunk = chunk_of(file, file->cursors[leaf].group, leaf);
     const struct schema_node *node = &file->footer.nodes[file->footer.leaves[leaf]];
@@ -364,7 +364,7 @@ static vp_result check_chunk(struct parquet *file, int32_t leaf, vp_error *error
     if (node->kind == KIND_DECIMAL) return not_read(file, leaf, error, "type", "DECIMAL");
     return VP_OK;
 }
-/* Goes to the next data page. Pages of a flat column that end before row `skip_to` are passed over unread. */
+/* Moves to the next data page. Pages of a flat column that end before row `skip_to` are skipped unread. */
 static vp_result next_page(struct parquet *file, int32_t leaf, int64_t skip_to, vp_error *error) {
     struct cursor *cursor = &file->cursors[leaf];
     const struct schema_node *node = &file->footer.nodes[file->footer.leaves[leaf]];
@@ -422,8 +422,8 @@ static vp_result peek(struct parquet *file, int32_t leaf, int64_t skip_to, vp_er
     cursor->has_next = 1;
     return VP_OK;
 }
-/* Takes the value whose levels were peeked. value->data is NULL when it is not there (its level is lower). A boolean is
- * one byte. */
+/* Takes the value whose levels were peeked. value->data is NULL if it is absent (its level is lower). A boolean is one
+ * byte. */
 static vp_result take(struct parquet *file, int32_t leaf, struct bytes_at *value, vp_error *error) {
     static const unsigned char booleans[2] = {0, 1};
     struct cursor *cursor = &file->cursors[leaf];
@@ -473,7 +473,7 @@ static vp_result open_group(struct parquet *file, int32_t leaf, size_t group, in
     cursor->has_next = cursor->has_dictionary = 0;
     return VP_OK;
 }
-/* Goes to a row of the group that begins at first_row. */
+/* Moves to a row of the group that begins at first_row. */
 static vp_result seek_row(struct parquet *file, int32_t leaf, size_t group, int64_t first_row, int64_t index,
                           vp_error *error) {
     struct cursor *cursor = &file->cursors[leaf];
@@ -501,7 +501,7 @@ static vp_result seek_row(struct parquet *file, int32_t leaf, size_t group, int6
 /* ---- records */
 struct assembly { struct parquet *file; struct row *row; vp_json_writer writer; vp_error *error; size_t value_bytes; };
 
-/* Takes one value of each leaf of a subtree: there is nothing in it. */
+/* Takes one value of each leaf of an empty subtree. */
 static vp_result take_nothing(struct assembly *in, uint32_t index) {
     const struct parquet_footer *footer = &in->file->footer;
     struct bytes_at value;
@@ -543,7 +543,7 @@ static vp_result put_members(struct assembly *in, uint32_t index) {
     vp_json_end_object(&in->writer);
     return result;
 }
-/* What a repeated node contains, element after element. `element`: the node that is the element. */
+/* The contents of a repeated node, element by element. `element`: the node of the element. */
 static vp_result put_elements(struct assembly *in, uint32_t index, uint32_t element) {
     const struct schema_node *node = &in->file->footer.nodes[index];
     struct cursor *cursor = &in->file->cursors[node->leaf];
@@ -559,7 +559,7 @@ static vp_result put_elements(struct assembly *in, uint32_t index, uint32_t elem
     vp_json_end_array(&in->writer);
     return result;
 }
-/* The value of a node. is_element: its repetition was dealt with. */
+/* The value of a node. is_element: its repetition has been handled. */
 static vp_result put_node(struct assembly *in, uint32_t index, int is_element) {
     const struct schema_node *nodes = in->file->footer.nodes, *node = &nodes[index];
     struct cursor *cursor = &in->file->cursors[node->leaf];
@@ -588,7 +588,7 @@ static vp_result put_node(struct assembly *in, uint32_t index, int is_element) {
     return put_members(in, index);
 }
 
-/* The value of one column. After a failure its cursors find their place again. */
+/* The value of one column. After a failure its cursors find their position again. */
 static vp_result put_column(struct assembly *in, struct column *column, size_t group, int64_t first, int64_t index) {
     struct parquet *file = in->file;
     const struct schema_node *node = &file->footer.nodes[column->node];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Thrift. A reader that meets something wrong stays `bad`, and then returns 0 for everything. */
+/* ---- Thrift. A reader that meets an error stays `bad`, and then returns 0 for everything. */
 struct thrift { const unsigned char *at, *end; int bad; };
 enum { THRIFT_STOP, THRIFT_TRUE, THRIFT_FALSE, THRIFT_BYTE, THRIFT_I16, THRIFT_I32, THRIFT_I64, THRIFT_DOUBLE,
        THRIFT_BINARY, THRIFT_LIST, THRIFT_SET, THRIFT_MAP, THRIFT_STRUCT, THRIFT_DEPTH_MAX = 32 };
@@ -223,7 +223,7 @@ static void read_group(struct thrift *in, struct parquet_footer *footer) {
     if (in->bad) return;
     footer->group_rows[footer->group_count++] = rows;
 }
-/* Checks what the footer says against the file's size. Returns NULL or what is wrong. */
+/* Checks the footer against the file's size. Returns NULL or a description of the error. */
 static const char *check_chunks(const struct parquet_footer *footer, int64_t file_bytes) {
     int64_t rows = 0;
     for (size_t group = 0; group < footer->group_count; group++) {
@@ -279,7 +279,7 @@ void parquet_footer_free(struct parquet_footer *footer) {
 }
 
 /* ---- pages */
-/* The fields of one of the three kinds of page header. `v2` has other numbers. */
+/* The fields of one of the three kinds of page header. `v2` uses other field numbers. */
 static void read_page_kind(struct thrift *in, struct page_header *header, int is_v2) {
     int32_t field = 0;
     int type;

@@ -48,7 +48,7 @@ struct page_header {
     int is_compressed;
     size_t header_bytes;
 };
-/* Returns 1 when a whole header is in the data, 0 when it is cut or wrong. */
+/* Returns 1 if the data has a whole header, 0 if it is cut off or invalid. */
 int page_header_read(struct page_header *header, const unsigned char *data, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
-/* prompts.c: how lmms-eval and VLMEvalKit ask: the text after the pictures.
- * Sources: lmms-eval 75571cfe, tasks/NAME/utils.py and yaml; VLMEvalKit e8e78f05, vlmeval/dataset/image_*.py;
- * MathVista 53d52587, evaluation/build_query.py. */
+/* prompts.c: the prompts of lmms-eval and VLMEvalKit: the text after the pictures. Sources: lmms-eval 75571cfe,
+ * tasks/NAME/utils.py and yaml; VLMEvalKit e8e78f05, vlmeval/dataset/image_*.py; MathVista 53d52587,
+ * evaluation/build_query.py. */
 #include "formats/example.h"
 
 #include "vlmprof_unicode.h"
@@ -17,7 +17,7 @@ static void add_stripped(struct text_buffer *out, const char *text) {
     vp_unicode_strip(&text, &end);
     text_add(out, text, (size_t)(end - text));
 }
-/* Python's capitalize(): the first character becomes a capital, all others small ones. */
+/* Python's capitalize(): the first character becomes upper case, all others lower case. */
 static void add_capitalised(struct text_buffer *out, const char *text) {
     const char *end = text + strlen(text);
     size_t bytes;
@@ -148,7 +148,7 @@ static void ask_mme(struct text_buffer *out, const char *question) {
     add(out, at);
     free(stripped.data);
 }
-/* Multiple choice of lmms-eval, but for what is before the question. */
+/* Multiple choice of lmms-eval, without the text before the question. */
 static void ask_letters(struct text_buffer *out, const struct example *example, const char *gap, const char *request) {
     add(out, example->question);
     add(out, gap);
@@ -231,7 +231,7 @@ void example_ask(struct example *example, enum prompt_form form) {
     case FORM_MATHVISTA_OFFICIAL: ask_problem(&out, example, NULL); break;
     case FORM_CAPTION: add(&out, "Provide a one-sentence caption for the provided image."); break;
     case FORM_BRIEF: add(&out, "Describe the image briefly."); break;
-    case FORM_DESCRIPTION: /* VLMEvalKit's own request, where the table has no question */
+    case FORM_DESCRIPTION: /* VLMEvalKit's own request, if the table has no question */
         if (example->question) add(&out, question);
         else
             add(&out, "Please describe this image in general. Directly provide the description, do not include prefix "

@@ -50,8 +50,7 @@ static int is_there(const struct table *table, const char *name) {
     free(path);
     return found;
 }
-/* A picture of COCO: as named, or, when it is not there, in the folder of its part: val2014/COCO_val2014_..jpg.
- */
+/* A picture of COCO: by its name or, if it is not there, in the folder of its part: val2014/COCO_val2014_..jpg. */
 static void add_coco(const struct table *table, const char *name, struct example *example) {
     const char *part = strstr(name, "COCO_"), *end = part ? strchr(part + 5, '_') : NULL;
     struct text_buffer path = {NULL, 0, 0};

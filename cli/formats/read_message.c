@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The bytes of "data:MIME;base64,..". Returns 0 when it is not base64. */
+/* The bytes of "data:MIME;base64,..". Returns 0 if it is not base64. */
 static int take_data_url(struct row *row, const char *url, struct example *example) {
     const char *comma = strchr(url, ',');
     size_t bytes;
@@ -15,7 +15,7 @@ static int take_data_url(struct row *row, const char *url, struct example *examp
     example_add_picture(example)->blob = row_take_blob(row, data, bytes);
     return 1;
 }
-/* A picture by a data: URL, a file: URL or a path. An address on the web is kept in `urls`, and the record fails. */
+/* A picture given as a data: URL, a file: URL or a path. A web address is kept in `urls`, and the record fails. */
 static void take_url(struct row *row, const char *url, struct text_list *urls, struct example *example) {
     if (!strncmp(url, "data:", 5)) {
         if (!take_data_url(row, url, example)) example_fail(example, "picture %zu: its data: URL is not base64",
@@ -108,7 +108,7 @@ static void read_openai(struct row *row, size_t index, struct example *example) 
 }
 
 /* ---- LLaVA */
-/* Adds a piece of text without the line ends around it. */
+/* Adds a piece of text without newlines around it. */
 static void add_trimmed(struct example *example, const char *text, size_t bytes) {
     while (bytes && *text == '\n') {
         text++;
@@ -224,7 +224,7 @@ static void read_aiperf(struct row *row, size_t index, struct example *example) 
 }
 
 /* ---- vLLM */
-/* A name without file:// is a file next to the data; only the first one is sent, as vLLM does. */
+/* A name without file:// is a file next to the data; only the first one is sent, as in vLLM. */
 static void read_vllm(struct row *row, size_t index, struct example *example) {
     const vp_json *json = &row->parsed.json;
     struct text_list files = {NULL, 0}, urls = {NULL, 0};

@@ -1,5 +1,5 @@
-/* read_parquet.c: rows of the Parquet files on the Hugging Face hub, and of Arrow files,, as lmms-eval reads them.
- * Sets are distinguished by their columns. */
+/* read_parquet.c: rows of the Parquet files on the Hugging Face hub, and of Arrow files, as lmms-eval reads them. Sets
+ * are distinguished by their columns. */
 #include "formats/picture_header.h"
 #include "base/sha256.h"
 #include "formats/table.h"
@@ -50,14 +50,14 @@ const struct task *column_task(const struct table *table) {
             fits = has_column(table, word);
         if (fits) return task_of_name(SIGNATURES[i].task);
     }
-    /* four plain columns say little: RealWorldQA has no others but a path */
+    /* four plain columns say little: RealWorldQA has no others except a path */
     if (has_column(table, "image") && has_column(table, "question") && has_column(table, "answer")
         && table_column_count(table) == 3u + (unsigned)has_column(table, "image_path"))
         return task_of_name("real_world_qa");
     return NULL;
 }
 
-/* Options from a list, or from a text that is a Python list. */
+/* Options from a list, or from a text with a Python list. */
 static void read_options(const vp_json *json, const char *key, struct example *example) {
     struct text_list list = {NULL, 0};
     uint32_t node = vp_json_get(json, 0, key);

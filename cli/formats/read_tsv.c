@@ -6,8 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Cuts the prompt at "<image N>", as VLMEvalKit does for MMMU; without a marker the prompt stays behind the pictures.
- */
+/* Cuts the prompt at "<image N>", like VLMEvalKit for MMMU; without a marker the prompt stays after the pictures. */
 static void cut_at_markers(struct example *example) {
     static const char mark[] = "<image ";
     const char *at = example->prompt, *found;

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-/* Bytes inside a row, a picture file most of the time. In the JSON its place is {"blob": INDEX}. */
+/* Bytes inside a row, usually a picture file. In the JSON its place is {"blob": INDEX}. */
 struct blob { unsigned char *data; size_t bytes; };
 
 enum { ROW_BYTES_MAX = 1 << 30 }; /* a page of a few bytes can claim a list of 2^31 values */
@@ -22,8 +22,8 @@ void row_free(struct row *row);
 /* Takes over malloc'ed bytes and returns their index. */
 size_t row_take_blob(struct row *row, unsigned char *data, size_t bytes);
 
-/* Values of a reader's columns: text where the bytes are UTF-8 without a NUL, otherwise a blob; a number of `width`
- * bytes by its bits; a real number of 4 or 8 bytes, null where it is not finite. */
+/* Values of a reader's columns: text if the bytes are UTF-8 without a NUL, otherwise a blob; a number of `width` bytes
+ * by its bits; a real number of 4 or 8 bytes, null if it is not finite. */
 void row_put_bytes(struct row *row, vp_json_writer *writer, const void *data, size_t bytes);
 void row_put_int(vp_json_writer *writer, uint64_t bits, int32_t width, int is_unsigned);
 void row_put_float(vp_json_writer *writer, uint64_t bits, int32_t width);
@@ -32,7 +32,7 @@ void row_put_float(vp_json_writer *writer, uint64_t bits, int32_t width);
 vp_result row_parse(struct row *row, vp_error *error);
 
 /* Decodes base64 strictly: white space is skipped, nothing else outside the alphabet is allowed, and the padding must
- * be right. Returns malloc'ed bytes, or NULL with *bytes 0 when the text is not base64. */
+ * be right. Returns malloc'ed bytes, or NULL with *bytes 0 if the text is not base64. */
 unsigned char *base64_decode(const char *text, size_t text_bytes, size_t *bytes);
 
 #endif

@@ -139,7 +139,7 @@ const char *foreign_format(const unsigned char *data, size_t bytes) {
     if (bytes > 262 && !memcmp(data + 257, "ustar", 5)) return "a tar archive: unpack it";
     return NULL;
 }
-/* The separator of a first line that names columns; 0: it is not such a line. */
+/* The separator of a first line that names columns; 0: it does not name columns. */
 static char separator_of(const char *text, size_t bytes) {
     size_t tabs = 0, commas = 0, end = 0;
     int quoted = 0;

@@ -1,6 +1,5 @@
-/* table.h: a data file of any known format, read as samples.
- * The format is found by what is in the file, never by its name alone. Rows are read in any order, ascending is the
- * cheapest. */
+/* table.h: a data file of any known format, read as samples. The format is found from the file's contents, never from
+ * its name alone. Rows are read in any order; ascending order is cheapest. */
 #ifndef VLMPROF_CLI_TABLE_H
 #define VLMPROF_CLI_TABLE_H
 #include "formats/arrow.h"
@@ -43,7 +42,7 @@ struct table {
     char *path, *folder, *name, *stem; /* name: the last part; stem: without its ending */
     enum data_format format;
     const struct task *task;           /* NULL: none of the known sets */
-    const char *variant;               /* the name that says which part of the set it is: --dataset_name, or the stem */
+    const char *variant;               /* the name that identifies the part of the set: --dataset_name, or the stem */
     enum prompt_origin origin;
     int is_origin_given;               /* 1: --prompt_origin: the metric follows it */
     const char *image_dir;             /* NULL: next to the file */
@@ -68,28 +67,28 @@ char *find_annotations(const char *path);
 vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error);
 void table_close(struct table *table);
 
-/* Reads a row into an example: pictures are named, not looked at. Where the row cannot be used, example->reason says
- * why. Returns 0 when the tool drops the row: it is not a sample. */
+/* Reads a row into an example: pictures are named but not opened. If the row cannot be used, example->reason says why.
+ * Returns 0 if the tool drops the row: it is not a sample. */
 int table_example(struct table *table, size_t index, struct row *row, struct example *example);
 
-/* Adds the Parquet files in a folder and the folders in it, by name: the Hub's cache, a download; where it has none,
- * the Arrow files that datasets.save_to_disk left. Returns 0 or an exit code after a message. */
+/* Adds the Parquet files in a folder and its subfolders, by name: the Hub's cache, a download; if it has none, the
+ * Arrow files of datasets.save_to_disk. Returns 0 or an exit code after a message. */
 int table_files(const char *folder, struct text_list *paths);
 
-/* How many tokens the set's answers may have, by lmms-eval; 0: not known. */
+/* The longest answer to this set in tokens, by lmms-eval; 0: not known. */
 int32_t table_new_tokens(const struct table *table);
 
 /* The columns of a table of text, Parquet or Arrow; 0: it has no columns. */
 size_t table_column_count(const struct table *table);
 const char *table_column_name(const struct table *table, size_t column);
 
-/* The name of what the file's first bytes are, when no reader takes it: "a ZIP archive"; NULL: not known. */
+/* The kind of file that the first bytes indicate, if no reader supports it: "a ZIP archive"; NULL: not known. */
 const char *foreign_format(const unsigned char *data, size_t bytes);
 
-/* Returns 1 if a record of our own lines names its image under another key; the text says which. */
+/* Returns 1 if a record of our own lines names its image under another key, which the text gives. */
 int has_other_image_key(const vp_json *json, char *text, size_t capacity);
 
-/* Where VQA v2 keeps the annotations of an official questions file, for the caller to free; NULL: the name is not an
+/* The path of VQA v2's annotations for an official questions file, for the caller to free; NULL: the name is not an
  * official one. */
 char *annotations_path(const char *path);
 
@@ -100,9 +99,9 @@ void read_texts(const vp_json *json, uint32_t node, struct text_list *list); /* 
 void set_id(struct example *example, const vp_json *json, const char *key, size_t otherwise);
 void add_path(struct example *example, char *path);                    /* a picture by its name, taken over */
 void add_blobs(struct example *example, const vp_json *json, uint32_t node); /* one image, or a list of them */
-int names_part(const char *name, const char *part); /* 1: the part, in small letters, is in the name, in any letters */
+int names_part(const char *name, const char *part); /* 1: the part, in lower case, is in the name, in any case */
 int asks_itself(const struct table *table);         /* 1: the prompt needs no question of the data */
-/* How the origin asks: the task's form, or that of its part: mathvista_testmini_cot, mmmu_pro_vision. */
+/* The prompt of the origin: the task's form, or that of its part: mathvista_testmini_cot, mmmu_pro_vision. */
 enum prompt_form table_form(const struct table *table);
 void set_default_metric(const struct table *table, struct example *example, enum prompt_origin family);
 void read_tsv_row(const struct table *table, const struct row *row, size_t index, struct example *example);
@@ -110,13 +109,13 @@ void read_column_row(const struct table *table, const struct row *row, size_t in
 void read_json_row(struct table *table, struct row *row, size_t index, struct example *example);
 void read_message_row(const struct table *table, struct row *row, size_t index, struct example *example);
 
-/* Writes the columns of a row unchanged into the open object; a picture becomes its hash, bytes, size, format and
- * path. For tables of no known set. */
+/* Writes the columns of a row unchanged into the open object; a picture becomes its hash, bytes, size, format and path.
+ * For tables of unknown sets. */
 void put_columns(vp_json_writer *writer, const struct row *row);
 
 /* The format of a JSON file by its first record; DATA_VLMPROF: our own. */
 enum data_format json_format(const vp_json *json, enum json_shape shape, const char *key);
-/* The set that the columns of a Parquet or Arrow file belong to. */
+/* The set that the columns of a Parquet or Arrow file indicate. */
 const struct task *column_task(const struct table *table);
 
 #endif

@@ -1,4 +1,4 @@
-/* tasks.c: the evaluation sets that are known, under all the names that people type. */
+/* tasks.c: the known evaluation sets, under all names in common use. */
 #include "formats/tasks.h"
 
 #include <ctype.h>
@@ -65,7 +65,7 @@ static const struct task *find_folded(const char *name) {
     for (size_t i = 0; i < TASK_COUNT; i++) if (has_alias(TASKS[i].aliases, name)) return &TASKS[i];
     return NULL;
 }
-/* Takes the last word off when it only says which part of a set it is. */
+/* Removes the last word if it only names a part of a set. */
 static int drop_tail(const char *words, size_t *bytes) {
     static const char tails[] = " val validation dev test testmini mini lite train tsv parquet local v1 en cn withqt ";
     char word[NAME_BYTES + 2];

@@ -1,6 +1,6 @@
-/* tasks.h: the evaluation sets that are known, under all the names that people type.
- * A row says what lmms-eval and VLMEvalKit do with the set by default: how they ask, by which rule they score, and how
- * long an answer may be. Sources: lmms-eval 75571cfe (2026-08-06), VLMEvalKit e8e78f05 (2026-08-18). */
+/* tasks.h: the known evaluation sets, under all names in common use. A row gives the defaults of lmms-eval and
+ * VLMEvalKit for the set: the prompt, the scoring rule, and the longest answer. Sources: lmms-eval 75571cfe
+ * (2026-08-06), VLMEvalKit e8e78f05 (2026-08-18). */
 #ifndef VLMPROF_CLI_TASKS_H
 #define VLMPROF_CLI_TASKS_H
 #include <stddef.h>
@@ -51,7 +51,7 @@ struct task {
     const char *title;
 };
 
-/* The task of a name: of an option, of a file without its ending, of a repository. NULL: none of them. */
+/* The task of a name: of an option, of a file without its extension, of a repository. NULL: none of them. */
 const struct task *task_find(const char *name);
 
 /* All tasks in the order of the help; NULL after the last one. */

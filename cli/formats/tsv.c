@@ -15,8 +15,7 @@ static int is_reference(const struct cell *cell) {
     return !cell->is_missing && cell->bytes <= (size_t)REFERENCE_CHARACTERS_MAX * 4
            && character_count(cell->text, cell->bytes) <= REFERENCE_CHARACTERS_MAX;
 }
-/* A hash under which "007" and "7" are the same: only a column of integers says them so, and that is known later.
- */
+/* A hash under which "007" and "7" are equal: only a column of integers prints them so, which is known later. */
 static uint64_t hash_of_index(const char *text) {
     const char *at = text + (*text == '+' || *text == '-');
     size_t digits = strspn(at, "0123456789");
@@ -153,7 +152,7 @@ static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row
     text_list_free(&list);
     return result;
 }
-/* Writes a cell as a member. Returns 0 when it is not UTF-8 or contains a NUL. */
+/* Writes a cell as a member. Returns 0 if it is not UTF-8 or contains a NUL. */
 static int put_cell(struct tsv *tsv, size_t column, vp_json_writer *writer) {
     struct cell cell = cell_said(&tsv->cells, column);
     struct text_list paths = {NULL, 0};

@@ -1,11 +1,11 @@
-/* window.h: a file's bytes by place, through a window that moves along the file. */
+/* window.h: a file's bytes by offset, through a window that moves along the file. */
 #ifndef VLMPROF_CLI_WINDOW_H
 #define VLMPROF_CLI_WINDOW_H
 #include "base/json_stream.h"
 
 struct window { struct source source; char *data; int64_t start; size_t bytes; };
 
-/* Makes the window begin at `place`. Returns the byte there; -1 at the end, or where the file cannot be read. */
+/* Makes the window begin at `place`. Returns the byte there; -1 at the end, or if the file cannot be read. */
 int window_move(struct window *window, int64_t place);
 
 /* The byte at a place; -1 at the end. */

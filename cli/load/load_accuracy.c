@@ -1,5 +1,5 @@
-/* load_accuracy.c: does a server answer worse under load?
- * Requests of one sample are not independent, so a sample counts once, by the mean of its scores. */
+/* load_accuracy.c: does a server answer worse under load? Requests of one sample are not independent, so each sample
+ * counts once, with the mean of its scores. */
 #include "load/load_accuracy.h"
 
 #include "base/table.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Mean scores by sample, ascending by id. */
+/* The mean score of each sample, in ascending order of id. */
 struct scores { int64_t *ids; double *means; size_t count; };
 static void scores_free(struct scores *scores) {
     free(scores->ids);

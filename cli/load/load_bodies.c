@@ -1,4 +1,4 @@
-/* load_bodies.c: the samples of a data set, or made-up ones, as bodies of requests, and the scores of their answers. */
+/* load_bodies.c: turns the samples of a data set, or synthetic ones, into request bodies, and scores their answers. */
 #include "load/load_bodies.h"
 
 #include "base/console.h"
@@ -29,7 +29,7 @@ void load_bodies_free(struct load_bodies *bodies) {
     free(bodies->ids);
     memset(bodies, 0, sizeof *bodies);
 }
-/* The bodies' common part. */
+/* The part that all bodies share. */
 struct body_maker {
     const struct options *options;
     const struct endpoint *endpoint;
@@ -51,8 +51,8 @@ static size_t *find_images(const struct load_body *body, const struct picture *p
     }
     return places;
 }
-/* Appends the body of images, which it takes, in these places of the prompt. Returns 0 or an exit code after a
- * message. */
+/* Appends the body with the images, which it takes over, at these places of the prompt. Returns 0 or an exit code after
+ * a message. */
 static int add_body(const struct body_maker *maker, struct unique *images, size_t image_count, const size_t *places,
                     const char *prompt, int64_t id, struct load_bodies *bodies) {
     struct picture *pictures = zeroed(image_count, sizeof *pictures); /* those of `images` */
@@ -160,7 +160,7 @@ int load_bodies_make(const struct options *options, const struct dataset *datase
     return code;
 }
 
-/* Words that nearly every tokenizer has whole, so that a word is about a token. */
+/* Words that nearly every tokenizer has as one token, so that a word is about a token. */
 static const char *const WORDS[] = {
     "time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world", "school", "state",
     "family", "student", "group", "country", "problem", "hand", "part", "place", "case", "week", "company", "system",
@@ -171,7 +171,7 @@ static void add_words(struct text_buffer *out, int64_t words, vp_random *random)
         text_add_format(out, "%s%s", i ? " " : "",
                         WORDS[(size_t)(vp_random_double(random) * (sizeof WORDS / sizeof *WORDS))]);
 }
-/* Makes a picture that was drawn here one that numbers change. */
+/* Turns a picture that was drawn here into one that numbers can change. */
 static void make_unique(struct unique *image) {
     struct unique made;
     vp_image pixels = {0, 0, NULL};
@@ -207,7 +207,7 @@ int load_bodies_random(const struct options *options, const struct random_reques
         free(prompt.data);
         if (!i) first_hash = bodies->hash;
     }
-    /* how many there are by default depends on how many are sent, and is not what makes two trials comparable */
+    /* the default count depends on how many are sent, and does not decide whether two trials are comparable */
     bodies->hash = is_given(options, "num_samples") ? hash_number(first_hash, (int64_t)request->count) : first_hash;
     close_progress();
     return !code && interrupted ? EXIT_INTERRUPTED : code;

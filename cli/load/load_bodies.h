@@ -1,5 +1,5 @@
-/* load_bodies.h: the samples of a data set as bodies of requests, and the scores of their answers.
- * A loaded data set comes in; bodies that can be sent at once come out. */
+/* load_bodies.h: the samples of a data set as request bodies, and the scores of their answers. A loaded data set comes
+ * in; bodies ready to send come out. */
 #ifndef VLMPROF_CLI_LOAD_BODIES_H
 #define VLMPROF_CLI_LOAD_BODIES_H
 #include "data/dataset.h"
@@ -9,28 +9,27 @@
 
 struct load_bodies {
     struct load_body *items; size_t count; /* one for each sample whose image can be used */
-    int is_random;                         /* made up: no answer is right, so none is scored */
+    int is_random;                         /* synthetic: no answer is right, so none is scored */
     struct sample *samples; int64_t *ids;  /* [count] */
-    size_t unusable; size_t bytes;         /* samples that were left out; of all bodies together */
+    size_t unusable; size_t bytes;         /* samples that were left out; total over all bodies */
     size_t imaged;                         /* bodies with an image */
     size_t same;                           /* bodies that are the same bytes in each request */
     uint64_t hash;                         /* of all bodies */
 };
 
-/* Builds all bodies; each request has an image of its own, or with --same_image the file. *bodies is zeroed before.
- * Returns 0 or an exit code after a
- * message; the caller calls load_bodies_free in both cases. */
+/* Builds all bodies. Each request has an image of its own, or with --same_image the file. *bodies is zeroed first.
+ * Returns 0 or an exit code after a message; the caller calls load_bodies_free in both cases. */
 int load_bodies_make(const struct options *options, const struct dataset *dataset, const struct endpoint *endpoint,
                      const struct request_knobs *knobs, struct load_bodies *bodies);
-/* What made-up requests are: a picture of this size, 0: none; a prompt of so many words; so many of them. */
+/* Synthetic requests: the size of the picture, 0: none; the words in a prompt; the number of requests. */
 struct random_request { int32_t width_px, height_px; int64_t words, new_tokens; size_t count; uint32_t seed; };
-/* Builds made-up bodies, no two alike. As load_bodies_make. */
+/* Builds synthetic bodies, all different. Otherwise like load_bodies_make. */
 int load_bodies_random(const struct options *options, const struct random_request *request,
                        const struct endpoint *endpoint, const struct request_knobs *knobs,
                        struct load_bodies *bodies);
 void load_bodies_free(struct load_bodies *bodies);
 
-/* Scores each answer that has no score yet against its sample; a record that failed has none. */
+/* Scores each answer that has no score yet against its sample; a record that failed gets none. */
 void load_score(const struct load_bodies *bodies, vp_score_metric metric, struct load_records *records);
 
 #endif

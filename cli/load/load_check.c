@@ -1,4 +1,4 @@
-/* load_check.c: does the summary of a trial's file say what its requests say? */
+/* load_check.c: does the summary in a trial's file agree with its requests? */
 #include "load/load_check.h"
 
 #include "base/console.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Other compilers and libraries may round the last digits of a percentile or an interval in another way. */
+/* Other compilers and libraries may round the last digits of a percentile or an interval differently. */
 static const double SAME_WITHIN = 1e-6;
 
 static int is_same(double left, double right) {
@@ -20,7 +20,7 @@ static const char *number_text(double number, char out[32]) {
     else snprintf(out, 32, "null");
     return out;
 }
-/* Compares two values of one name; lists and objects member by member. */
+/* Compares two values of one name, and lists and objects member by member. */
 static int check_value(const char *path, const char *name, const vp_json *file, uint32_t left, const vp_json *again,
                        uint32_t right) {
     char texts[2][32], inner[200];

@@ -1,7 +1,6 @@
-/* load_compare.c: two sets of trials at equal loads: is B slower than A?
- * Trials at a rate with the same arrivals ask the same samples at the same times, so their requests are paired by due
- * time and sample. Other trials share no request: a verdict is given only where the two 95 % intervals do not
- * overlap. */
+/* load_compare.c: two sets of trials at equal loads: is B slower than A? Trials at a rate with the same arrivals ask
+ * the same samples at the same times, so their requests are paired by due time and sample. Other trials share no
+ * requests; they get a verdict only where the two 95 % intervals do not overlap. */
 #include "load/load_compare.h"
 
 #include "base/console.h"
@@ -14,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is compared: of pairs, and of trials that share no request. */
+/* The quantities compared: in pairs, and in trials that share no requests. */
 enum { WHICH_TTFT, WHICH_TPOT, WHICH_E2E, WHICH_GOOD, WHICH_PAIRED };
 enum { WHICH_TTFT_P50 = WHICH_PAIRED, WHICH_TTFT_P95, WHICH_TPOT_P50, WHICH_E2E_P50, WHICH_E2E_P95, WHICH_GOODPUT,
        WHICH_COUNT };
@@ -79,7 +78,7 @@ static int is_worse(const struct compared *row) {
 static int are_different(const char *left, const char *right) {
     return strcmp(left ? left : "", right ? right : "") != 0;
 }
-/* What the trials differ in apart from the server: a reader must know it. */
+/* How the trials differ apart from the server; a reader has to know. */
 static void warn_of_pair(struct comparison *comparison, const struct load_level *before,
                          const struct load_level *after) {
     const struct { const char *name, *values[2]; } texts[] = {
@@ -93,7 +92,7 @@ static void warn_of_pair(struct comparison *comparison, const struct load_level 
                           texts[i].values[0] ? texts[i].values[0] : "none",
                           texts[i].values[1] ? texts[i].values[1] : "none");
 }
-/* An image from a cache is another measurement. Returns 0 or an exit code. */
+/* A cached image makes it a different measurement. Returns 0 or an exit code. */
 static int check_caches(const struct load_level *before, const struct load_level *after, int is_forced) {
     if (is_forced || (!are_different(before->images, after->images) && (before->no_cache > 0) == (after->no_cache > 0)))
         return 0;
@@ -102,7 +101,7 @@ static int check_caches(const struct load_level *before, const struct load_level
                     before->images ? before->images : "not said", before->no_cache > 0 ? "given" : "not given",
                     after->images ? after->images : "not said", after->no_cache > 0 ? "given" : "not given");
 }
-/* What the clients say of themselves, and the servers of their caches. */
+/* What the clients report about themselves, and the servers about their caches. */
 static void warn_of_sides(struct comparison *comparison, const struct load_level *before,
                           const struct load_level *after) {
     const double cached[2] = {load_cached_share(&before->summary), load_cached_share(&after->summary)};
@@ -117,7 +116,7 @@ static void warn_of_sides(struct comparison *comparison, const struct load_level
                                              "%s %% of B's", load, number_percent(cached[0]).text,
                       number_percent(cached[1]).text);
 }
-/* Differences that no server is the cause of. */
+/* Differences that are not caused by a server. */
 static void warn_of_length(struct comparison *comparison, const struct load_level *before,
                            const struct load_level *after) {
     char load[48];
@@ -191,10 +190,10 @@ static struct request_pairs find_pairs(const struct load_level *const levels[2],
     }
     for (size_t i = 0; i < counts[0]; i++)
         inside += (double)requests[0][i].record.due_ns >= from_ns && (double)requests[0][i].record.due_ns < to_ns;
-    if ((double)pairs.count < PAIRED_SHARE * (double)inside) pairs.count = 0; /* other arrivals: meetings by chance */
+    if ((double)pairs.count < PAIRED_SHARE * (double)inside) pairs.count = 0; /* other arrivals: coincidental matches */
     return pairs;
 }
-/* Compares a number of the pairs that have it on both sides. */
+/* Compares one quantity over the pairs that have it on both sides. */
 static void compare_number(struct comparison *comparison, const struct load_level *const levels[2],
                            const struct request_pairs *pairs, const vp_slo *slo, size_t group, int which) {
     double *values[2] = {resize(NULL, pairs->count, sizeof **values), resize(NULL, pairs->count, sizeof **values)};
@@ -229,7 +228,7 @@ static void compare_number(struct comparison *comparison, const struct load_leve
     free(values[0]);
     free(values[1]);
 }
-/* Compares two trials pair by pair. Returns 1 if that is done, 0 if they share no requests. *code: an exit code. */
+/* Compares two trials pair by pair. Returns 1 if it did, 0 if they share no requests. *code: an exit code. */
 static int compare_pairs(struct comparison *comparison, const struct load_level *before,
                          const struct load_level *after, size_t group, int *code) {
     const struct load_level *const levels[2] = {before, after};
@@ -252,7 +251,7 @@ static int compare_pairs(struct comparison *comparison, const struct load_level 
     free(requests[1]);
     return pairs.count > 1;
 }
-/* Verdicts of all pairs together. */
+/* The verdicts from all pairs together. */
 static void decide_pairs(struct comparison *comparison) {
     vp_comparison *results = resize(NULL, comparison->count + 1, sizeof *results);
     size_t *groups = resize(NULL, comparison->count + 1, sizeof *groups), *rows = resize(NULL, comparison->count + 1,
@@ -278,7 +277,7 @@ static void decide_pairs(struct comparison *comparison) {
     free(rows);
     free(like);
 }
-/* "SLOWER" or "WORSE" once there is one of them, else INCONCLUSIVE, else FASTER or BETTER, else SAME. */
+/* "SLOWER" or "WORSE" if any occurs, else INCONCLUSIVE, else FASTER or BETTER, else SAME. */
 static const char *overall_of(const struct comparison *comparison) {
     for (size_t i = 0; i < comparison->count; i++)
         if (is_worse(&comparison->rows[i])) return comparison->rows[i].verdict;

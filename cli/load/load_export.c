@@ -1,8 +1,8 @@
-/* load_export.c: trials in the forms of other tools, and their requests as CSV.
- * Names and definitions are those of AIPerf 0.13 (docs/metrics-reference.md, docs/reference/json-export-schema.md) and
- * of vLLM's benchmarks/serve.py (commit 009e6d4): times count from the send, the duration is from the first send to the
- * last end, the standard deviation is the population's. OpenMetrics: the names of OpenTelemetry's semantic conventions
- * for generative AI, where they have one. */
+/* load_export.c: writes trials in the formats of other tools, and their requests as CSV. Names and definitions are
+ * those of AIPerf 0.13 (docs/metrics-reference.md, docs/reference/json-export-schema.md) and of vLLM's
+ * benchmarks/serve.py (commit 009e6d4): times count from the send, the duration is from the first send to the last end,
+ * and the standard deviation is the population's. OpenMetrics uses the names of OpenTelemetry's semantic conventions
+ * for generative AI where they exist. */
 #include "load/load_export.h"
 
 #include "base/console.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A trial's requests that are due within its window, and sums over those that were answered. */
+/* A trial's requests that are due within its window, with sums over the answered ones. */
 struct exported {
     const struct load_level *level;
     struct load_request *requests; size_t count;        /* all of the trial */
@@ -23,9 +23,9 @@ struct exported {
     double completed, failed, good, input, output, begin_s, end_s;
 };
 
-/* ---- the rows: numbers of which there are many, and single ones */
+/* ---- the rows: numbers with many values, and single ones */
 enum { OF_TTFT, OF_TPOT, OF_ITL, OF_E2E, OF_QUEUED, OF_E2E_QUEUED, OF_INPUT, OF_OUTPUT };
-/* vllm: NULL in the place of a name: that tool has no such number. scale: to the unit of OpenMetrics */
+/* vllm: NULL instead of a name: that tool has no such number. scale: to the unit of OpenMetrics */
 struct many_row { int which; const char *aiperf, *unit, *vllm, *openmetrics, *labels; double scale; };
 static const struct many_row MANY[] = {
     {OF_TTFT, "time_to_first_token", "ms", "ttft", "gen_ai_client_operation_time_to_first_chunk_seconds", "", 1e-3},
@@ -227,7 +227,7 @@ static void write_vllm(vp_json_writer *writer, const struct exported *trial) {
     }
 }
 
-/* ---- OpenMetrics: all trials in one text, each family together */
+/* ---- OpenMetrics: all trials in one text, grouped by family */
 static void add_labels(struct text_buffer *out, const struct load_level *level, const char *more,
                        const char *quantile) {
     char load[48];
@@ -302,7 +302,7 @@ static int write_json(const char *path, const struct exported *trial, int is_vll
     vp_json_begin_object(&writer);
     if (is_vllm) write_vllm(&writer, trial); else write_aiperf(&writer, trial);
     vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
+    if (vp_json_finish(&writer) != VP_OK) abort(); /* running out of memory ends the program earlier */
     text_add_string(&out, "\n");
     code = file_write_text(path, &out);
     free(out.data);
@@ -337,7 +337,7 @@ int load_export(const char *format, const char *path, const struct load_level *l
     free(out.data);
     return code;
 }
-/* The "id" of each body's record as text, malloc'ed; NULL where it has none. */
+/* The "id" of each body's record as text, malloc'ed; NULL if it has none. */
 static char **ids_of(const struct load_bodies *bodies) {
     char **ids = (char **)zeroed(bodies->count + 1, sizeof *ids);
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};

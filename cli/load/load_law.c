@@ -1,4 +1,4 @@
-/* load_law.c: how much longer requests take under load than the latency model of their server says. */
+/* load_law.c: how much longer requests take under load than their server's latency model predicts. */
 #include "load/load_law.h"
 
 #include "base/console.h"
@@ -15,7 +15,7 @@ static const char *const PERCENTILE_KEYS[WAIT_PERCENTILES] = {"p50", "p95"};
 static const double PERCENTILES[WAIT_PERCENTILES] = {50, 95};
 
 /* ---- one trial */
-/* Returns 1 if the sample that a request asked about is in the results, with as many tokens of the prompt. */
+/* Returns 1 if the sample that a request asked about is in the results with the same number of prompt tokens. */
 static int can_match(const struct results *results, const struct server_law *law, const struct load_level *level,
                      const struct load_request *asked, struct law_request *request) {
     for (size_t i = 0; i < results->count; i++) {
@@ -42,7 +42,7 @@ static struct wait_value percentile_of(const double *waits, size_t count, double
     value.high = series.high;
     return value;
 }
-/* What the requests of a trial waited. Returns how many requests have a sample in the results. */
+/* The waits of a trial's requests. Returns how many requests have a sample in the results. */
 static size_t measure_waits(const struct results *results, const struct server_law *law, const struct load_level *level,
                             const struct load_request *asked, size_t count, struct load_wait *wait) {
     double *waits = resize(NULL, count + 1, (WAIT_PARTS + 3) * sizeof *waits),
@@ -120,7 +120,7 @@ static void hold_out(struct load_law *load) {
 }
 
 /* ---- all trials */
-/* Adds a trial, unless it says nothing of rates. Returns 0 or an exit code. */
+/* Adds a trial, unless it has no information about rates. Returns 0 or an exit code. */
 static int add_trial(const struct load_level *level, const struct results *results, const struct server_law *law,
                      struct load_law *load, struct text_list *warnings) {
     struct load_request *asked = NULL;

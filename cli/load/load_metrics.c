@@ -1,6 +1,6 @@
-/* load_metrics.c: what a server's Prometheus metrics said during a trial.
- * Names: vLLM, vllm/v1/metrics/loggers.py and spec_decode/metrics.py (commit 009e6d4; gpu_*: before 0.10); SGLang,
- * srt/metrics/collector.py; llama.cpp, tools/server, as of 2026-10 (kv_cache_usage_ratio: before 2025-06). */
+/* load_metrics.c: a server's Prometheus metrics during a trial. Names: vLLM, vllm/v1/metrics/loggers.py and
+ * spec_decode/metrics.py (commit 009e6d4; gpu_*: before 0.10); SGLang, srt/metrics/collector.py; llama.cpp,
+ * tools/server, as of 2026-10 (kv_cache_usage_ratio: before 2025-06). */
 #include "load/load_metrics.h"
 
 #include "base/console.h"
@@ -44,7 +44,7 @@ FIELD_TABLE(LOAD_SAMPLE, struct load_sample, LOAD_SAMPLE_ROWS(FIELD_AT, struct l
 const char *const PROM_KEYS[PROM_COUNT] = {LOAD_PROM_ROWS(PROM_KEY, 0, 0)};
 
 /* ---- one text */
-/* The value behind a name and its labels; NULL: the line has none. Quotes in labels may contain a brace. */
+/* The value after a name and its labels; NULL: the line has none. Quoted labels may contain a brace. */
 static const char *value_at(const char *at, const char *end) {
     int is_quoted = 0;
     if (at < end && *at == '{') {
@@ -58,7 +58,7 @@ static const char *value_at(const char *at, const char *end) {
     return at < end && (*at == ' ' || *at == '\t') ? at : NULL;
 }
 struct series { double sum; size_t count; };
-/* Sums of each row's two series over their labels. */
+/* Sums each row's two series over their labels. */
 static void read_series(const char *text, struct series found[][2]) {
     for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
         const size_t bytes = strcspn(line, "{ \t\n");

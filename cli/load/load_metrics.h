@@ -1,5 +1,5 @@
-/* load_metrics.h: what a server's Prometheus metrics said during a trial: queue, KV cache, hits of its caches.
- * The text of /metrics comes in; a sample of numbers for each time that it was asked comes out. */
+/* load_metrics.h: a server's Prometheus metrics during a trial: its queue, its KV cache and its cache hits. The text of
+ * /metrics comes in; a sample of numbers for each poll comes out. */
 #ifndef VLMPROF_CLI_LOAD_METRICS_H
 #define VLMPROF_CLI_LOAD_METRICS_H
 #include "results/fields.h"
@@ -7,9 +7,9 @@
 
 enum { PROM_WAITING, PROM_RUNNING, PROM_KV, PROM_PREFIX, PROM_ENCODER, PROM_SPECULATIVE, PROM_PREEMPTED,
        PROM_COUNT };
-/* A server's series: a gauge, summed or averaged over its labels; by how much a counter grew since the sample before;
- * that by how much the counter `per` grew, or by how much both did. The first row of a metric whose series is there
- * counts. */
+/* A server's series. It is a gauge, summed or averaged over its labels; or the growth of a counter since the sample
+ * before; or that growth divided by the growth of the counter `per`, or by that of both. The first row of a metric
+ * whose series exists counts. */
 enum metric_kind { PROM_SUM, PROM_MEAN, PROM_INCREASE, PROM_SHARE, PROM_PART };
 struct metric_row { int metric; enum metric_kind kind; const char *name, *per; };
 enum { PROM_ROWS_MAX = 32 };
@@ -20,30 +20,30 @@ struct load_sample { int64_t at_ns; double values[PROM_COUNT]; }; /* since the t
 extern const struct fields LOAD_SAMPLE;
 extern const char *const PROM_KEYS[PROM_COUNT];
 
-/* Asks a server again and again, next to the requests of a trial. */
+/* Polls a server during the requests of a trial. */
 struct load_metrics {
     const char *url;         /* NULL: nothing is asked */
     struct load_sample *items; size_t count;
     int64_t begin_ns;        /* of the trial */
-    int64_t next_ns;         /* when the server is asked again */
+    int64_t next_ns;         /* when the server is polled next */
     int is_pending;          /* 1 while `exchange` is in flight */
     vp_exchange exchange;
     double before[PROM_ROWS_MAX][2]; /* counters of the sample before; NaN: none */
 };
 
-/* Adds a sample of the text. Returns how many metrics it has. */
+/* Adds a sample from the text. Returns how many metrics it has. */
 size_t load_metrics_take(struct load_metrics *metrics, const char *text, int64_t at_ns);
 
-/* Asks once, before the trials. url NULL: the server's /metrics. Without metrics there metrics->url stays NULL, and a
- * line says why. The caller calls load_metrics_free after the endpoint is closed. */
+/* Polls once, before the trials. url NULL: the server's /metrics. If the server has no metrics, metrics->url stays NULL
+ * and a line says why. The caller calls load_metrics_free after the endpoint is closed. */
 void load_metrics_open(struct load_metrics *metrics, struct endpoint *endpoint, const char *url);
 void load_metrics_free(struct load_metrics *metrics);
 
 /* A trial begins. */
 void load_metrics_begin(struct load_metrics *metrics, int64_t begin_ns);
-/* Asks if it is time. *until_ns becomes the time of the next question if that is earlier; 0: no time yet. */
+/* Polls if it is time. *until_ns becomes the time of the next poll if that is earlier; 0: no time yet. */
 void load_metrics_poll(struct load_metrics *metrics, struct endpoint *endpoint, int64_t now_ns, int64_t *until_ns);
-/* Returns 1 if the exchange belongs to this question, and takes its answer. */
+/* Returns 1 if the exchange belongs to this poll, and takes its answer. */
 int load_metrics_ended(struct load_metrics *metrics, const vp_exchange *exchange);
 
 #endif

@@ -1,4 +1,4 @@
-/* load_result.c: a trial as a JSON file, and what reports need of such a file. */
+/* load_result.c: a trial as a JSON file, and the parts of such a file that reports need. */
 #include "load/load_result.h"
 
 #include "base/console.h"
@@ -29,7 +29,7 @@ const char *load_level_name(const struct load_level *level, char out[48]) {
     return out;
 }
 
-/* ---- what a file says: a trial, the size of its load, each request */
+/* ---- the contents of a file: a trial, the size of its load, each request */
 #define LEVEL struct load_level
 FIELD_TABLE(LOAD_SERVER, LEVEL, LOAD_SERVER_ROWS(FIELD_AT, LEVEL))
 FIELD_TABLE(LOAD_SIZE, LEVEL, LOAD_SIZE_ROWS(FIELD_AT, LEVEL))
@@ -118,7 +118,7 @@ static void read_summary(const vp_json *json, uint32_t object, struct load_summa
         }
     }
 }
-/* Returns 1 if the numbers are those of a trial. A file is anybody's. */
+/* Returns 1 if the numbers can be those of a trial. A file may come from anywhere. */
 static int is_level(const struct load_level *level) {
     const struct load_summary *summary = &level->summary;
     if ((level->rate > 0) == (level->concurrency > 0) || !(level->rate < 1e9)) return 0;
@@ -128,7 +128,7 @@ void load_requests_free(struct load_request *requests, size_t count) {
     for (size_t i = 0; i < count; i++) load_record_free(&requests[i].record);
     free(requests);
 }
-/* Returns 1 if every request was due and its counts are possible; then the array is filled. */
+/* Returns 1, with the array filled, if every request has a due time and its counts are possible. */
 static int can_read_requests(const vp_json *json, uint32_t list, struct load_request **requests, size_t *count) {
     uint32_t item = list + 1;
     if (!node_is(json, list, VP_JSON_ARRAY)) return 0;
@@ -143,7 +143,7 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
     }
     return 1;
 }
-/* The numbers of requests, as the trial counted them. */
+/* The request counts, as the trial recorded them. */
 static struct load_summary summarize_again(const struct load_level *level, const struct load_request *requests,
                                            size_t count, const vp_slo *slo) {
     struct load_records records;
@@ -155,7 +155,7 @@ static struct load_summary summarize_again(const struct load_level *level, const
     free(records.items);
     return summary;
 }
-/* Returns 0, or an exit code after a message: the file's summary is not that of its requests. */
+/* Returns 0, or an exit code after a message if the file's summary does not match its requests. */
 static int check_summary(const struct load_level *level, const vp_json *json, const struct load_summary *computed) {
     struct text_buffer text = {NULL, 0, 0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -170,8 +170,8 @@ static int check_summary(const struct load_level *level, const vp_json *json, co
     free(text.data);
     return code;
 }
-/* Replaces the summary that was read by that of the requests, if it says the same. Returns 0 or an exit code after a
- * message. */
+/* Replaces the summary that was read by one computed from the requests, if the two agree. Returns 0 or an exit code
+ * after a message. */
 static int check_level(struct load_level *level, const vp_json *json) {
     struct load_request *requests = NULL;
     struct load_summary again;
@@ -279,7 +279,7 @@ static int by_load(const void *left_item, const void *right_item) {
     if (left->rate < right->rate || left->rate > right->rate) return left->rate < right->rate ? -1 : 1;
     return strcmp(left->path, right->path);
 }
-/* Returns 1 if a file of this name can be a trial; others are not even opened. */
+/* Returns 1 if a file of this name can be a trial; other files are not opened. */
 static int is_trial_name(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     const size_t bytes = strlen(name);
@@ -294,14 +294,14 @@ static int levels_add(struct load_levels *levels, const char *path) {
     levels->items[levels->count++] = level;
     return 0;
 }
-/* The folder of a file, or its name where it has none, malloc'ed. */
+/* The folder of a file, or the file's name if it has none, malloc'ed. */
 static char *folder_of(const char *path) {
     const char *name = strrchr(path, '/'), *from = name;
     if (!name) return copy_text(path, strlen(path));
     while (from > path && from[-1] != '/') from--;
     return copy_text(from, (size_t)(name - from));
 }
-/* Names the folders of trials at the same load. */
+/* Prints the folders of trials at the same load. */
 static void add_tags(struct load_levels *levels) {
     for (size_t i = 0; i < levels->count; i++) {
         char text[48], other[48];
@@ -330,7 +330,7 @@ int load_levels_read(struct load_levels *levels, const char *const *operands, si
     add_tags(levels);
     return code;
 }
-/* The first thing that two trials differ in, with both values. Returns 1 if there is one. */
+/* The first setting in which two trials differ, with both values. Returns 1 if there is one. */
 static int find_difference(const struct load_level *one, const struct load_level *other, const char **what,
                            char values[2][80]) {
     const struct { const char *name, *texts[2]; } texts[] = {
@@ -378,7 +378,7 @@ double load_cached_share(const struct load_summary *summary) {
 int load_level_saturates(const struct load_level *level) {
     return !level->concurrency && load_is_queue_growing(&level->summary);
 }
-/* What the trials of one kind say about the objective of their files. */
+/* The answer that trials of one kind give about the objective of their files. */
 static void find_objective(const struct load_level *levels, size_t count, struct text_list *texts) {
     const double share = isfinite(levels->slo_share) ? levels->slo_share : 0.95;
     const char *kind = levels->concurrency ? "load" : "rate";

@@ -1,5 +1,5 @@
-/* load_result.h: a trial as a JSON file, and what reports need of such a file.
- * A level, its records and their summary come in; a file goes out, and comes back as a struct load_level. */
+/* load_result.h: a trial as a JSON file, and the parts of such a file that reports need. A level, its records and their
+ * summary come in; a file goes out, and is read back as a struct load_level. */
 #ifndef VLMPROF_CLI_LOAD_RESULT_H
 #define VLMPROF_CLI_LOAD_RESULT_H
 #include "base/document.h"
@@ -13,15 +13,15 @@
 
 #define LOAD_SCHEMA "vlmprof-load-1"
 
-/* One trial: so many requests per second, or so many at once. */
+/* One trial: a number of requests per second, or a number at once. */
 struct load_level {
     double rate;         /* requests/s; 0: by concurrency */
     int32_t concurrency; /* 0: by rate */
-    int32_t places;      /* at a rate: no more at once; 0: no limit */
+    int32_t places;      /* with a rate: the limit of requests at once; 0: no limit */
     double duration_s;   /* while requests were sent; NaN: not known */
     int is_complete;     /* 1 if no signal ended it */
     struct load_summary summary;
-    /* of a file that is written or was read; NULL where it does not say */
+    /* of a file that is written or was read; NULL if it is not in the file */
     const char *schema, *plan, *task, *metric, *endpoint, *model, *api, *server, *status, *arrivals, *slo,
         *images, *ended_early;
     int no_cache;
@@ -33,7 +33,7 @@ struct load_level {
     const char *metrics_url;
     struct load_sample *metrics; size_t metric_count; /* NULL: none */
     char *path, *date;   /* of a file that was read */
-    char *tag;           /* its name beside another trial at the same load; NULL: there is none */
+    char *tag;           /* its name next to another trial at the same load; NULL: there is none */
 };
 void load_level_free(struct load_level *level);
 
@@ -42,8 +42,8 @@ void load_level_free(struct load_level *level);
 const char *load_level_text(const struct load_level *level, char out[48]);
 const char *load_level_name(const struct load_level *level, char out[48]);
 
-/* Members of the open object: server and data; the size of the load; how it was sent; "summary"; "requests", whose
- * sample_ids are those of their bodies. */
+/* Members of the open object: server and data; the size of the load; how it was sent; "summary"; "requests", with the
+ * sample_ids of their bodies. */
 void put_load_server(vp_json_writer *writer, const struct load_level *level);
 void put_load_level(vp_json_writer *writer, const struct load_level *level);
 void put_load_way(vp_json_writer *writer, const struct load_level *level);
@@ -52,7 +52,7 @@ void put_load_summary(vp_json_writer *writer, const struct load_summary *summary
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const struct load_body *bodies,
                        const int64_t *sample_ids);
 
-/* The requests of a file, as far as their latencies and tokens go. */
+/* The requests of a file, with their latencies and tokens. */
 extern const struct fields LOAD_LEVEL, LOAD_SUMMARY, LOAD_SERIES, LOAD_REQUEST;
 struct load_request {
     int64_t sample_id;
@@ -64,38 +64,38 @@ struct load_request {
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
 void load_requests_free(struct load_request *requests, size_t count);
 
-/* Returns 1 if clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
+/* Returns 1 if clearly fewer requests ended than were due, so the queue grew throughout the trial. */
 int load_level_saturates(const struct load_level *level);
 
-/* What trials of one kind, at rates or by concurrency, say together about an objective; and so whether one of them
- * meets it. slo NULL: that of the files. */
+/* The answer that trials of one kind, by rate or by concurrency, give together about an objective, and so whether one
+ * of them meets it. slo NULL: the objective of the files. */
 void load_levels_answer(const struct load_level *levels, size_t count, const vp_slo *slo, double share,
                         struct load_answer *answer);
 vp_trial load_level_trial(const struct load_level *level, const struct load_answer *answer);
 
-/* Judges the requests of a file again, by another objective: good_share and goodput of the summary are of that one.
- * Returns 0 or an exit code after a message. */
+/* Judges the requests of a file again by another objective, which sets good_share and goodput of the summary. Returns 0
+ * or an exit code after a message. */
 int load_level_judge(struct load_level *level, const vp_slo *slo);
 
-/* Reads a file. Returns 0; NO_TRIAL: it is another JSON file; or an exit code after a message. */
+/* Reads a file. Returns 0; NO_TRIAL if it is another JSON file; or an exit code after a message. */
 enum { NO_TRIAL = -1 };
 int load_level_read(const char *path, struct load_level *level);
 
-/* Share of the prompt tokens of a trial that the server read from its caches; NaN: it does not say. */
+/* The share of a trial's prompt tokens that the server read from its caches; NaN: it does not report it. */
 double load_cached_share(const struct load_summary *summary);
 
-/* Reads all trials among the files and folders, ascending by rate, then by concurrency. Returns 0 or an exit code after
- * a message; *levels is zeroed before, and load_levels_free frees it. */
+/* Reads all trials in the files and folders, in ascending order of rate, then of concurrency. Returns 0 or an exit code
+ * after a message; *levels is zeroed first, and load_levels_free frees it. */
 struct load_levels { struct load_level *items; size_t count; };
 int load_levels_read(struct load_levels *levels, const char *const *operands, size_t count);
 void load_levels_free(struct load_levels *levels);
 
-/* Trials that are shown together must be of one server, data set, length of answers, arrivals and use of caches.
- * Returns 0, or EXIT_USAGE after a message that names two files and both values. */
+/* Checks that trials shown together have the same server, data set, answer length, arrivals and use of caches. Returns
+ * 0, or EXIT_USAGE after a message that names two files and both values. */
 int load_levels_check(const struct load_levels *levels, const char *command);
 
-/* What the trials say, a sentence each: the highest load at which the objective is met, where the queue begins to grow,
- * what else a reader must know. */
+/* The findings from the trials, a sentence each: the highest load at which the objective is met, where the queue begins
+ * to grow, and anything else a reader must know. */
 void load_findings(const struct load_levels *levels, struct text_list *texts);
 
 #endif

@@ -1,4 +1,4 @@
-/* load_run.c: one trial: requests to a server at given times, or always so many at once. */
+/* load_run.c: one trial: sends requests to a server at given times, or keeps a fixed number in flight. */
 #include "load/load_run.h"
 
 #include "base/console.h"
@@ -12,17 +12,17 @@
 #include <string.h>
 #include <time.h>
 
-/* Requests are handed over so long before they are due: the client sends them itself, without being woken for each. */
+/* How long before they are due requests are handed over. The client sends them itself and is not woken for each. */
 static const int64_t AHEAD_NS = INT64_C(200000000);
 static const int64_t PROGRESS_NS = INT64_C(500000000);
-enum { FAILURES_FROM_THE_START = 20 }; /* then no one is there, and nothing can be measured */
+enum { FAILURES_FROM_THE_START = 20 }; /* then the server is not there, and nothing can be measured */
 enum { HOPELESS_LEAST = 20 };
 
 /* A request in flight. */
 struct flight {
     vp_exchange exchange;
     size_t body;
-    char *json; size_t json_capacity; /* the body, where its image is its own; kept for the next request */
+    char *json; size_t json_capacity; /* the body, if its image is its own; kept for the next request */
     int64_t due_ns, queued_ns;
     int is_used;
     struct flight *next_free;
@@ -31,12 +31,12 @@ struct trial {
     struct endpoint *endpoint;
     struct load_plan *plan;
     struct load_records *records;
-    struct flight **flights; size_t flight_count; /* all that were ever needed at once */
+    struct flight **flights; size_t flight_count; /* as many as were ever needed at once */
     struct flight *free_flights;
     int64_t begin_ns, shown_ns, looked_ns;
     vp_random repeats; /* draws the images of repeat_share */
     size_t begun, in_flight;
-    int is_full; /* 1 if the next request found no place when it was last tried */
+    int is_full; /* 1 if the next request found all places taken at the last attempt */
     int64_t failed;
 };
 
@@ -61,7 +61,7 @@ static struct flight *flight_take(struct trial *trial) {
     trial->flights = (struct flight **)resize((void *)trial->flights, trial->flight_count + 1, sizeof *trial->flights);
     return trial->flights[trial->flight_count++] = zeroed(1, sizeof *flight);
 }
-/* Puts the pixels of a number into an image of the body. */
+/* Writes the pixels of a number into an image of the body. */
 static void mark_image(char *json, const struct load_body *body, size_t image, uint64_t number) {
     const struct unique *unique = &body->unique[image];
     const size_t from = unique->from / 3 * 3, whole = unique->picture.byte_count;
@@ -73,8 +73,8 @@ static void mark_image(char *json, const struct load_body *body, size_t image, u
     free(part);
     free(text);
 }
-/* A copy of the body, each of whose images has the pixels of a number of its own; one that --repeat_image draws comes
- * again as the sample's last request had it. */
+/* A copy of the body in which each image has the pixels of a new number; one that --repeat_image draws is sent again as
+ * in the sample's last request. */
 static const char *body_of_its_own(struct trial *trial, struct flight *flight, const struct load_body *body) {
     if (flight->json_capacity < body->bytes + 1)
         flight->json = resize(flight->json, flight->json_capacity = body->bytes + 1, 1);
@@ -87,7 +87,7 @@ static const char *body_of_its_own(struct trial *trial, struct flight *flight, c
     }
     return flight->json;
 }
-/* Hands over a request that is due at due_ns since the beginning. Returns 0 or an exit code. */
+/* Hands over a request that is due at due_ns since the start. Returns 0 or an exit code. */
 static int request_begin(struct trial *trial, int64_t due_ns, int64_t queued_ns) {
     const struct load_plan *plan = trial->plan;
     struct flight *flight = flight_take(trial);
@@ -187,14 +187,14 @@ static double ended_before(const struct trial *trial, int64_t now_ns) {
             before_ns = trial->flights[i]->due_ns;
     return (double)before_ns / 1e9;
 }
-/* Returns 1 if a request in flight misses a limit already. */
+/* Returns 1 if a request in flight already misses a limit. */
 static int is_overdue(const struct trial *trial, const struct flight *flight, int64_t now_ns) {
     const vp_slo *slo = trial->plan->slo;
     const double age_ms = (double)(now_ns - trial->begin_ns - flight->due_ns) / 1e6;
     return age_ms > slo->e2e_ms || (age_ms > slo->ttft_ms && !flight->exchange.reply.first_ns);
 }
-/* Returns 1 if no request has met the limits since so many were due, and these are half of all that count: the queue
- * grows, and a longer trial would only make it longer. */
+/* Returns 1 if none of the latest due requests, at least half of all that count, met the limits: the queue grows, and a
+ * longer trial would only make it longer. */
 static int is_hopeless(const struct trial *trial, int64_t now_ns) {
     const struct load_plan *plan = trial->plan;
     const struct load_records *records = trial->records;
@@ -217,7 +217,7 @@ static int is_hopeless(const struct trial *trial, int64_t now_ns) {
     }
     return after >= HOPELESS_LEAST && 2 * after >= all;
 }
-/* Sends no more requests in a trial that is hopeless. */
+/* Stops sending requests in a hopeless trial. */
 static void end_hopeless(struct trial *trial, int64_t now_ns) {
     struct load_plan *plan = trial->plan;
     if (!plan->slo || !plan->due_s || plan->is_hopeless || now_ns - trial->looked_ns < PROGRESS_NS / 2
@@ -229,8 +229,8 @@ static void end_hopeless(struct trial *trial, int64_t now_ns) {
     plan->due_count = trial->begun;
     plan->duration_s = fmin(plan->duration_s, (double)(now_ns - trial->begin_ns + AHEAD_NS) / 1e9);
 }
-/* Hands over the next request, unless all places are taken; a free place is kept for it before it is due, for no other
- * request comes first. Returns 0 or an exit code. */
+/* Hands over the next request, unless all places are taken. A free place is kept for it before it is due, because no
+ * other request comes first. Returns 0 or an exit code. */
 static int begin_planned(struct trial *trial, int64_t due_ns, int64_t now_ns) {
     const int32_t places = trial->plan->concurrency;
     const int64_t queued_ns = now_ns - trial->begin_ns - due_ns;
@@ -239,7 +239,7 @@ static int begin_planned(struct trial *trial, int64_t due_ns, int64_t now_ns) {
     if (trial->is_full) return 0;
     return request_begin(trial, due_ns, !places ? -1 : was_full && queued_ns > 0 ? queued_ns : 0);
 }
-/* Hands over what is due soon. *until_ns becomes the time at which more must be handed over; 0: never. Returns 0 or an
+/* Hands over the requests that are due soon. *until_ns becomes the time of the next call; 0: never. Returns 0 or an
  * exit code. */
 static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
     const struct load_plan *plan = trial->plan;
@@ -261,7 +261,7 @@ static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
     }
     return 0;
 }
-/* After the end of a request in a trial with so many at once: the next one is due now. */
+/* After a request ends in a trial with a fixed number at once: the next one is due now. */
 static int begin_next(struct trial *trial, int64_t now_ns) {
     const int64_t due_ns = now_ns - trial->begin_ns;
     if (trial->plan->due_s || (double)due_ns >= trial->plan->duration_s * 1e9) return 0;
@@ -324,13 +324,13 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     plan->is_hopeless = 0;
     plan->cut_s = HUGE_VAL;
     vp_random_seed(&trial.repeats, plan->seed);
-    trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are handed over before they are due as well */
+    trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are also handed over before they are due */
     records->begin_unix_s = (int64_t)time(NULL);
     if (plan->metrics) load_metrics_begin(plan->metrics, trial.begin_ns);
     code = trial_loop(&trial);
     close_progress();
     records->unfinished = (int64_t)trial.in_flight;
-    if (trial.in_flight) { /* the client lets go of them before their memory goes */
+    if (trial.in_flight) { /* the client releases them before their memory is freed */
         vp_server_close(endpoint->server);
         endpoint->server = NULL;
     }

@@ -1,7 +1,7 @@
-/* load_search.c: the search for the highest rate that meets an objective.
- * It first doubles or halves the rate, in short trials, until the answer is between two of them, then halves their
- * distance. Once three trials are near the answer, the others are set on both sides of it, each longer than the one
- * before, until all of them together bound it well enough. */
+/* load_search.c: the search for the highest rate that meets an objective. It first doubles or halves the rate in short
+ * trials until the answer is between two of them, then halves their distance. Once three trials are near the answer,
+ * the next ones are placed on both sides of it, each longer than the one before, until all together bound it tightly
+ * enough. */
 #include "load/load_search.h"
 
 #include "base/document.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A trial near the answer lasts this part of the time that was counted there. A rate is this far from the answer. */
+/* A trial near the answer lasts this fraction of the time counted there. Its rate is this far from the answer. */
 static const double GROWTH = 0.35, STEP_LEAST = 0.03, STEP_MOST = 0.12;
 static const double FALL_MOST = 1024, RATE_MOST = 1e5;
 static const double UNDECIDED_Z2 = 1.64;
@@ -40,17 +40,17 @@ uint32_t load_search_seed(uint32_t seed, double rate) {
     return (uint32_t)(hash ^ hash >> 32);
 }
 
-/* ---- what a trial's requests say */
+/* ---- evidence from a trial's requests */
 static int by_due(const void *left_item, const void *right_item) {
     const struct load_record *const *left = left_item, *const *right = right_item;
     return (*left)->due_ns < (*right)->due_ns ? -1 : (*left)->due_ns > (*right)->due_ns;
 }
-/* Returns 1 if no other request was in flight with this one. latest_ns: the latest end of those due before. */
+/* Returns 1 if no other request was in flight during this one. latest_ns: the latest end of those due before. */
 static int is_alone(const struct load_record *const *chosen, size_t count, size_t which, int64_t latest_ns) {
     const struct load_record *record = chosen[which];
     return record->start_ns > latest_ns && (which + 1 == count || chosen[which + 1]->start_ns > record->end_ns);
 }
-/* The upper end of the 99.9 % interval of a share, and the lower one. */
+/* The upper end of a share's 99.9 % interval, and the lower one. */
 static double high_of(uint64_t some, uint64_t all, double *low) {
     double high = 1;
     *low = 0;
@@ -113,7 +113,7 @@ int load_search_is_precise(const struct load_search *search) {
     const struct load_answer *answer = &search->answer;
     return answer->low > 0 && answer->high / answer->low <= (1 + search->precision) * (1 + 1e-9);
 }
-/* Seconds that were counted near the answer. */
+/* The seconds counted near the answer. */
 static double counted_s(const struct load_search *search) {
     const double at = search->answer.fitted;
     double sum = 0;
@@ -128,7 +128,7 @@ double load_search_forecast(const struct load_search *search) {
     const double outside = 1 + (search->ramp_s + search->cool_down_s) / (4 * search->duration_s);
     return fmax(0, counted_s(search) * (wide * wide - 1)) * outside;
 }
-/* A rate of four digits that no trial had, because the rate decides the seed and the name of the file. */
+/* A rate of four digits that no trial has used, because the rate decides the seed and the file name. */
 static double new_rate(const struct load_search *search, double rate) {
     double unit = pow(10, floor(log10(rate)) - 3), rounded = floor(rate / unit + 0.5) * unit;
     char text[40];
@@ -201,7 +201,7 @@ void load_search_take(struct load_search *search, const struct load_summary *sum
 }
 
 /* ---- the result */
-/* What the trials make likely where they do not bound the answer. */
+/* The likely answer where the trials do not bound it. */
 static void add_likely(const struct load_answer *answer, struct text_buffer *out) {
     if (!isnan(answer->fitted)) text_add_format(out, "most likely it is %.4g", answer->fitted);
     else if (answer->likely_low > 0 && answer->likely_high < HUGE_VAL)

@@ -1,5 +1,5 @@
-/* load_search.h: the search for the highest rate that meets an objective: which trials, how long, and what they say.
- * Summaries of trials come in; rates, durations and a result come out. It sends nothing and reads no clock. */
+/* load_search.h: the search for the highest rate that meets an objective: which trials to run, how long, and the
+ * result. Summaries of trials come in; rates, durations and a result come out. It sends nothing and reads no clock. */
 #ifndef VLMPROF_CLI_LOAD_SEARCH_H
 #define VLMPROF_CLI_LOAD_SEARCH_H
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 
 #define LOAD_SEARCH_SCHEMA "vlmprof-find-rate-2"
 
-/* Why the search ended. EMPTY, ALONE, WRONG: the objective is missed for reasons that no lower rate can mend. */
+/* Why the search ended. EMPTY, ALONE, WRONG: the objective is missed for reasons that a lower rate cannot fix. */
 enum load_end {
     LOAD_SEARCHES, LOAD_FOUND, LOAD_ALL_HOLD, LOAD_NONE_HOLDS, LOAD_BUDGET, LOAD_EMPTY, LOAD_ALONE, LOAD_WRONG
 };
@@ -29,7 +29,7 @@ struct load_search {
     double budget_s;                        /* of the whole search */
     vp_slo slo;
     /* the search's own */
-    double precision;        /* high / low - 1 at which it ends */
+    double precision;        /* the high / low - 1 at which it ends */
     double least, most;      /* rates that may be tried */
     double next, next_s;     /* the next trial's rate and duration; NaN: the search has ended */
     double spent_s;          /* of the budget */
@@ -38,41 +38,41 @@ struct load_search {
     struct load_answer answer; /* of the trials so far */
     enum load_end end;
     vp_series_value accuracy; /* of the requests that were judged last */
-    size_t empty, judged;   /* of the latest trial: empty answers, requests */
-    uint64_t alone, alone_good; /* of all trials: requests that met no other */
+    size_t empty, judged;   /* in the latest trial: empty answers, requests */
+    uint64_t alone, alone_good; /* in all trials: requests that ran alone */
 };
 
 /* precision: high / low - 1 of the result. Returns VP_OK, or VP_ERR_RANGE. */
 vp_result load_search_begin(struct load_search *search, double first, double precision);
 void load_search_free(struct load_search *search);
 
-/* The duration of the first trials where none is given: a budget has room for about 15 of them. */
+/* The duration of the first trials if none is given: the budget then has room for about 15 of them. */
 double load_search_first_duration(double budget_s);
 
 /* The seed of the arrivals at a rate: trials at two rates share no random numbers. */
 uint32_t load_search_seed(uint32_t seed, double rate);
 
-/* The duration of a trial that has lasted duration_s, when its schedule is nearly over: twice as long if a few bad
- * requests leave open whether it meets the objective and the budget has room; else the same. */
+/* The duration of a trial that has lasted duration_s, when its schedule is nearly over. It is twice as long if a few
+ * bad requests leave the objective undecided and the budget has room, and else unchanged. */
 double load_search_longer(const struct load_search *search, const struct load_summary *summary, double duration_s);
 
-/* Looks at the requests of a trial for reasons why no lower rate can help; sets search->end if there is one. */
+/* Looks in a trial's requests for reasons why a lower rate cannot help; sets search->end if there is one. */
 void load_search_check(struct load_search *search, const struct load_records *records, double from_s, double to_s);
 
-/* Judges the accuracy of requests that were sent one at a time: if it misses the objective, the search ends. */
+/* Judges the accuracy of requests that were sent one at a time; if it misses the objective, the search ends. */
 void load_search_check_unloaded(struct load_search *search, const struct load_summary *summary);
 
-/* Takes a trial that took elapsed_s of the budget, and sets the answer and the next trial. */
+/* Takes a trial that used elapsed_s of the budget, and sets the answer and the next trial. */
 void load_search_take(struct load_search *search, const struct load_summary *summary, double rate, double duration_s,
                       int is_hopeless, double elapsed_s);
 
-/* Seconds that the search still needs for the precision, by the trials so far; NaN: they do not say. */
+/* The seconds that the search still needs for the precision, by the trials so far; NaN: unknown. */
 double load_search_forecast(const struct load_search *search);
 
-/* Returns 1 if the result is as precise as was asked for. */
+/* Returns 1 if the result is as precise as requested. */
 int load_search_is_precise(const struct load_search *search);
 
-/* The result in a sentence; and its members, into the open object. */
+/* The result as a sentence, and its members in the open object. */
 void load_search_words(const struct load_search *search, struct text_buffer *out);
 void load_search_put(vp_json_writer *writer, const struct load_search *search);
 

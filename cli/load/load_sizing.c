@@ -1,4 +1,4 @@
-/* load_sizing.c: how many workers a rate of requests needs where vision encoder and language model are apart. */
+/* load_sizing.c: how many workers a request rate needs when vision encoder and language model run separately. */
 #include "load/load_sizing.h"
 
 #include "base/memory.h"
@@ -19,7 +19,7 @@ static int by_ready(const void *left_item, const void *right_item) {
     const struct arrival *left = left_item, *right = right_item;
     return left->ready < right->ready ? -1 : left->ready > right->ready;
 }
-/* Takes the worker that is free first. Returns when it begins. */
+/* Takes the worker that is free first. Returns the start time. */
 static double take_worker(double *free_at, int64_t workers, double ready, double busy) {
     int64_t first = 0;
     double begin;

@@ -1,4 +1,4 @@
-/* load_stats.c: the records of a trial to the numbers that are said about it. */
+/* load_stats.c: computes a trial's published numbers from its records. */
 #include "load/load_stats.h"
 
 #include "base/console.h"
@@ -29,8 +29,8 @@ int load_slo_read(const char *text, vp_slo *slo) {
     if (result == VP_ERR_FORMAT && *name && !has_word(names, name)) return complain_word("slo", "limit", name, names);
     return complain_result(EXIT_USAGE, "--slo", result, &error);
 }
-/* Requests without a TTFT, such as empty answers, are in no latency where others have one: the numbers of a row are of
- * the same requests. */
+/* If any request has a TTFT, requests without one, such as empty answers, count in no latency, so that the numbers of a
+ * row are of the same requests. */
 static int has_first(const struct load_record *const *chosen, size_t count) {
     for (size_t i = 0; i < count; i++) if (isfinite(load_latency(chosen[i], LOAD_TTFT))) return 1;
     return 0;
@@ -58,13 +58,13 @@ static int by_number(const void *left, const void *right) {
     const double a = *(const double *)left, b = *(const double *)right;
     return a < b ? -1 : a > b;
 }
-/* The part of a request's stay that is in the window, in s. */
+/* The part of a request's stay that is within the window, in s. */
 static double stay_s(const struct load_record *record, double from_s, double to_s) {
     const double begin = fmax((double)record->start_ns / 1e9, from_s),
                  end = fmin((double)record->end_ns / 1e9, to_s);
     return record->start_ns >= 0 && end > begin ? end - begin : 0;
 }
-/* Sums over all requests, also over those that are due outside the window. */
+/* Sums over all requests, including those that are due outside the window. */
 static void add_flow(struct load_summary *summary, const struct load_records *records) {
     const double length = summary->to_s - summary->from_s;
     double stays = 0, output = 0, input = 0;

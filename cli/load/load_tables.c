@@ -1,4 +1,4 @@
-/* load_tables.c: what reports and `load` print of trials. */
+/* load_tables.c: the tables of trials in reports and in the output of `load`. */
 #include "load/load_tables.h"
 
 #include "base/table.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row of the table that AIPerf and vLLM's benchmark print too. */
+/* A row of the table that AIPerf and vLLM's benchmark also print. */
 struct spread_row { char trial[48]; const char *of; double mean, std, least, p50, p90, p95, p99, most; };
 #define SPREAD(member, heading) \
     {CELL(struct spread_row, member), NULL, heading, .is_measured = 1}

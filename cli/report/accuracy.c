@@ -1,4 +1,4 @@
-/* accuracy.c: intervals of accuracies, by the range of the scores that a metric gives. */
+/* accuracy.c: intervals of accuracies, from the range of the scores that a metric gives. */
 #include "report/accuracy.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* categories.c: rows of a report below its configurations: scores by category, and totals of whole sets.
- * Intervals of categories are those of accuracies; those of totals are by bootstrap over pictures and questions. */
+/* categories.c: rows of a report below its configurations: scores by category, and totals of whole sets. Intervals of
+ * categories are those of accuracies; totals get theirs by bootstrap over pictures and questions. */
 #include "report/categories.h"
 
 #include "base/json.h"
@@ -45,7 +45,7 @@ static int totals_of(const struct result_file *file) {
     if (!strcmp(metric, "yes_no_vlmevalkit") && task && !strcmp(task->name, "mme")) return RULE_MME_SETS;
     return !strcmp(metric, "yes_no_vlmevalkit") && task && !strcmp(task->name, "pope") ? RULE_POPE_SETS : 0;
 }
-/* A field's value as the name of a category; NULL: it has none. */
+/* A field's value, used as the name of a category; NULL: it has none. */
 static char *category_of(const vp_json *json, uint32_t metadata, const char *field) {
     uint32_t node = vp_json_get(json, metadata, field);
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return NULL;

@@ -1,5 +1,5 @@
 /* categories.h: rows of a report below its configurations: the scores of each value of a field (--by category), and the
- * totals of sets whose rows belong together: MME's sums, POPE's F1 and share of yes, questions with circular rows. */
+ * totals over sets of related rows: MME's sums, POPE's F1 and share of yes, questions with circular rows. */
 #ifndef VLMPROF_CLI_CATEGORIES_H
 #define VLMPROF_CLI_CATEGORIES_H
 #include "base/memory.h"
@@ -16,15 +16,15 @@ struct category_row {
 };
 struct category_rows { struct category_row *items; size_t count; };
 
-/* Reads the rows of every file once more: categories of `field`, unless it is NULL, and totals, where the metric has
- * some. What is wrong is added to `warnings`. `name` is report_full_name. Returns 0, or an exit code when no sample has
- * the field. */
+/* Reads the rows of every file once more: categories of `field`, unless it is NULL, and totals, if the metric has any.
+ * Problems are added to `warnings`. `name` is report_full_name. Returns 0, or an exit code if no sample has the field.
+ * */
 typedef const char *file_namer(const struct results *results, const struct result_file *file, char out[160]);
 int categories_read(const struct results *results, const char *field, file_namer *name,
                     struct category_rows *categories, struct category_rows *totals, struct text_list *warnings);
 void category_rows_free(struct category_rows *rows);
 
-/* The rows as a table; of totals or of categories. */
+/* The rows as a table, either of totals or of categories. */
 struct table category_table(const struct category_rows *rows, int of_totals);
 
 #endif

@@ -26,8 +26,8 @@ static size_t column_values(const struct result_file *file, int which, double *o
         if (isfinite(file->columns[which][i])) out[count++] = file->columns[which][i];
     return count;
 }
-/* T_total of the samples that have a TTFT, so that both times of a row are of the same samples; of all samples where
- * none has a TTFT. */
+/* T_total of the samples that have a TTFT, so that both times of a row are of the same samples; if none has a TTFT, of
+ * all samples. */
 static size_t total_values(const struct result_file *file, double *out) {
     size_t count = 0;
     for (size_t i = 0; i < file->count; i++)
@@ -39,7 +39,7 @@ double share_of_total(const struct decomposition *decomposition, int metric) {
     return decomposition->mean[metric] * (double)decomposition->counts[metric]
            / (decomposition->mean[METRIC_TOTAL] * (double)decomposition->counts[METRIC_TOTAL]);
 }
-/* The mean of a column, where samples that lack it count as 0: so the means of parts add up to the mean total. */
+/* The mean of a column, where samples without it count as 0, so that the parts' means add up to the mean total. */
 static double column_part(const struct result_file *file, int which, double *scratch) {
     size_t count = column_values(file, which, scratch);
     return count ? vp_statistics_sum(scratch, count) / (double)file->count : (double)NAN;
@@ -100,7 +100,7 @@ void decompose(struct decomposition *decomposition, const struct result_file *fi
     free(scratch);
 }
 
-/* ---- curves: a latency against what it should grow with */
+/* ---- curves: a latency against the quantity it should grow with */
 struct curve_kind { const char *name, *x_name, *y_name, *unit; int x_column, y_column; };
 static const struct curve_kind VISION_CURVE = {"vision", "views", "T_vision_total", "ms/view", COLUMN_VIEWS,
                                                METRIC_VISION};
@@ -153,7 +153,7 @@ static void fit_curve(struct curve *curve, const struct xy_list *points) {
     free(design);
     free(observed);
 }
-/* Their mean, with Student's interval where there are as many as an interval of the median needs. */
+/* Their mean, with Student's interval if there are as many as an interval of the median needs. */
 static vp_estimate mean_of(const double *values, size_t count) {
     enum { INTERVAL_LEAST = 6 };
     vp_estimate estimate = estimate_none();
@@ -164,7 +164,7 @@ static vp_estimate mean_of(const double *values, size_t count) {
     estimate.high = interval.high;
     return estimate;
 }
-/* Medians and means over each x, or about twelfths of the points, each with all points of its x, if they are more. */
+/* Medians and means for each x, or for about twelfths of the points if that is more; each has all points of its x. */
 static void bin_curve(struct curve *curve, struct xy_list *points) {
     enum { BINS = 12 };
     double *values = resize(NULL, points->count, sizeof *values);
@@ -191,7 +191,7 @@ static void bin_curve(struct curve *curve, struct xy_list *points) {
     }
     free(values);
 }
-/* Adds the curve through some points, where there are any; frees the points. */
+/* Adds the curve through some points, if there are any; frees the points. */
 static void add_curve(struct curve_list *curves, size_t group, const struct curve_kind *kind, const char *label,
                       struct xy_list *points) {
     if (points->count) {
@@ -210,7 +210,7 @@ static void add_curve(struct curve_list *curves, size_t group, const struct curv
     }
     free(points->items);
 }
-/* The mean time of vision for a sample over some files, places first to next - 1; NaN: no file has it. */
+/* A sample's mean vision time over the files first to next - 1; NaN: no file has it. */
 static double mean_vision_ms(const struct results *results, size_t first, size_t next, size_t row) {
     const struct result_file *file = &results->files[first];
     double sum = 0, count = 0;
@@ -222,7 +222,7 @@ static double mean_vision_ms(const struct results *results, size_t first, size_t
     }
     return sum / count;
 }
-/* The knobs of the language model change nothing in vision. So a sample is one point for each image size, with its mean
+/* The knobs of the language model do not change vision, so a sample is one point for each image size, with its mean
  * over the configurations of that size. */
 static void vision_curve(struct curve_list *curves, const struct results *results, size_t group_index) {
     const struct result_group *group = &results->groups[group_index];
@@ -236,7 +236,7 @@ static void vision_curve(struct curve_list *curves, const struct results *result
     }
     add_curve(curves, group_index, &VISION_CURVE, "all", &points);
 }
-/* A sample of N output tokens takes N - 1 decode steps; one without a step is not a point. */
+/* A sample of N output tokens takes N - 1 decode steps; one without a step gives no point. */
 static void add_points(struct xy_list *points, const struct curve_kind *kind, const struct result_file *file) {
     for (size_t row = 0; row < file->count; row++) {
         double x = result_at(file, kind->x_column, row);
@@ -244,8 +244,8 @@ static void add_points(struct xy_list *points, const struct curve_kind *kind, co
         xy_add(points, x, result_at(file, kind->y_column, row));
     }
 }
-/* A curve for each language model, which is a top_k with a number of blocks and weights or a server's variant, over all
- * image sizes. */
+/* A curve for each language model over all image sizes. A language model is a top_k with a number of blocks and
+ * weights, or a server's variant. */
 static void language_curves(struct curve_list *curves, const struct results *results, size_t group_index,
                             const struct curve_kind *kind) {
     const struct result_group *group = &results->groups[group_index];

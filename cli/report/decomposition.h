@@ -1,4 +1,4 @@
-/* decomposition.h: what the time of a request is made of (E1): its stages, and how they grow. */
+/* decomposition.h: the stages that make up the time of a request (E1), and how they grow. */
 #ifndef VLMPROF_CLI_DECOMPOSITION_H
 #define VLMPROF_CLI_DECOMPOSITION_H
 #include "results/metrics.h"
@@ -7,7 +7,7 @@
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
 
-/* What limits a stage. BOUND_NONE: not known, its work was not counted. */
+/* The limit of a stage. BOUND_NONE: unknown, because its work was not counted. */
 typedef enum bound { BOUND_NONE, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LAUNCH } bound;
 
 extern const char *const BOUND_NAMES[];
@@ -17,10 +17,10 @@ struct stage_cost {
     double mean, share;          /* ms; of the mean T_total */
     double flops, bytes, launches; /* means per request; NaN: not counted */
     double tflops, gbs;          /* reached: TFLOP/s, GB/s; NaN: not counted */
-    /* the host's time for the stage / ms: on a GPU the share of the time in which the host was still sending work */
+    /* the host's time for the stage / ms: on a GPU the share of time in which the host was still sending work */
     double host_share;
     double idle_share;           /* of the device, where kernels were timed; NaN: not known */
-    /* shares of the same time by part of the model; together with idle_share they make 1; NaN: not known */
+    /* shares of the same time by part of the model; with idle_share they add up to 1; NaN: not known */
     double parts[VP_PART_COUNT];
     bound limit;
 };
@@ -37,10 +37,10 @@ struct decomposition {
     double run_spread; /* std / mean over the runs of a sample; the median over the samples */
 };
 
-/* The share of a part in the time of all requests, where requests without the part count as 0. */
+/* A part's share of the time of all requests; requests without the part count as 0. */
 double share_of_total(const struct decomposition *decomposition, int metric);
 
-/* Fills all but the stages' limits: they need the roofs of all files. */
+/* Fills everything except the stages' limits, which need the roofs of all files. */
 void decompose(struct decomposition *decomposition, const struct result_file *file);
 
 /* The stages that have parts: prefill and decode, where kernels were timed one by one. */
@@ -49,23 +49,23 @@ extern const int PART_STAGES[PART_STAGE_COUNT];
 
 int stage_has_parts(const struct stage_cost *cost);
 
-/* Points of about the same x. p50: their median, for the tables; mean: the location that a least-squares line has as
- * well, for the plots; both in ms. x is the median, mean_x the mean of their x. */
+/* Points of about the same x, in ms. p50: their median, for the tables. mean: the location that a least-squares line
+ * also has, for the plots. x is the median and mean_x the mean of their x. */
 struct curve_bin { double x, mean_x; vp_estimate p50, mean; size_t count; };
 
-/* A latency against what it should grow with. */
+/* A latency against the quantity it should grow with. */
 struct curve {
     const char *name, *x_name, *y_name, *unit; /* unit: of the slope */
     char label[48];                            /* of which configurations */
-    size_t group;                              /* place of their data set in results->groups */
+    size_t group;                              /* index of their data set in results->groups */
     struct curve_bin *bins; size_t bin_count;
     vp_estimate slope, intercept; double r2;   /* NaN: x does not vary */
     size_t count;                              /* points */
 };
 struct curve_list { struct curve *items; size_t count; };
 
-/* Adds the curves of a data set: vision over views, then of each language model the image from outside over its tokens,
- * prefill, decode and decode context. */
+/* Adds the curves of a data set: vision over views; then, for each language model, the image from outside over its
+ * tokens, prefill, decode and decode context. */
 void curves_add(struct curve_list *curves, const struct results *results, size_t group);
 void curves_free(struct curve_list *curves);
 

@@ -1,4 +1,4 @@
-/* estimator.c: the latency model (E3): fitted, compared with configurations that it never saw, written and read. */
+/* estimator.c: the latency model (E3): fits it, compares it with configurations it never saw, writes and reads it. */
 #include "report/estimator.h"
 
 #include "base/console.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BIAS_MATTERS 0.02    /* share of the mean measured time from which on a bias is warned of */
-#define BASELINE_BETTER 0.95 /* share of the model's RMSE below which a baseline is warned of */
+#define BIAS_MATTERS 0.02    /* share of the mean measured time from which a bias causes a warning */
+#define BASELINE_BETTER 0.95 /* share of the model's RMSE below which a baseline causes a warning */
 
 void estimator_predict_rows(const vp_latency_model *fits, const struct measurements *measurements, double *predicted) {
     for (size_t i = 0; i < measurements->count; i++) {
@@ -86,7 +86,7 @@ void errors_of(const struct measurements *measurements, const double *predicted,
     free(measured);
 }
 enum { ERRORS_BIASED, ERRORS_USELESS, ERRORS_BEATEN, ERROR_KINDS = ERRORS_BEATEN + ESTIMATE_KINDS };
-/* Parts that share a warning: their names, and the warning's details of the last one. */
+/* Parts that share a warning: their names, and the details of the last one's warning. */
 struct part_warning { char parts[80], words[160]; };
 static void add_part(struct part_warning *warning, int part) {
     const size_t used = strlen(warning->parts);
@@ -118,7 +118,7 @@ static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE
 }
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
     struct part_warning found[ERROR_KINDS];
-    int best = chosen; /* what wins in total; the same whatever was chosen, so that advice never goes in a circle */
+    int best = chosen; /* the best one by total; independent of the choice, so that advice cannot go in a circle */
     memset(found, 0, sizeof found);
     for (int part = 0; part < ESTIMATE_PARTS; part++) find_part_warnings(held_out, chosen, part, found);
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
@@ -156,7 +156,7 @@ void guard_budgets(const struct measurements *measurements, const double *predic
     }
     free(pairs);
 }
-/* Picks rows for the plot, spread evenly from first to last. */
+/* Picks rows for the plot, evenly spread from first to last. */
 static void pick_points(const struct measurements *measurements, const double *predicted,
                         struct evaluation *evaluation) {
     double *pairs = resize(NULL, measurements->count, 2 * sizeof *pairs);
@@ -210,7 +210,7 @@ void estimator_free(struct estimator *estimator) {
     text_list_free(&estimator->warnings);
     free(estimator);
 }
-/* Correlation of two stages' residuals, weighted as the fit weighs them, over the rows that have both. */
+/* Correlation of two stages' residuals, weighted as in the fit, over the rows that have both. */
 static double residual_correlation(const struct measurements *measurements, const double *predicted, int first,
                                    int second, int is_relative) {
     double first_sum = 0, second_sum = 0, first_squares = 0, second_squares = 0, both = 0, count = 0, spread;
@@ -310,7 +310,7 @@ static void put_weights(vp_json_writer *writer, const struct results *results) {
     }
     vp_json_end_array(writer);
 }
-/* What a model was made of, as JSON text; malloc'ed. */
+/* The data that a model was fitted to, as JSON text; malloc'ed. */
 static char *provenance_of(const struct results *results, const struct measurements *measurements) {
     struct text_buffer out = {NULL, 0, 0};
     const struct result_file *file = &results->files[0];
@@ -515,7 +515,7 @@ static void read_correlations(struct model_reader *reader, uint32_t rows, struct
                 model_fail(reader, row, "residual_correlation", "is not symmetric");
     }
 }
-/* A file of an older version has none: its intervals are Student's. */
+/* A file of an older version has none; its intervals are Student's. */
 static void read_limits(struct model_reader *reader, struct estimator *estimator) {
     uint32_t parts = vp_json_get(&reader->parsed.json, 0, "held_out_ratios");
     reader->where[0] = 0;

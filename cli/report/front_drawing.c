@@ -19,7 +19,7 @@ static struct ends ends_of(const double *values, const double *others, size_t co
     }
     return ends;
 }
-/* The cell of a value, of `cells`; the middle one where all values are equal. */
+/* The cell of a value among `cells`; the middle one if all values are equal. */
 static int cell_of(const struct ends *ends, double value, int cells) {
     double share = ends->is_log ? log(value / ends->low) / log(ends->high / ends->low)
                                 : (value - ends->low) / (ends->high - ends->low);

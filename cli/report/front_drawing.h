@@ -5,7 +5,7 @@
 #include "report/tradeoff.h"
 
 /* Adds a drawing of at most 80 columns: members of the front as 1 to 9, then a to z, in the order of the front; other
- * configurations as dots. Nothing where all have one latency, or none has both numbers. */
+ * configurations as dots. Adds nothing if all have one latency, or none has both numbers. */
 void front_drawing_add(struct document *document, const struct tradeoff *tradeoff, const char *latency_name);
 
 #endif

@@ -92,7 +92,7 @@ void range_warn(const struct model_form *form, int which, const struct number_ra
 }
 
 /* ---- errors */
-/* The interval of the mean of rows, from each group's part in it; a row that is NaN does not count. */
+/* The mean of the rows and its interval, which comes from each group's contribution; a NaN row does not count. */
 static vp_estimate group_mean(const double *rows, size_t count, const uint32_t *row_groups, size_t groups) {
     size_t filled = 0, known = 0;
     double *sums = zeroed(groups, sizeof *sums), sum = 0;
@@ -119,7 +119,7 @@ static vp_estimate group_mean(const double *rows, size_t count, const uint32_t *
     free(has_rows);
     return mean;
 }
-/* The intervals of bias and MAPE. No MAPE is below 0. */
+/* The intervals of bias and MAPE. A MAPE is never below 0. */
 static void find_intervals(const double *measured, const double *predicted, size_t count, const uint32_t *row_groups,
                            size_t groups, struct part_errors *errors) {
     double *rows = resize(NULL, count, sizeof *rows);
@@ -134,7 +134,7 @@ static void find_intervals(const double *measured, const double *predicted, size
     errors->mape_high = mean.high;
     free(rows);
 }
-/* The rows that have both numbers, and a prediction above `least`. pairs: double [2, count], measured, then predicted.
+/* The rows that have both numbers, with a prediction above `least`. pairs: double [2, count], measured, then predicted.
  * Returns how many of each are filled. */
 static size_t pairs_of(const double *measured, const double *predicted, size_t count, double least, double *pairs) {
     size_t known = 0;
@@ -288,8 +288,8 @@ void limits_read(struct model_reader *reader, uint32_t parts, const struct model
 static const char *verdict_of(const struct prediction *prediction, int total, double budget) {
     return prediction->high[total] <= budget ? "holds" : prediction->low[total] > budget ? "exceeds" : "unsure";
 }
-/* The share of such requests within a budget. Either side of the prediction is taken as half a normal distribution that
- * is as wide as that side of the interval. */
+/* The share of such requests within a budget. Each side of the prediction is taken as half a normal distribution as
+ * wide as that side of the interval. */
 static double share_within(const struct prediction *prediction, int total, double budget) {
     const double value = prediction->value[total],
                  side = budget < value ? value - prediction->low[total] : prediction->high[total] - value;

@@ -1,6 +1,6 @@
-/* latency_model.h: what the latency models of the engine (estimator.h) and of servers (server_law.h) have in common.
- * A model predicts the parts of a request from its numbers. Its form says what they are called; errors, ranges,
- * coefficients and predictions of any form are written, read and shown here. */
+/* latency_model.h: the common part of the latency models of the engine (estimator.h) and of servers (server_law.h). A
+ * model predicts the parts of a request from its numbers. Its form names them; errors, ranges, coefficients and
+ * predictions of any form are written, read and shown here. */
 #ifndef VLMPROF_CLI_LATENCY_MODEL_H
 #define VLMPROF_CLI_LATENCY_MODEL_H
 #include "base/document.h"
@@ -10,7 +10,7 @@
 #include "results/result_read.h"
 #include "vlmprof_latency.h"
 
-/* What a prediction says about requests of its kind, and what a sample's time is of its runs: not the median. */
+/* The statistic that a prediction gives for requests of its kind, and a sample's time for its runs: not the median. */
 #define ESTIMATE_LOCATION "mean"
 
 enum { MODEL_PARTS_MOST = VP_LATENCY_STAGE_COUNT + 1 };
@@ -20,9 +20,9 @@ struct model_form {
     const char *total;                /* what a budget is of */
     int part_count;                   /* the last one is the total */
     const char *(*part_key)(int part), *(*part_name)(int part); /* for programs, for readers */
-    int kind_count, split_count;      /* models that are compared; what a prediction must not have seen */
+    int kind_count, split_count;      /* the models that are compared; the data a prediction must not have seen */
     const char *const *kind_keys, *const *split_keys, *const *split_names;
-    const struct column *numbers;     /* of a request: int32_t where they are counts, else double, NaN: not known */
+    const struct column *numbers;     /* of a request: int32_t for counts, else double, NaN: not known */
     int are_counts;
     size_t request_bytes;
 };
@@ -36,7 +36,7 @@ void ranges_put(vp_json_writer *writer, const struct model_form *form, int count
 void ranges_read(struct model_reader *reader, uint32_t object, const struct model_form *form, int count,
                  struct number_range *ranges);
 
-/* Warns of requests whose number is outside its range. */
+/* Warns about requests whose number is outside its range. */
 void range_warn(const struct model_form *form, int which, const struct number_range *range, const void *requests,
                 size_t count, struct text_list *warnings);
 
@@ -49,13 +49,13 @@ struct part_errors {
     double mape_low, mape_high;  /* of MAPE, likewise */
 };
 
-/* Of double [count] measured and predicted, NaN: none. The rows of a group are off together, so the bias has its
- * interval from the spread over groups; groups NULL: each row is its own. */
+/* Of double [count] measured and predicted, NaN: none. The errors within a group are correlated, so the interval of the
+ * bias comes from the spread over groups; groups NULL: each row is its own. */
 void part_errors_of(const double *measured, const double *predicted, size_t count, const uint32_t *groups,
                     size_t group_count, struct part_errors *errors);
 
-/* The limits of measured / predicted, of the rows that have both and a prediction above `least`. count 0: too few, or
- * a prediction is not above 0. */
+/* The limits of measured / predicted, over the rows that have both and a prediction above `least`. count 0: too few
+ * rows, or a prediction is not above 0. */
 void part_limits_of(const double *measured, const double *predicted, size_t count, double least,
                     vp_latency_limits *limits);
 
@@ -65,8 +65,8 @@ void parts_put(vp_json_writer *writer, const struct model_form *form, const stru
 void errors_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors);
 void errors_describe(struct document *document, const struct model_form *form, const struct part_errors *errors);
 
-/* "vision = 0.84 + 19.5 views": the terms that are used; its data is malloc'ed. The same as a line of the document,
- * with the error on rows that the fit did not see. */
+/* "vision = 0.84 + 19.5 views": the terms in use; its data is malloc'ed. The same as a line of the document, with the
+ * error on rows that the fit did not see. */
 struct text_buffer formula_text(const char *part, const vp_linear *fit, const char *const *names);
 void formula_add(struct document *document, const char *formula, const struct part_errors *held_out);
 
@@ -74,7 +74,7 @@ void formula_add(struct document *document, const char *formula, const struct pa
 #define ERROR_COLUMNS "MAE ms|MAPE %|R2|P95 error ms|bias ms|bias 95 % interval|rows"
 void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *errors);
 
-/* Opens the table of coefficients; adds those of a part. */
+/* Opens the table of coefficients, and adds those of a part. */
 struct text_list *coefficients_table(struct document *document, const struct model_form *form, const char *heading);
 void coefficients_add(struct text_list *table, const char *part, const vp_linear *fit, const char *const *names);
 
@@ -87,14 +87,14 @@ void limits_read(struct model_reader *reader, uint32_t object, const struct mode
 /* ms of each part; NaN: the part is not in the model, or no interval is known. */
 struct prediction {
     double value[MODEL_PARTS_MOST], low[MODEL_PARTS_MOST], high[MODEL_PARTS_MOST];
-    int is_limited[MODEL_PARTS_MOST]; /* 1 if the interval is of held-out ratios, not Student's */
+    int is_limited[MODEL_PARTS_MOST]; /* 1 if the interval comes from held-out ratios, not Student's */
     int is_idle[MODEL_PARTS_MOST];    /* 1 if the request does not have the part */
 };
 
 /* Two cells: a number, and its interval. */
 void estimate_cells(struct text_list *table, vp_estimate estimate);
 
-/* A table of the parts, and whether the total is within a budget, NaN: none; the same as members of the open object. */
+/* A table of the parts and whether the total meets a budget (NaN: none); the same as members of the open object. */
 void prediction_describe(struct document *document, const struct model_form *form, const struct prediction *prediction,
                          double budget);
 void prediction_put(vp_json_writer *writer, const struct model_form *form, const struct prediction *prediction,

@@ -1,7 +1,7 @@
-/* measurements.c: result files to the requests and times that a latency model is fitted to.
- * E3 is what a request will cost. `fit` makes a model for each stage, with its errors on configurations that it never
- * saw. `predict` makes milliseconds with intervals of that model, shows its errors on other result files, and
- * recalibrates it to another device. The mathematics are vp_latency_*, in vlmprof_latency.h. */
+/* measurements.c: turns result files into the requests and times that a latency model is fitted to. E3 predicts the
+ * cost of a request. `fit` makes a model for each stage, with its errors on configurations that it never saw. `predict`
+ * turns that model into milliseconds with intervals, shows its errors on other result files, and recalibrates it to
+ * another device. The mathematics is vp_latency_*, in vlmprof_latency.h. */
 #include "report/measurements.h"
 
 #include "base/console.h"
@@ -63,8 +63,8 @@ void measurements_free(struct measurements *measurements) {
 static int32_t tier_index_of(const struct result_file *file) {
     return knob_tier(&file->knobs) ? (int32_t)knob_size_rank(&file->knobs) : 0;
 }
-/* What pruning leaves out, and how many blocks see it all the same, from the rows of the mean block: exact for one cut,
- * for several cuts the one that leaves as many rows. Returns 0 or EXIT_INPUT. */
+/* The rows that pruning drops, and how many blocks still see them, from the rows of the mean block. This is exact for
+ * one cut; several cuts become the one that drops as many rows. Returns 0 or EXIT_INPUT. */
 static int read_pruning(const struct result_file *file, size_t row, vp_latency_request *request) {
     const double kept = result_at(file, COLUMN_KEPT_TOKENS, row), mean = result_at(file, COLUMN_SEQUENCE, row),
                  dropped = request->vision_tokens - kept,
@@ -77,7 +77,7 @@ static int read_pruning(const struct result_file *file, size_t row, vp_latency_r
     request->full_blocks = request->active_blocks * fmin(fmax(share, 0), 1);
     return 0;
 }
-/* The request of a sample. Returns 0, or EXIT_INPUT where the file does not say something about it. */
+/* The request of a sample. Returns 0, or EXIT_INPUT if the file lacks something about it. */
 static int request_of_row(const struct result_file *file, size_t row, int32_t expert_count,
                             vp_latency_request *request) {
     static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_PROMPT,
@@ -141,7 +141,7 @@ static void measure_row(struct measurements *measurements, const struct result_f
     measurements->pruned += request->dropped_tokens > 0;
     measurements->count++;
 }
-/* Finds how many experts the model has: as an option, the files or *experts say. 0 or an exit code. */
+/* Finds how many experts the model has, from an option, the files or *experts. Returns 0 or an exit code. */
 static int number_experts(const struct options *options, const struct results *results, int64_t *experts) {
     int64_t said = -1;
     for (size_t i = 0; i < results->count; i++) {
@@ -176,8 +176,8 @@ static int number_experts(const struct options *options, const struct results *r
     *experts = said;
     return 0;
 }
-/* Device and model must be the same in all files: a model of two devices would fit neither. Weights may differ where
- * all of them are known. */
+/* Device and model must be the same in all files: one model of two devices would fit neither. Weights may differ if all
+ * of them are known. */
 static int check_same(const struct results *results) {
     static const char *const names[] = {"device", "model", "weights"};
     for (int which = 0; which < 3; which++)

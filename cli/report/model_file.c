@@ -1,4 +1,4 @@
-/* model_file.c: files of fitted models: what is in all of them, written, and read where every byte may be wrong. */
+/* model_file.c: files of fitted models: their common members, written, and read where any byte may be wrong. */
 #include "report/model_file.h"
 
 #include "base/console.h"

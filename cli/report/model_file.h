@@ -1,4 +1,4 @@
-/* model_file.h: files of fitted models: what is in all of them, written, and read where every byte may be wrong. */
+/* model_file.h: files of fitted models: their common members, written, and read where any byte may be wrong. */
 #ifndef VLMPROF_CLI_MODEL_FILE_H
 #define VLMPROF_CLI_MODEL_FILE_H
 #include "base/json.h"
@@ -15,38 +15,38 @@ extern const char *const LINEAR_STATE_KEYS[LINEAR_STATES];
 const char *unit_text(const char *name, char out[64]);
 void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *const *names);
 
-/* A model that can be written: put makes it an object, a value. */
+/* A model that can be written; put writes it as an object, for use as a value. */
 struct saved_model {
     void (*put)(vp_json_writer *writer, const void *model, const void *more);
     const void *model, *more;
 };
 
-/* Writes it to a file, or to stdout as JSON, with a line end. Return 0 or an exit code. */
+/* Writes it to a file, or to stdout as JSON, with a newline. Returns 0 or an exit code. */
 int model_write(const char *path, const struct saved_model *saved);
 int model_print(const struct saved_model *saved, int indent);
 
-/* ---- reading. `where` is the object that is being read, for messages; code: 0, or the exit code after the first
- * complaint, and no other complaint follows it. */
+/* ---- reading. `where` is the object being read, for messages. code: 0, or the exit code of the first complaint, after
+ * which there are no others. */
 struct model_reader { const char *path; char *text; struct parsed parsed; int code; char where[128]; };
 
-/* Reads a file whose schema is one of these; *which is its place among them. Returns 0 or an exit code. model_close
+/* Reads a file whose schema is one of these; *which is its index among them. Returns 0 or an exit code. model_close
  * frees the reader in both cases. */
 int model_open(struct model_reader *reader, const char *path, const char *const *schemas, int count, int *which);
 void model_close(struct model_reader *reader);
-void model_check_duplicates(struct model_reader *reader); /* complains about a key that is twice in an object */
+void model_check_duplicates(struct model_reader *reader); /* complains about a duplicate key in an object */
 
 /* Complains at `where`.key. Returns VP_JSON_NONE. */
 uint32_t model_fail(struct model_reader *reader, uint32_t node, const char *key, const char *what);
 uint32_t model_member(struct model_reader *reader, uint32_t object, const char *key, vp_json_type type);
 double model_node(struct model_reader *reader, uint32_t node, const char *key, double least, double most);
 double model_number(struct model_reader *reader, uint32_t object, const char *key, double least, double most);
-/* A number, or NaN for null, which stands for what is not known. */
+/* A number, or NaN for null, which stands for an unknown value. */
 double model_optional(struct model_reader *reader, uint32_t object, const char *key, double least, double most);
 int64_t model_count(struct model_reader *reader, uint32_t object, const char *key, int64_t least, int64_t most);
 char *model_text(struct model_reader *reader, uint32_t object, const char *key); /* malloc'ed, also after a complaint */
-/* An object's member, by a list of words: its place in the list. */
+/* An object's member, looked up in a list of words: its index in the list. */
 int model_word(struct model_reader *reader, uint32_t object, const char *key, const char *const *words, int count);
-/* What model_put_linear wrote, into a zeroed struct. */
+/* Reads the output of model_put_linear into a zeroed struct. */
 void model_read_linear(struct model_reader *reader, uint32_t object, const char *where, const char *const *names,
                        int count, int is_nonnegative, vp_linear *fit);
 

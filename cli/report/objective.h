@@ -7,12 +7,12 @@
 /* What a command line asks for. */
 struct objective { const char *text; vp_slo slo; double share; }; /* share of samples or requests that must be good */
 
-/* Samples that meet all limits, by the mean of each one's runs. Wilson's interval at 95 %. */
+/* The samples that meet all limits, by the mean of each one's runs. Wilson's interval at 95 %. */
 struct objective_share { size_t good, count; double share, low, high; };
 struct objective_share objective_share_of(const struct result_file *file, const int64_t *ids, size_t id_count,
                                           const vp_slo *slo);
 
-/* The key of a limited time that no sample of the file says; NULL: each is known somewhere. */
+/* The key of a limited time that no sample of the file has; NULL: each occurs somewhere. */
 const char *objective_lacks(const struct result_file *file, const vp_slo *slo);
 
 #endif

@@ -1,4 +1,4 @@
-/* pruning.c: what pruning image tokens loses, compared with all tokens and with random ones of the same number. */
+/* pruning.c: the loss from pruning image tokens, compared with all tokens and with equally many random ones. */
 #include "report/pruning.h"
 
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAME_COUNT 0.05 /* share by which kept tokens may differ: DART's come in steps of its pivots */
+#define SAME_COUNT 0.05 /* share by which kept tokens may differ, because DART keeps them in steps of its pivots */
 
 static const struct result_file *file_of(const struct tradeoff *tradeoff, const struct results *results,
                                          size_t config) {
@@ -32,7 +32,7 @@ static double column_mean(const struct result_file *file, int column) {
     }
     return count ? sum / (double)count : (double)NAN;
 }
-/* Returns 1 if all knobs but the pruning have the same values. */
+/* Returns 1 if all knobs except the pruning have the same values. */
 static int is_same_otherwise(const struct knob_values *left, const struct knob_values *right) {
     for (int knob = 0; knob < KNOB_COUNT; knob++)
         if (knob != KNOB_PRUNE && knob_compare(knob, left, right) != 0) return 0;
@@ -50,7 +50,7 @@ static void find_controls(const struct tradeoff *tradeoff, const struct results 
         if (!is_same_otherwise(&file->knobs, &other->knobs)) continue;
         if (is_method(prune, "none")) row->full = i;
         if (!is_method(prune, "random") || is_method(knob_text(&file->knobs, KNOB_PRUNE), "random")) continue;
-        /* the nearest number of tokens; among equals, the one with as many rows in its blocks */
+        /* the nearest number of tokens; on a tie, the one with as many rows in its blocks */
         off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
         rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));
         if (!(off <= SAME_COUNT * row->kept) || off > nearest || (off >= nearest && !(rows < nearest_rows))) continue;
@@ -67,7 +67,7 @@ static vp_bounded_interval difference_to(const struct tradeoff *tradeoff, size_t
     return accuracy_interval(tradeoff->range, tradeoff->accuracy + other * tradeoff->sample_count,
                              tradeoff->accuracy + config * tradeoff->sample_count, tradeoff->sample_count);
 }
-/* Prefill and what choosing the tokens takes. */
+/* Prefill plus the time to choose the tokens. */
 static double prefill_of(const struct result_file *file) {
     const double prune = column_mean(file, stage_column(VP_STAGE_PRUNE, 0));
     return column_mean(file, METRIC_PREFILL) + (isfinite(prune) ? prune : 0);
@@ -77,7 +77,7 @@ static int by_method(const void *left_item, const void *right_item) {
     if (left->kept != right->kept) return left->kept > right->kept ? -1 : 1;
     return left->config < right->config ? -1 : left->config > right->config;
 }
-/* A pruning without its counts: only the method remains. */
+/* A pruning without its counts, so that only the method remains. */
 static void method_text(const char *prune, char out[80]) {
     static const char *const counts[] = {"keep=", "dominant=", "contextual=", "per_pivot=", "layers=", "ratios="};
     size_t used = strcspn(prune, ":");

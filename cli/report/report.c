@@ -1,6 +1,6 @@
-/* report.c: computes where the time of a request goes (E1), and what accuracy it buys (E2).
- * All of it is computed once into a `report`; the rooms of text, Markdown, CSV, JSON and HTML only print it. E1 is
- * decomposition.h, E2 is tradeoff.h; here are the roofs, the warnings and the findings. Intervals are at 95 %. */
+/* report.c: computes where the time of a request goes (E1), and the accuracy it buys (E2). Everything is computed once
+ * into a `report`; the code for text, Markdown, CSV, JSON and HTML only prints it. E1 is decomposition.h, E2 is
+ * tradeoff.h; this file has the roofs, the warnings and the findings. Intervals are at 95 %. */
 #include "report/report.h"
 
 #include "base/json.h"
@@ -15,7 +15,7 @@
 const char STAGES_UNKNOWN_TEXT[] = "stage times are not known from outside a server";
 
 /* ---- roofs */
-/* The roofs: as given, else the best that a stage reaches which takes at least 1 % of a request. */
+/* The roofs: as given, else the best of any stage that takes at least 1 % of a request. */
 static void find_peaks(struct report *report) {
     const double *given_tflops = &report->settings.peak_tflops, *given_gbs = &report->settings.peak_gbs;
     for (size_t i = 0; i < report->results->count; i++) {
@@ -30,7 +30,7 @@ static void find_peaks(struct report *report) {
     if (isfinite(*given_gbs)) report->peak_gbs = *given_gbs;
     report->peaks_are_given = isfinite(*given_tflops) && isfinite(*given_gbs);
 }
-/* A stage that reaches a third of a roof is limited by it. Below that, the time goes into starting work, waiting and
+/* A stage that reaches a third of a roof is limited by it. Below that, the time goes into launch overhead, waiting and
  * small shapes. */
 static bound bound_of(const struct report *report, const struct stage_cost *cost) {
     double compute = cost->tflops / report->peak_tflops, memory = cost->gbs / report->peak_gbs;
@@ -43,7 +43,7 @@ static bound bound_of(const struct report *report, const struct stage_cost *cost
 }
 
 /* ---- warnings */
-/* The number of files whose text at an offset of struct result_file differs from the first file's. */
+/* The number of files whose text at an offset of struct result_file is not the first file's. */
 static size_t differing_files(const struct results *results, size_t offset) {
     size_t count = 0;
     for (size_t i = 1; i < results->count; i++) {
@@ -189,10 +189,10 @@ static double main_share(const struct decomposition *decomposition, int metric) 
                                           : VP_STAGE_DECODE;
     for (int stage = first; stage <= last; stage++)
         if (isfinite(decomposition->stages[stage].share)) share += decomposition->stages[stage].share;
-    /* the experiments' files know the sums alone */
+    /* the experiments' files contain only the sums */
     return share > 0 ? share : share_of_total(decomposition, metric);
 }
-/* "2.1 to 3.4 ms"; one number where both read alike. */
+/* "2.1 to 3.4 ms"; one number if both print the same. */
 static const char *range_text(const char *format, double low, double high, const char *unit, char out[64]) {
     const struct number_text first = number_formatted(format, low), last = number_formatted(format, high);
     if (strcmp(first.text, last.text)) snprintf(out, 64, "%.20s to %.20s %s", first.text, last.text, unit);
@@ -203,7 +203,7 @@ static const char *range_text(const char *format, double low, double high, const
 static const char *shares_text(double low, double high, char out[64]) {
     return high > 1 ? range_text("%.2f", low, high, "times", out) : range_text("%.1f", 100 * low, 100 * high, "%", out);
 }
-/* Where a part is the largest; empty for one that never is. */
+/* Says in how many configurations a part is the largest; empty if in none. */
 static void wins_text(size_t wins, size_t count, char out[96]) {
     if (!wins) out[0] = 0;
     else if (wins == count) snprintf(out, 96, ", the largest part%s", count > 1 ? " in all configurations" : "");
@@ -234,7 +234,7 @@ static void find_dominant(struct report *report) {
                       shares_text(low, high, shares), text);
     }
 }
-/* Says which configurations are worth a look: the fastest and the most accurate of the front. */
+/* Names the configurations worth a look: the fastest and the most accurate of the front. */
 static void find_best(struct report *report, const struct tradeoff *tradeoff) {
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name
                                                         : "";
@@ -255,8 +255,8 @@ static void find_best(struct report *report, const struct tradeoff *tradeoff) {
                       TERMS[report->settings.axis].unit);
     }
 }
-/* For a configuration at a knob's lowest level, the one at its highest level with all other knobs alike. config_count:
- * it is not measured. */
+/* Pairs a configuration at a knob's lowest level with the one at its highest level that has all other knobs equal.
+ * config_count: it is not measured. */
 static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t knob) {
     size_t width = (size_t)tradeoff->knobs.knob_count, i = 0;
     for (; i < tradeoff->config_count; i++) {
@@ -267,8 +267,8 @@ static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t 
     }
     return i;
 }
-/* Sums values [config_count, sample_count] by sample: low over configurations at a knob's lowest level, high over their
- * partners at its highest. Returns the number of pairs. */
+/* Sums values [config_count, sample_count] for each sample: low over configurations at a knob's lowest level, high over
+ * their partners at its highest. Returns the number of pairs. */
 static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const double *values, double *low, double *high) {
     size_t pairs = 0;
     memset(low, 0, tradeoff->sample_count * sizeof *low);
@@ -286,8 +286,8 @@ static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const doub
     }
     return pairs;
 }
-/* What a knob does to accuracy, as the end of its sentence: the samples' sums at the lowest and the highest level of
- * `pairs` configurations each. Returns 1 if the interval excludes 0. */
+/* The effect of a knob on accuracy, as the end of its sentence: the samples' sums at the lowest and the highest level
+ * of `pairs` configurations each. Returns 1 if the interval excludes 0. */
 static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const double *low, const double *high,
                          char out[200]) {
     const double points = 100.0 / (double)pairs;
@@ -313,8 +313,8 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
                  number_change(points, gain.mean, gain.low, gain.high).text);
     return is_decided;
 }
-/* "High resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio from 2 on is a factor, a smaller one a
- * change in percent. */
+/* "High resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of 2 or more is a factor, a smaller one
+ * a change in percent. */
 static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob, double base,
                       const vp_mean_interval *change, char out[520]) {
     const int kind = tradeoff->knob_of[knob];
@@ -341,8 +341,8 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
         snprintf(out, 520, "%s costs %s %% less mean %s than %s%s", name,
                  number_estimate(-100 / base, change->mean, change->high, change->low).text, axis, first, flat);
 }
-/* Says what a knob costs from its lowest to its highest level and what it buys, all others alike, paired over the
- * samples. Knobs whose effect on accuracy is known come first. */
+/* Says what a knob costs from its lowest to its highest level and what it buys, with all others equal, paired over the
+ * samples. Knobs with a known effect on accuracy come first. */
 static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
     double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
     struct text_list decided = {NULL, 0}, open = {NULL, 0};
@@ -379,13 +379,13 @@ static void find_pruning(struct report *report, const struct tradeoff *tradeoff,
                       text);
     }
 }
-/* Returns 1 if the file is the baseline, which is named by its path or by the end of it. */
+/* Returns 1 if the file is the baseline, which is named by its path or the last part of it. */
 static int is_baseline(const struct result_file *file) {
     const char *name = file->fidelity.baseline, *slash = strrchr(file->path, '/');
     return !strcmp(file->path, name) || !strcmp(slash ? slash + 1 : file->path, name);
 }
-/* How far a configuration is from the baseline: by its KL divergence, or where that is not known by its tokens and
- * answers. NaN: nothing is known. */
+/* The distance of a configuration from the baseline: by its KL divergence or, if that is not known, by its tokens and
+ * answers. NaN: not known. */
 static double distance_of(const struct result_fidelity *fidelity, int by_divergence) {
     if (by_divergence) return fidelity->kl_divergence_mean;
     return isfinite(fidelity->top1_agreement) ? 1 - fidelity->top1_agreement : 1 - fidelity->answer_agreement;
@@ -407,7 +407,7 @@ static void say_distance(struct text_buffer *out, const struct results *results,
     add_number(out, "top1_agreement ", fidelity->top1_agreement, &fidelity->top1_agreement_interval, "");
     add_number(out, "answer_agreement ", fidelity->answer_agreement, &fidelity->answer_agreement_interval, "");
 }
-/* Says which configurations are closest to the baseline and farthest from it. */
+/* Names the configurations that are closest to the baseline and farthest from it. */
 static void find_agreement(struct report *report, size_t group) {
     const struct results *results = report->results;
     const struct result_file *near = NULL, *far = NULL, *files = &results->files[results->groups[group].first];
@@ -436,7 +436,7 @@ static void find_agreement(struct report *report, size_t group) {
     text_list_add(&report->findings, "%s", text.data);
     free(text.data);
 }
-/* From outside a server only the first token divides the time of a request. */
+/* Seen from outside a server, only the first token divides the time of a request. */
 static void find_first_token(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL;
     char shares[64];

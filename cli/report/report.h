@@ -1,4 +1,4 @@
-/* report.h: computes where the time of a request goes (E1), and what accuracy it buys (E2). */
+/* report.h: computes where the time of a request goes (E1), and the accuracy it buys (E2). */
 #ifndef VLMPROF_CLI_REPORT_H
 #define VLMPROF_CLI_REPORT_H
 #include "base/memory.h"
@@ -13,10 +13,10 @@ struct report {
     const struct results *results;
     struct report_settings settings;
     struct text_list warnings, findings;
-    size_t stage_findings;              /* place of the first finding on stages; those on configurations come before */
+    size_t stage_findings;              /* index of the first finding on stages; those on configurations come first */
     struct decomposition *items;        /* [results->count] */
     double peak_tflops, peak_gbs;       /* the roofs */
-    int peaks_are_given;                /* 1 if by options; else the best that a stage reaches */
+    int peaks_are_given;                /* 1 if given by options; else the best that a stage reaches */
     struct curve_list curves;           /* by data set, in the order of results->groups */
     struct tradeoff *tradeoffs;         /* [results->group_count] */
     struct pruned_rows *pruned;         /* [results->group_count] */
@@ -33,24 +33,24 @@ void report_make(struct report *report, const struct results *results, const str
 int report_add_categories(struct report *report, const char *field);
 void report_free(struct report *report);
 
-/* "low k4 b12"; with the data set's name in front where there are several. Returns out. */
+/* "low k4 b12"; starts with the data set's name if there are several. Returns out. */
 const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]);
 
-/* What the configurations of a data set are compared with (sweep --baseline); NULL: with nothing. */
+/* The baseline of a data set's configurations (sweep --baseline); NULL: there is none. */
 const char *report_baseline(const struct results *results, size_t group);
 
-/* Warns if the machine was not quiet. Older files do not say what else it did: of these the spread of the runs of one
- * sample says it. decompositions: [results->count]. */
+/* Warns if the machine was not quiet. Older files do not record its other load; for them the spread of a sample's runs
+ * is used instead. decompositions: [results->count]. */
 void results_warn_of_noise(const struct results *results, const struct decomposition *decompositions,
                            struct text_list *warnings);
 
 /* Returns 1 if some file has times of the stage. */
 int stage_is_known(const struct report *report, int stage);
 
-/* Returns 1 if a file, by its place in results->files, is on the front of its data set. */
+/* Returns 1 if a file, by its index in results->files, is on the front of its data set. */
 int is_on_front(const struct report *report, size_t file);
 
-/* Writes the members that name a configuration: data set, image size, top_k, blocks. */
+/* Writes the members that identify a configuration: data set, image size, top_k, blocks. */
 void put_setting_of(vp_json_writer *writer, const struct result_file *file);
 
 #endif

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 /* ---- CSV: a row for each configuration */
-/* Returns 1 if the rows name the knob: all do, or it is set in one of the files and, where only that counts, varies. */
+/* Returns 1 if the rows have the knob: always, or if a file sets it, or, for some knobs, only if the files vary it. */
 static int has_knob(const struct report *report, int knob) {
     const struct results *results = report->results;
     if (KNOBS[knob].always & KNOB_IN_CSV) return 1;
@@ -24,7 +24,7 @@ static int has_knob(const struct report *report, int knob) {
     return 0;
 }
 static int is_always(int knob) { return (KNOBS[knob].always & KNOB_IN_CSV) != 0; }
-/* The line of heads, or of a configuration: the same calls name and fill the fields. */
+/* The header line, or the line of a configuration: the same calls name and fill the fields. */
 struct csv_line { struct text_buffer *out; int is_head, fields; };
 static void csv_begin(struct csv_line *line, const char *key, const char *ending) {
     if (line->fields++) text_add_string(line->out, ",");
@@ -47,7 +47,7 @@ static void csv_estimate(struct csv_line *line, const char *key, vp_estimate est
     csv_value(line, key, "_low", estimate.low);
     csv_value(line, key, "_high", estimate.high);
 }
-/* The knobs that all reports name, or the others. */
+/* The knobs that are in all reports, or the others. */
 static void csv_knobs(struct csv_line *line, const struct report *report, const struct result_file *file,
                       int always) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
@@ -60,7 +60,7 @@ static void csv_knobs(struct csv_line *line, const struct report *report, const 
         if (KNOBS[knob].number_key) csv_value(line, KNOBS[knob].number_key, "", number);
     }
 }
-/* Returns 1 if the columns of this metric are left out, because no file has it. */
+/* Returns 1 if the columns of this metric are omitted because no file has it. */
 static int is_metric_unknown(const struct report *report, int metric) {
     for (size_t i = 0; i < report->results->count; i++)
         if (!is_left_out(metric, report->items[i].mean[metric])) return 0;
@@ -115,7 +115,7 @@ static int has_pruned(const struct report *report) {
     for (size_t i = 0; i < report->results->group_count; i++) count += report->pruned[i].count;
     return count > 0;
 }
-/* What pruning loses; row NULL: the line's configuration is not pruned. */
+/* The loss from pruning; row NULL: the line's configuration is not pruned. */
 static void csv_pruning(struct csv_line *line, const struct pruned_row *row) {
     static const vp_bounded_interval unknown = {.mean = NAN, .low = NAN, .high = NAN};
     const vp_bounded_interval *full = row ? &row->to_full : &unknown, *random = row ? &row->to_random : &unknown;
@@ -178,7 +178,7 @@ static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost
     } else put_null(writer, "parts");
     PUT(writer, KEY("bound", cost->limit == BOUND_NONE ? NULL : BOUND_NAMES[cost->limit]), END_OBJECT);
 }
-/* What the images cost by their twins; null without them. */
+/* The cost of the images by their twins; null without twins. */
 static void put_outside(vp_json_writer *writer, const struct outside *outside) {
     if (outside->pairs)
         PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", outside->ms),

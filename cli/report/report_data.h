@@ -6,13 +6,13 @@
 #include "report/report.h"
 #include "vlmprof.h"
 
-/* CSV: a line of heads, and a row for each configuration. */
+/* CSV: a header line, and a row for each configuration. */
 void report_csv(struct text_buffer *out, const struct report *report);
-/* JSON: an object "vlmprof-report-e1-1" of where the time goes, and one "vlmprof-report-e2-1" of what it buys. */
+/* JSON: an object "vlmprof-report-e1-1" with the times, and a "vlmprof-report-e2-1" with the accuracy they buy. */
 void report_put_e1(vp_json_writer *writer, const struct report *report);
 void report_put_e2(vp_json_writer *writer, const struct report *report);
 
-/* The shares of the variance that knobs and their pairs explain. The caller frees table.rows. */
+/* The shares of the variance explained by knobs and pairs of knobs. The caller frees table.rows. */
 struct table variance_shares(const struct tradeoff *tradeoff);
 
 #endif

@@ -22,7 +22,7 @@ struct number_text number_plain(double value) {
 struct number_text number_of_estimate(vp_estimate estimate) {
     return number_estimate(1, estimate.value, estimate.low, estimate.high);
 }
-/* The first servers of the files, each once. */
+/* The first servers of the files, without repeats. */
 static void write_servers(struct document *document, const struct results *results) {
     enum { SHOWN = 8 };
     struct text_list lines = {NULL, 0};
@@ -88,7 +88,7 @@ static void cell_name(const void *row, const void *context, struct json_member *
     const struct decomposition *times = (const struct decomposition *)row;
     cell_set_text(cell, report_full_name((const struct results *)context, times->file, own));
 }
-/* columns that only stages can fill, and those that only servers can */
+/* columns that only stages can fill, and columns that only servers can fill */
 enum { WITH_STAGES = 1, WITH_CACHES = 2 };
 static void cell_cached(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     const double share = result_cached_share(((const struct decomposition *)row)->file);
@@ -97,7 +97,7 @@ static void cell_cached(const void *row, const void *context, struct json_member
     snprintf(own, CELL_BYTES, "%s", number_percent(share).text);
     cell_set_text(cell, own);
 }
-/* TPOT; of servers not of answers with few tokens. */
+/* TPOT; for servers, not of answers with few tokens. */
 static void cell_tpot(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     const struct decomposition *times = (const struct decomposition *)row;
     const vp_estimate p50 = times->p50[METRIC_PER_TOKEN];
@@ -148,7 +148,7 @@ static void write_latencies(struct document *document, const struct report *repo
                   results->files[0].told_apart >> KNOB_WEIGHTS & 1 ? ", weights" : "");
     terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
-/* What images cost by their twins, and which part of it grows with their tokens. */
+/* The cost of images by their twins, and the part of it that grows with their tokens. */
 static void write_outside(struct document *document, const struct report *report) {
     struct text_list *list = NULL;
     for (size_t i = 0; i < report->results->count; i++) {
@@ -185,7 +185,7 @@ static void write_outside(struct document *document, const struct report *report
                       number_formatted("%.3f", curve->r2).text);
     }
 }
-/* How near each configuration is to its baseline. */
+/* How close each configuration is to its baseline. */
 static void cell_file(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     cell_set_text(cell, report_full_name((const struct results *)context, (const struct result_file *)row, own));
 }
@@ -321,7 +321,7 @@ const char *above_roof_text(const struct report *report) {
                : "above a roof: not all counted bytes came from memory, some came from caches; and these roofs "
                  "are what larger stages reach, not the device's own";
 }
-/* A rate as a share of a roof. Where the roof is the best stage itself, that stage is marked instead of given 100 %. */
+/* A rate as a share of a roof. If the roof is the best stage itself, that stage is marked, not shown as 100 %. */
 static struct number_text roof_share(const struct report *report, double rate, double roof) {
     if (report->peaks_are_given || rate < 0.9995 * roof) return number_share(rate / roof);
     return number_formatted(rate <= 1.0005 * roof ? "best" : "above", 0);
@@ -409,7 +409,7 @@ static void write_point(struct text_list *table, const struct report *report, co
         number_of_estimate(point_latency(point)).text, number_of_estimate(point_accuracy(point)).text,
         number_percent(point->membership).text);
 }
-enum { SAMPLES_FEW = 30 }; /* below it a share of the draws is easily mistaken for a certainty */
+enum { SAMPLES_FEW = 30 }; /* with fewer, a share of the draws is easily mistaken for certainty */
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     struct text_list *table;
@@ -506,8 +506,7 @@ static void write_effects(struct document *document, const struct report *report
         write_effect(table, tradeoff->effects[1] ? &tradeoff->effects[1][i] : NULL, 100);
     }
 }
-/* Pairs of levels whose effect together is not that of both: those that are a test adjusted for their number, the
- * largest first. */
+/* Pairs of levels whose joint effect is not the sum of both by a test adjusted for their number, the largest first. */
 struct found_pair { size_t at; double size; };
 static int by_size(const void *left_item, const void *right_item) {
     const struct found_pair *left = left_item, *right = right_item;
@@ -604,7 +603,7 @@ static void write_gains(struct document *document, const struct report *report, 
         else text_list_add(table, "unbounded"); /* the ms more may be none */
     }
 }
-/* What pruning image tokens loses, against all of them and against random ones. */
+/* The loss from pruning image tokens, compared with all of them and with random ones. */
 static void write_pruning(struct document *document, const struct report *report, size_t group) {
     const struct tradeoff *tradeoff = &report->tradeoffs[group];
     const struct table table = pruned_table(&report->pruned[group]);

@@ -6,23 +6,23 @@
 #include "report/report.h"
 #include "vlmprof.h"
 
-/* A whole number with all its digits; others as number_short has them. */
+/* A whole number with all its digits; other numbers as in number_short. */
 struct number_text number_plain(double value);
 
 /* "12.3 [12.0, 12.6]" */
 struct number_text number_of_estimate(vp_estimate estimate);
 
-/* Returns 1 if other programs or a virtual machine's host took time while a file was measured. */
+/* Returns 1 if other programs or a virtual machine's host used CPU time while a file was measured. */
 int is_measured_busy(const struct report *report);
 
 /* Why a stage can pass a roof. */
 const char *above_roof_text(const struct report *report);
 
-/* How near each configuration of a data set is to its baseline, and what the columns are. */
+/* How close each configuration of a data set is to its baseline, with an explanation of the columns. */
 struct table agreement_table(const struct results *results, size_t group);
 void agreement_notes(struct text_list *notes, const struct results *results, size_t group);
 
-/* Adds the whole report; document_print makes text or Markdown of it. */
+/* Adds the whole report; document_print turns it into text or Markdown. */
 void report_text_write(struct document *document, const struct report *report);
 
 #endif

@@ -1,4 +1,4 @@
-/* server_law.c: what requests to a server cost, fitted, compared with requests that it never saw, written and read. */
+/* server_law.c: fits the cost of requests to a server, compares it with unseen requests, writes and reads it. */
 #include "report/server_law.h"
 
 #include "base/console.h"
@@ -95,7 +95,7 @@ static void add_row(struct law_rows *rows, size_t capacity, const struct result_
     if (isfinite(noise)) { rows->noise += noise; rows->noise_count++; }
     rows->count++;
 }
-/* Fifths of the rows by the tokens of their prompts; equal lengths stay together. */
+/* Fifths of the rows by prompt tokens; equal lengths stay together. */
 static void find_bins(struct law_rows *rows) {
     double *sorted = resize(NULL, rows->count, sizeof *sorted);
     for (size_t i = 0; i < rows->count; i++) sorted[i] = rows->requests[i].prompt_tokens;
@@ -130,14 +130,14 @@ static void read_law_rows(struct law_rows *rows, const struct results *results, 
         for (size_t row = 0; row < file->count; row++) add_row(rows, capacity, file, row, source);
         for (size_t row = begin; row < rows->count; row++) rows->configs[row] = (uint32_t)other;
     }
-    for (int part = 1; part < LAW_PARTS; part++) /* close the gaps that rows without a request left */
+    for (int part = 1; part < LAW_PARTS; part++) /* close the gaps left by rows without a request */
         memmove(rows->measured + (size_t)part * rows->count, rows->measured + (size_t)part * capacity,
                 rows->count * sizeof *rows->measured);
     find_bins(rows);
 }
 
 /* ---- lines */
-enum { IMAGES_MIN = 5 }; /* samples with twins that a line is drawn through */
+enum { IMAGES_MIN = 5 }; /* samples with twins needed for a line */
 static const char IMAGE_KEY[] = "T_image_outside";
 static const char *const IMAGE_NAMES[] = {"1", "image tokens"};
 static const char *const TTFT_NAMES[LAW_COLUMNS] = {"1", "image tokens", "text tokens", "image bytes"};
@@ -161,7 +161,7 @@ static int line_columns(const struct server_law *law, int line, const struct law
     if (line == LAW_TTFT && law->has_bytes) x[count++] = request->image_bytes;
     return count;
 }
-/* The rows of a line for a regression: those with a known value. */
+/* The rows of a regression for a line: those with a known value. */
 struct line_data { double *x, *y, *weights; uint32_t *groups; size_t *rows; size_t count, columns; };
 static void line_data_free(struct line_data *data) {
     free(data->x);
@@ -198,8 +198,8 @@ static vp_linear_options options_of(const struct line_data *data) {
     options.drop_dependent = 1;
     return options;
 }
-/* Least squares with weights 1 / predicted^2, as the engine's model has them: noise is a share of the time, and the
- * line goes through the means. The weights stay in data->weights. */
+/* Least squares with weights 1 / predicted^2, as in the engine's model: noise is a share of the time, and the line goes
+ * through the means. The weights stay in data->weights. */
 static vp_result fit_line(struct line_data *data, vp_linear *fit, vp_error *error) {
     const vp_linear_options options = options_of(data);
     const double least = 0.01 * vp_statistics_mean(data->y, data->count);
@@ -228,7 +228,7 @@ static size_t count_groups(const struct line_data *data, size_t group_count) {
     free(is_used);
     return count;
 }
-/* Predictions of the line's rows by lines that never saw the row's group; false where there are none. */
+/* Predictions of the line's rows by lines that never saw the row's group; returns false if there are none. */
 static int can_leave_out(struct line_data *data, const uint32_t *groups, size_t group_count, double *predicted) {
     const vp_linear_options options = options_of(data);
     const size_t bytes = vp_linear_leave_out_scratch_bytes(data->columns, group_count);
@@ -242,7 +242,7 @@ static int can_leave_out(struct line_data *data, const uint32_t *groups, size_t 
     free(scratch);
     return is_made;
 }
-/* Predicts a part of all rows: in sample, or by lines that never saw the row's group. */
+/* Predicts a part of all rows, in sample or by lines that never saw the row's group. */
 static void predict_part(const struct server_law *law, const struct law_rows *rows, size_t group_count, int kind,
                          int split, int part, double *out) {
     struct line_data data = line_data_of(law, rows, part, kind);
@@ -291,9 +291,9 @@ static void evaluate(struct server_law *law, const struct law_rows *rows, size_t
 }
 
 /* ---- one latency model */
-#define BYTES_EXPLAINED 0.99 /* share of the bytes' variance that the tokens explain, from which on they have no cost */
+#define BYTES_EXPLAINED 0.99 /* share of the bytes' variance explained by the tokens, from which bytes get no cost */
 
-/* Returns 1 if the bytes of images are known, and tokens do not say the same. */
+/* Returns 1 if the bytes of images are known and are not determined by the tokens. */
 static int are_bytes_apart(struct server_law *law, const struct law_rows *rows) {
     struct line_data data = line_data_of(law, rows, LAW_TTFT, LAW_KIND);
     double *predicted = resize(NULL, data.count, 2 * sizeof *predicted);
@@ -362,8 +362,8 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
                           LAW_NAMES[part], mean->of.rmse, own->of.rmse);
     }
 }
-/* What images cost from outside, by the twins of the samples: a line in the tokens by which an image lengthens the
- * prompt; a constant where all have as many. */
+/* The cost of images from outside, by the samples' twins: a line in the tokens that an image adds to the prompt; a
+ * constant if all add the same number. */
 static void fit_image(const struct results *results, const struct result_file *first, struct server_law *law) {
     struct line_data data = {NULL, NULL, NULL, NULL, NULL, 0, 2};
     vp_linear_options options;
@@ -386,7 +386,7 @@ static void fit_image(const struct results *results, const struct result_file *f
                      && vp_linear_compute(data.x, data.y, data.count, 2, &options, &law->image, NULL) == VP_OK;
     line_data_free(&data);
 }
-/* Fits the latency model of the server and model of `first`. Returns 0 or an exit code. */
+/* Fits the latency model for the server and model of `first`. Returns 0 or an exit code. */
 static int fit_law(const struct results *results, const struct result_file *first, struct server_law *law) {
     vp_error error = {VP_OK, -1, "", ""};
     struct law_rows rows;
@@ -413,7 +413,7 @@ static int fit_law(const struct results *results, const struct result_file *firs
     if (!code) {
         law->rows = (int64_t)rows.count;
         law->configs = (int64_t)rows.config_count;
-        /* of two configurations one alone says little of the other */
+        /* with two configurations, one alone is a poor guide to the other */
         law->limits_split = rows.config_count > 2 ? LAW_CONFIG_OUT : LAW_PROMPT_OUT;
         ranges_find(&LAW_FORM, LAW_NUMBERS, rows.requests, rows.count, law->ranges);
         evaluate(law, &rows, results->count);
@@ -502,7 +502,7 @@ struct law_stages law_stages_of(const struct server_law *law, const struct law_r
     else if (law->has_image) stages.image = mean_at(&law->image, of_image);
     else if (law->fitted[LAW_TTFT] && law->source != LAW_OF_PROMPT) {
         stages.image = mean_at(&law->line[LAW_TTFT], more);
-        stages.prefill = mean_at(&law->line[LAW_TTFT], as_text); /* the same line: their errors are not independent */
+        stages.prefill = mean_at(&law->line[LAW_TTFT], as_text); /* the same line: correlated errors */
         if (!(stages.image.value >= 0)) stages.image = estimate_none(); /* image tokens are cheaper than text */
         return stages;
     }

@@ -1,22 +1,21 @@
-/* server_law.h: what requests to a server cost (E3 from outside), fitted, compared with requests that it never saw,
- * written and read.
- * TTFT is a line in the tokens of the image, the tokens of the text and the bytes of the image. The time per token
- * (TPOT) is a line in the tokens of the prompt. E2E is TTFT + (output tokens - 1) TPOT. Each server and model has a
- * latency model of its own; image sizes and members of the request act through the tokens alone. */
+/* server_law.h: fits the cost of requests to a server (E3 from outside), compares it with unseen requests, writes and
+ * reads it. TTFT is a line in the tokens of the image, the tokens of the text and the bytes of the image. The time per
+ * token (TPOT) is a line in the tokens of the prompt. E2E is TTFT + (output tokens - 1) TPOT. Each server and model has
+ * a latency model of its own; image sizes and members of the request act through the tokens alone. */
 #ifndef VLMPROF_CLI_SERVER_LAW_H
 #define VLMPROF_CLI_SERVER_LAW_H
 #include "report/latency_model.h"
 
 #define SERVER_LAWS_SCHEMA "vlmprof-estimator-server-1"
 
-/* The first two have a line of their own, E2E is made of them. */
+/* The first two have their own lines; E2E is made from them. */
 enum { LAW_TTFT, LAW_PER_TOKEN, LAW_LINES, LAW_TOTAL = LAW_LINES, LAW_PARTS };
 
 enum { LAW_COLUMNS = 4 };
 enum { LAW_KIND, LAW_MEAN, LAW_KINDS };        /* the latency model, and the baseline: the mean of the rows */
 enum { LAW_IN_SAMPLE, LAW_CONFIG_OUT, LAW_PROMPT_OUT, LAW_SPLITS };
 
-/* Where the tokens of an image come from. LAW_OF_PROMPT: nowhere, so that text and image tokens cost the same. */
+/* The source of an image's token count. LAW_OF_PROMPT: none, so text and image tokens cost the same. */
 enum { LAW_OF_USAGE, LAW_OF_RULE, LAW_OF_PROMPT, LAW_SOURCES };
 
 struct law_request {
@@ -33,8 +32,8 @@ struct server_law {
     int fitted[LAW_LINES];
     vp_linear line[LAW_LINES];
     int has_image;                            /* 1 if the images' twins were measured: */
-    vp_linear image;                          /* what an image costs from outside, a line in its tokens */
-    vp_latency_limits limits[LAW_PARTS];      /* of held-out ratios; count 0: too few, Student's intervals */
+    vp_linear image;                          /* the cost of an image from outside, a line in its tokens */
+    vp_latency_limits limits[LAW_PARTS];      /* from held-out ratios; count 0: too few, Student's intervals */
     int limits_split;                         /* LAW_CONFIG_OUT or LAW_PROMPT_OUT: what was held out */
     struct number_range ranges[LAW_NUMBERS];
     struct part_errors errors[LAW_KINDS][LAW_SPLITS][LAW_PARTS]; /* only after law_fit */
@@ -43,34 +42,34 @@ struct server_law {
 };
 struct server_laws { struct server_law *items; size_t count; };
 
-/* Fits a latency model to each server and model of the files, which are all of servers. 0 or an exit code after a
- * message; server_laws_free frees in both cases. */
+/* Fits a latency model to each server and model in the files, which all must be of servers. Returns 0 or an exit code
+ * after a message; call server_laws_free in both cases. */
 int server_laws_fit(const struct results *results, struct server_laws *laws);
 void server_laws_free(struct server_laws *laws);
 
-/* Returns 1 if the file is of the latency model's server and model; the row says all that the latency model needs, and
- * *request is set. */
+/* Returns 1 and sets *request if the file is from the latency model's server and model and the row has everything that
+ * the latency model needs. */
 int law_is_of(const struct server_law *law, const struct result_file *file);
 int law_request_of(const struct server_law *law, const struct result_file *file, size_t row,
                    struct law_request *request);
 
-/* Members of the open object; the document with errors and coefficients. */
+/* Members of the open object, and the document with errors and coefficients. */
 void server_laws_put(vp_json_writer *writer, const struct server_laws *laws);
 void server_laws_describe(struct document *document, const struct server_laws *laws);
 
-/* Reads what server_laws_put wrote. 0 or an exit code after a message; frees nothing in both cases. */
+/* Reads the output of server_laws_put. Returns 0 or an exit code after a message; frees nothing in either case. */
 int server_laws_read(struct model_reader *reader, struct server_laws *laws);
 
-/* NaN where the latency model does not have the part, or where there is no interval. */
+/* NaN if the latency model does not have the part, or if there is no interval. */
 void law_predict(const struct server_law *law, const struct law_request *request, struct prediction *prediction);
 
-/* The means of what a request costs, ms: its image before the language model, by the twins, or by how much more its
- * tokens cost than as many tokens of text; what else TTFT is; a step of decoding. image_ms: what an image costs; NaN:
- * by the latency model. NaN where the latency model does not have the part, or where it would be below 0. */
+/* The mean cost of a request, ms: its image before the language model, by the twins, or by the extra cost of its tokens
+ * over as many text tokens; the rest of TTFT; a decode step. image_ms: the cost of an image; NaN: by the latency model.
+ * A result is NaN if the latency model does not have the part, or if it would be below 0. */
 struct law_stages { vp_estimate image, prefill, step; };
 struct law_stages law_stages_of(const struct server_law *law, const struct law_request *request, vp_estimate image_ms);
 
-/* Warns of what is outside the data of the latency model. */
+/* Warns about requests outside the data of the latency model. */
 void law_warn(const struct server_law *law, const struct law_request *requests, size_t count,
               struct text_list *warnings);
 

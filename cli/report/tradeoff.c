@@ -1,4 +1,4 @@
-/* tradeoff.c: what accuracy costs in latency (E2): fronts, effects and gains of the knobs. */
+/* tradeoff.c: the cost of accuracy in latency (E2): fronts, effects and gains of the knobs. */
 #include "report/tradeoff.h"
 
 #include <math.h>
@@ -64,8 +64,8 @@ vp_estimate point_accuracy(const vp_bootstrap_point *point) {
 }
 
 /* ---- levels of the knobs */
-/* Finds the values of a knob, ascending, with a configuration of each. Returns their number, or VP_KNOB_LEVEL_LIMIT + 1
- * where there are too many. */
+/* Finds the values of a knob in ascending order, with a configuration for each. Returns their number, or
+ * VP_KNOB_LEVEL_LIMIT + 1 if there are too many. */
 static int32_t find_levels(struct tradeoff *tradeoff, const struct results *results, int knob) {
     size_t *examples = tradeoff->level_example[knob];
     int32_t count = 0;
@@ -81,8 +81,8 @@ static int32_t find_levels(struct tradeoff *tradeoff, const struct results *resu
     }
     return count;
 }
-/* Fills tradeoff->knobs with the levels of the knobs that vary. Leaves it without a knob when none varies, or when one
- * has too many levels. */
+/* Fills tradeoff->knobs with the levels of the knobs that vary. Leaves it without knobs if none varies, or if one has
+ * too many levels. */
 static void find_knobs(struct tradeoff *tradeoff, const struct results *results) {
     for (int k = 0; k < KNOB_COUNT; k++) {
         int32_t count = knob_is_axis(k) ? find_levels(tradeoff, results, k) : 0;
@@ -107,8 +107,8 @@ static void find_knobs(struct tradeoff *tradeoff, const struct results *results)
     tradeoff->knobs.levels = tradeoff->levels;
     tradeoff->knobs.config_count = tradeoff->config_count;
 }
-/* Intervals of the effects on accuracy: by the range of the scores, or Student's where it is not known. Without a
- * spread Student's says nothing. */
+/* Intervals of the effects on accuracy: from the range of the scores, or Student's if the range is not known. Without a
+ * spread Student's gives none. */
 static vp_result bound_effects(struct tradeoff *tradeoff, void *scratch, size_t bytes) {
     if (tradeoff->range.is_known)
         return vp_effects_bounded(&tradeoff->knobs, tradeoff->accuracy, tradeoff->sample_count, tradeoff->order,
@@ -189,7 +189,7 @@ static void bound_gain(const struct tradeoff *tradeoff, const double *first, con
     gain->low = fmin(gain->low, fmin(one, other));
     gain->high = fmax(gain->high, fmax(one, other));
 }
-/* What each configuration gains by the next level of each knob. */
+/* The gain of each configuration from the next level of each knob. */
 static void find_gains(struct tradeoff *tradeoff) {
     for (size_t i = 0; i < tradeoff->config_count && tradeoff->accuracy; i++) {
         for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
@@ -252,8 +252,8 @@ size_t equal_points(const struct tradeoff *tradeoff, size_t config) {
                       || tradeoff->at_accuracy[i] > tradeoff->at_accuracy[config]);
     return count;
 }
-/* The interval of a latency over samples, as everywhere: order statistics of a percentile, Student's of a mean. NaN
- * where there are too few samples: a range of draws would cover less. */
+/* The interval of a latency over samples, as elsewhere: order statistics for a percentile, Student's for a mean. NaN if
+ * there are too few samples: a range of draws would cover less. */
 static void latency_interval(const double *values, size_t count, double percentile, double *sorted,
                              vp_bootstrap_point *point) {
     vp_statistics statistics;
@@ -295,7 +295,7 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
         tradeoff->points[i].accuracy_high = accuracy.high;
     }
 }
-/* The accuracy of a corpus metric belongs to a whole file: points without intervals. */
+/* The accuracy of a corpus metric belongs to a whole file, so points have no intervals. */
 static void corpus_points(struct tradeoff *tradeoff, const struct results *results,
                           const struct report_settings *settings) {
     double *sorted = resize(NULL, tradeoff->sample_count, sizeof *sorted);

@@ -1,4 +1,4 @@
-/* tradeoff.h: what accuracy costs in latency (E2): fronts, effects and gains of the knobs. */
+/* tradeoff.h: the cost of accuracy in latency (E2): fronts, effects and gains of the knobs. */
 #ifndef VLMPROF_CLI_TRADEOFF_H
 #define VLMPROF_CLI_TRADEOFF_H
 #include "base/options.h"
@@ -18,14 +18,14 @@ struct report_settings {
     double budget, min_accuracy;            /* infinite: none */
 };
 
-/* The options that report and best share; a number that is not given is NaN or infinite. */
+/* The options shared by report and best; a number that is not given is NaN or infinite. */
 struct report_settings report_settings_of(const struct options *options);
 const char *percentile_text(double percentile); /* "mean", "P50", "P95" or "P99" */
 
 struct knob_front { int knob; int32_t level; uint32_t *front; size_t count; double area; };
 struct knob_gain { size_t from, to; int knob; vp_gain gain; };
 
-/* Of one data set. Its configurations are numbered by their place in group->paired. */
+/* For one data set. Its configurations are numbered by their index in group->paired. */
 struct tradeoff {
     const struct result_group *group;
     char reason[160];            /* why there is none; empty: there is */
@@ -33,14 +33,14 @@ struct tradeoff {
     int64_t *ids; size_t config_count, sample_count;
     double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */
     struct score_range range;    /* of a score */
-    /* [config_count]; NaN where not known. The interval of the accuracy is that of accuracy_interval, not the draws' */
+    /* [config_count]; NaN if not known. The accuracy's interval is from accuracy_interval, not from the draws */
     vp_bootstrap_point *points;
     double *at_latency, *at_accuracy; /* the points as two arrays */
     uint32_t *front, *kept; size_t front_count, kept_count; /* kept: after epsilon */
     double epsilon_latency, area, area_latency, area_accuracy;
     int32_t *levels; vp_knobs knobs; int knob_of[KNOB_COUNT]; /* axes that vary: KNOB_* of each column of levels */
-    size_t level_example[KNOB_COUNT][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, for its name */
-    /* [0] of latency, [1] of accuracy: effects on the means over samples; order 0: none could be computed */
+    size_t level_example[KNOB_COUNT][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, used to name it */
+    /* [0] for latency, [1] for accuracy: effects on the means over samples; order 0: none could be computed */
     vp_effect *effects[2]; size_t effect_count; double *shares[2]; int32_t order;
     struct knob_front *fronts; size_t knob_front_count;
     struct knob_gain *gains; size_t gain_count;
@@ -51,11 +51,11 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
                    const struct report_settings *settings);
 void tradeoff_free(struct tradeoff *tradeoff);
 
-/* How many configurations have the same latency and accuracy as this one, itself included. */
+/* The number of configurations with the same latency and accuracy as this one, including itself. */
 size_t equal_points(const struct tradeoff *tradeoff, size_t config);
 int is_listed(const uint32_t *items, size_t count, size_t value);
 
-/* Why latencies have no interval: too few samples in common; empty where they have one. Returns out. */
+/* Why latencies have no interval: too few common samples; empty if they have one. Returns out. */
 enum { NO_INTERVAL_BYTES = 80 };
 const char *no_interval_text(const struct tradeoff *tradeoff, double percentile, char out[NO_INTERVAL_BYTES]);
 

@@ -8,10 +8,10 @@
 /* The paths of the files written, and a sentence for each that is missing. */
 struct reference_layout { struct text_list written, warnings; };
 
-/* Copies the result files of the folders to `out`. Rows that miss a number which the scripts need are left out, and so
- * are files without any such row; both give a warning. Nothing is written when a file would replace one that is no
- * result file of the same sweep, or when a task's folder contains another JSON file. Returns 0, EXIT_WORK when a file
- * was left out, or another exit code after a message. */
+/* Copies the result files of the folders to `out`. Rows that lack a number the scripts need are left out, and so are
+ * files without any other row; both give a warning. Nothing is written if a file would replace one that is not a result
+ * file of the same sweep, or if a task's folder contains another JSON file. Returns 0, EXIT_WORK if a file was left
+ * out, or another exit code after a message. */
 int reference_layout_write(const char *const *folders, size_t folder_count, const char *out,
                            struct reference_layout *layout);
 void reference_layout_free(struct reference_layout *layout);

@@ -1,4 +1,4 @@
-/* ask.c: a question about pictures to a server, and its answer as a timed pass. */
+/* ask.c: asks a server a question about pictures and returns the answer as a timed pass. */
 #include "server/ask.h"
 
 #include "base/console.h"
@@ -50,7 +50,7 @@ void ask_free(vp_exchange *exchange) {
     exchange->body_bytes = 0;
 }
 
-/* A stamp as time since the start; -1: it did not come to that. */
+/* A time stamp relative to the start; -1: it did not get that far. */
 static int64_t since(int64_t stamp_ns, int64_t start_ns) { return stamp_ns ? stamp_ns - start_ns : -1; }
 /* The text moves to the caller. */
 static char *taken(char **text) {
@@ -58,7 +58,7 @@ static char *taken(char **text) {
     *text = NULL;
     return moved;
 }
-/* Makes a finished exchange a timed pass. Its texts move to *run. */
+/* Turns a finished exchange into a timed pass. Its texts move to *run. */
 static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     vp_chat_reply *reply = &exchange->reply;
     struct served *served = zeroed(1, sizeof *served);

@@ -1,5 +1,5 @@
-/* ask.h: a question about pictures to a server, and its answer as a timed pass.
- * A question comes in; the body of a request, and later a struct pass_result and its JSON, come out. */
+/* ask.h: asks a server a question about pictures and returns the answer as a timed pass. A question comes in; the body
+ * of a request, and later a struct pass_result and its JSON, come out. */
 #ifndef VLMPROF_CLI_ASK_H
 #define VLMPROF_CLI_ASK_H
 #include "results/metrics.h"
@@ -11,7 +11,7 @@
 
 struct question {
     const struct picture *pictures; int32_t picture_count; /* 0: text only */
-    const size_t *places; /* [picture_count]: bytes of the text before which they are; NULL: in front */
+    const size_t *places; /* [picture_count]: offset of each in the text, in bytes; NULL: in front */
     const struct unique *unique; /* [picture_count]: each request gets pictures of its own; NULL: `pictures` */
     const char *text;
     int32_t max_tokens;
@@ -21,41 +21,41 @@ struct question {
 };
 
 /* Builds the body of a request: *exchange is new and ready for endpoint_ask. On failure error->where names the knob
- * that the body does not take. Release with ask_free. */
+ * that the body does not accept. Release with ask_free. */
 vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,
                     vp_error *error);
 void ask_free(vp_exchange *exchange);
 
-/* Builds such a body and throws it away, before anything is sent. Returns 0, or an exit code after a complaint where
- * the body does not take a knob. */
+/* Builds such a body and discards it, before anything is sent. Returns 0, or an exit code after a complaint if the body
+ * does not accept a knob. */
 int ask_check(const struct endpoint *endpoint, const struct question *question);
 
-/* No two numbers are alike, in this process or another. */
+/* Returns a number that is unique, also among processes. */
 uint64_t ask_mark(void);
 
 /* Sends one request and times it; the body is built before its clock starts. Returns 0 with *run filled, which
- * runs_free frees, EXIT_INTERRUPTED, or an exit code with a line in `reason`; *sent is set in any case. The server's
- * texts in *run do not show the key. */
+ * runs_free frees, EXIT_INTERRUPTED, or an exit code with a line in `reason`; *sent is always set. The server's texts
+ * in *run do not show the key. */
 struct sent_request { int http_status; int32_t attempts; };
 int ask_once(struct endpoint *endpoint, const struct question *question, struct pass_result *run,
              struct sent_request *sent, char *reason, size_t capacity);
 
-/* Tokens of the prompt that are text: without those of the image, where both are known; -1: not known. */
+/* The text tokens of the prompt: those of the image are subtracted, if both counts are known; -1: not known. */
 int64_t text_tokens_of(const vp_chat_usage *usage);
 
-/* "usage": what the server says, null where it says nothing. */
+/* "usage": the server's counts, null where it gives none. */
 void put_usage(vp_json_writer *writer, const vp_chat_usage *usage);
 
-/* Elements of the open array: from piece to piece of an answer, ms. */
+/* Elements of the open array: the gaps between the pieces of an answer, ms. */
 void put_run_gaps(vp_json_writer *writer, const struct served *served);
 
-/* "server_timings": as the server gives them, or null. */
+/* "server_timings": as the server reports them, or null. */
 void put_server_timings(vp_json_writer *writer, const struct served *served);
 
-/* "runs": a list of objects: the metrics of each run, its usage, and when what happened, in ms from its start. */
+/* "runs": a list of objects: each run's metrics, its usage and the time of each event, in ms from its start. */
 void put_served_runs(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count);
 
-/* "null_reasons": for each metric that a run lacks, why. */
+/* "null_reasons": why a run lacks a metric, for each such metric. */
 void put_null_reasons(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count);
 
 #endif

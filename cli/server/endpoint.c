@@ -1,5 +1,5 @@
-/* endpoint.c: a chat server that the user names: its options, its key, one request and its errors, what it says of
- * itself. */
+/* endpoint.c: a chat server given by the user: its options, its key, one request and its errors, and its own
+ * description. */
 #include "server/endpoint.h"
 
 #include "base/console.h"
@@ -19,7 +19,7 @@ enum { KEY_FILE_BYTES_MAX = 65536, NAMES_SHOWN = 20 };
 static void wipe(char *text) {
     for (volatile char *byte = text; byte && *byte; byte++) *byte = 0;
 }
-/* Keeps a key that can be in a header. Returns 0 or an exit code. */
+/* Keeps a key that is valid in a header. Returns 0 or an exit code. */
 static int key_take(struct endpoint *endpoint, const char *key, size_t bytes, const char *place) {
     for (size_t i = 0; i < bytes; i++)
         if (key[i] <= ' ' || key[i] > '~')
@@ -45,7 +45,7 @@ static int key_of_file(struct endpoint *endpoint, const char *path) {
         text_list_add(&endpoint->warnings, "%s: others can read this API key: chmod 600", path);
     return code;
 }
-/* The key that the options name. No message repeats what was given for --api_key_env: it may be the key itself. */
+/* The key from the options. No message repeats the value of --api_key_env: it may be the key itself. */
 static int key_of_options(const struct options *options, struct endpoint *endpoint) {
     const char *name = text_of(options, "api_key_env"), *path = text_of(options, "api_key_file"), *key;
     if (path) return key_of_file(endpoint, path);
@@ -65,7 +65,7 @@ int endpoint_is_local(const struct endpoint *endpoint) {
     return 0;
 }
 
-/* The same address by the other scheme: http for https, and back. A malloc'ed text. */
+/* The same address with the other scheme, http for https or the reverse, as a malloc'ed text. */
 static char *other_url(const char *url) {
     const int is_https = !strncmp(url, "https", 5);
     struct text_buffer other = {NULL, 0, 0};
@@ -73,9 +73,9 @@ static char *other_url(const char *url) {
     text_add_string(&other, url + strcspn(url, ":"));
     return other.data;
 }
-/* Returns 1 if the server at this address speaks the other scheme; *other then is that URL. It is asked for its models,
- * without the key. A port of TLS answers plain HTTP with status 400, or not at all; one whose certificate is not
- * trusted speaks TLS all the same. */
+/* Returns 1 if the server at this address uses the other scheme; *other is then that URL. Asks for the models, without
+ * the key. A TLS port answers plain HTTP with status 400, or not at all; one with an untrusted certificate still uses
+ * TLS. */
 static int speaks_other_scheme(const char *url, char **other) {
     enum { WAIT_MS = 3000 };
     vp_server_options options = vp_server_options_default();
@@ -98,7 +98,7 @@ static int speaks_other_scheme(const char *url, char **other) {
     *other = NULL;
     return 0;
 }
-/* Adds that an http endpoint speaks TLS. Returns 0 if it does not. */
+/* Adds that an http endpoint uses TLS. Returns 0 if it does not. */
 static int add_scheme_advice(const struct endpoint *endpoint, struct text_buffer *line) {
     char *other;
     if (strncmp(endpoint->url, "http:", 5) != 0 || !speaks_other_scheme(endpoint->url, &other)) return 0;
@@ -107,8 +107,8 @@ static int add_scheme_advice(const struct endpoint *endpoint, struct text_buffer
     free(other);
     return 1;
 }
-/* A server of plain HTTP can let a TLS handshake wait until it times out. Asks such a server first, where the URL has a
- * port of its own. Returns 0 or EXIT_USAGE. */
+/* A plain HTTP server can let a TLS handshake wait until it times out. Asks such a server first, if the URL has its own
+ * port. Returns 0 or EXIT_USAGE. */
 static int check_scheme(const char *url) {
     const char *host = url + strlen("https://"), *port = *host == '[' ? strchr(host, ']') : host;
     char *other;
@@ -118,7 +118,7 @@ static int check_scheme(const char *url) {
     free(other);
     return code;
 }
-/* Complains about a URL that the server's library rejects, with one that has a scheme. Returns EXIT_USAGE. */
+/* Complains about a URL that the server's library rejects, and suggests one with a scheme. Returns EXIT_USAGE. */
 static int bad_url(const char *url, const char *reason) {
     const char *end = url + strcspn(url, "/");
     const struct endpoint named = {.url = (char *)url};
@@ -167,8 +167,8 @@ void endpoint_close(struct endpoint *endpoint) {
 }
 
 /* ---- the server's description of itself */
-/* Reads a JSON document of the server. Returns 0 or an exit code with a line in `reason`. *text lives as long as
- * *parsed is used. */
+/* Reads a JSON document of the server. Returns 0 or an exit code with a line in `reason`. *text must outlive *parsed.
+ * */
 static int endpoint_get(struct endpoint *endpoint, const char *path, struct parsed *parsed, char **text, char *reason,
                         size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -260,7 +260,7 @@ int endpoint_choose_model(struct endpoint *endpoint) {
     return code;
 }
 char *endpoint_words(struct endpoint *endpoint) {
-    /* who answers there, the member that says its version, and how the words begin */
+    /* the server, the member with its version, and the first words of the line */
     static const struct { const char *path, *key, *name; } places[] = {
         {"/version", "version", "vLLM"},   {"/props", "build_info", "llama.cpp"},
         {"/api/version", "version", "Ollama"}, {"/get_server_info", "version", "SGLang"},
@@ -287,7 +287,7 @@ char *endpoint_words(struct endpoint *endpoint) {
 }
 
 /* ---- one request */
-/* What to do about a failure; appended to its line. */
+/* The remedy for a failure; appended to its line. */
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
     switch (exchange->http_status) {

@@ -1,6 +1,5 @@
-/* endpoint.h: a chat server that the user names: its options, its key, one request and its errors, what it says of
- * itself.
- * Options come in; finished exchanges, or an exit code after a line that says what to do, come out. */
+/* endpoint.h: a chat server given by the user: its options, its key, one request and its errors, and its own
+ * description. Options come in; finished exchanges, or an exit code after a line with the remedy, come out. */
 #ifndef VLMPROF_CLI_ENDPOINT_H
 #define VLMPROF_CLI_ENDPOINT_H
 #include "base/memory.h"
@@ -19,7 +18,7 @@
 #define ENDPOINT_API_NEXT(id, name, path, text) " " #name
 #define ENDPOINT_API_TEXT(id, name, path, text) #name ": " text
 #define ENDPOINT_API_TEXT_NEXT(id, name, path, text) "; " #name ": " text
-/* How the server is talked to; endpoint_open reads these. */
+/* Settings for talking to the server; endpoint_open reads these. */
 #define OPTIONS_OF_CLIENT \
     {"endpoint_api", CHOICE, "API", "chat", 0, 0, VP_CHAT_APIS(ENDPOINT_API_FIRST, ENDPOINT_API_NEXT), \
      VP_CHAT_APIS(ENDPOINT_API_TEXT, ENDPOINT_API_TEXT_NEXT)}, \
@@ -35,36 +34,36 @@ struct endpoint {
     vp_chat_api api;
     vp_server *server;
     char *key;             /* NULL: none */
-    const char *key_place; /* where the key was read, in words for errors; "" without one */
+    const char *key_place; /* where the key was read, as a phrase for errors; "" without one */
     struct text_list warnings;
     int is_away; /* 1 once it could not be reached */
 };
 
-/* Opens libcurl and reads the key. An https URL with a port is asked, without the key, whether it speaks plain HTTP;
- * nothing else connects. model may be NULL. Returns 0 or an exit code; the caller calls
- * endpoint_close in both cases, which wipes the key. */
+/* Opens libcurl and reads the key. An https URL with a port is checked for plain HTTP, without the key; nothing else
+ * connects. model may be NULL. Returns 0 or an exit code; the caller calls endpoint_close in both cases, which wipes
+ * the key. */
 int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint);
 void endpoint_close(struct endpoint *endpoint);
 
 /* Returns 1 if the server is on this machine. */
 int endpoint_is_local(const struct endpoint *endpoint);
 
-/* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a word, or an exit code: 4: the server
- * is away, rejects or breaks off; 3: it answers nonsense. endpoint_try writes its line to `reason`, not to stderr. */
+/* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a message, or an exit code: 4 if the
+ * server is away, rejects or breaks off; 3 for a nonsensical answer. endpoint_try writes its line to `reason`. */
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);
 int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange);
 
 /* The names of the server's models. Returns 0 or an exit code with a line in `reason`. */
 int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity);
 
-/* Without --endpoint_model takes the server's only model and says so, or complains with the names of all. Returns 0 or
- * an exit code. */
+/* Without --endpoint_model takes the server's only model and reports it, or complains with the names of all models.
+ * Returns 0 or an exit code. */
 int endpoint_choose_model(struct endpoint *endpoint);
 
 /* Returns 0 if the server answers anything at all, else EXIT_DEVICE after a message, or EXIT_INTERRUPTED. */
 int endpoint_reach(struct endpoint *endpoint);
 
-/* What the server says that it is, a malloc'ed line like "vLLM 0.32.0"; NULL: it does not say. */
+/* The server's name and version, a malloc'ed line like "vLLM 0.32.0"; NULL: it does not report them. */
 char *endpoint_words(struct endpoint *endpoint);
 
 #endif

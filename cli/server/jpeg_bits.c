@@ -1,6 +1,6 @@
-/* jpeg_bits.c: bits of a JPEG file that change its pixels and nothing else.
- * Source: ITU-T T.81, annexes B (segments), F (sequential) and G (progressive). A coefficient of size s is a Huffman
- * code and s bits of its value. A bit below the highest of them changes the value, but neither its sign nor s. */
+/* jpeg_bits.c: bits of a JPEG file that change its pixels and nothing else. Source: ITU-T T.81, annexes B (segments), F
+ * (sequential) and G (progressive). A coefficient of size s is coded as a Huffman code and s bits of its value.
+ * Flipping a bit below the highest one changes the value, but neither its sign nor s. */
 #include "server/jpeg_bits.h"
 
 #include "base/memory.h"
@@ -14,13 +14,13 @@ struct huffman { int32_t least[CODE_BITS + 1], count[CODE_BITS + 1], first[CODE_
 struct component { int id, across, down, quantity, dc, ac; };
 struct reader {
     const uint8_t *file; size_t bytes, at; /* at: of the next byte */
-    size_t byte_at; int left, value;       /* the byte whose bits are read, and how many of them are left */
+    size_t byte_at; int left, value;       /* the byte that is being read, and how many of its bits remain */
     int is_over;                           /* 1 after a marker or the end */
     int32_t quantity[4][64];
     struct huffman tables[2][4];           /* DC, AC */
     struct component components[COMPONENTS]; int component_count;
-    int32_t width_px, height_px, restart, bands; /* bands: blocks whose end the last run said */
-    int is_progressive, low_bits;          /* low_bits: of a progressive scan, the bits that it leaves out */
+    int32_t width_px, height_px, restart, bands; /* bands: blocks whose end the last run gave */
+    int is_progressive, low_bits;          /* low_bits: the bits that a progressive scan leaves out */
     struct jpeg_bit *bits; size_t bit_count, bit_capacity;
 };
 
@@ -32,7 +32,7 @@ static int next_bit(struct reader *reader) {
         reader->value = reader->file[reader->at++];
         if (reader->value == 0xff) {
             if (reader->at >= reader->bytes || reader->file[reader->at]) { reader->is_over = 1; return 0; }
-            reader->at++; /* a zero follows a byte of the data that is 255 */
+            reader->at++; /* in the data, a byte of 255 is followed by a zero */
         }
         reader->left = 8;
     }
@@ -58,7 +58,7 @@ static void start_bits(struct reader *reader) {
     reader->left = 0;
     reader->bands = 0;
 }
-/* Goes on behind a restart marker; without one the scan is over. */
+/* Continues after a restart marker; without one the scan is over. */
 static void pass_restart(struct reader *reader) {
     start_bits(reader);
     if (reader->at + 1 < reader->bytes && reader->file[reader->at] == 0xff
@@ -68,8 +68,8 @@ static void pass_restart(struct reader *reader) {
 }
 
 /* ---- coefficients */
-/* Keeps the bit of a coefficient that changes it by enough, unless the byte would begin or end a marker. Returns 1 if
- * it is kept. */
+/* Keeps the bit that changes a coefficient by enough, unless the byte would begin or end a marker. Returns 1 if it is
+ * kept. */
 static int keep_bit(struct reader *reader, int size, int32_t quantity, int32_t x_px, int32_t y_px) {
     const int64_t unit = (int64_t)quantity << reader->low_bits;
     struct jpeg_bit *bit;
@@ -91,7 +91,7 @@ static int keep_bit(struct reader *reader, int size, int32_t quantity, int32_t x
     }
     return is_kept;
 }
-/* The coefficients first to last of a block. x_px below 0: its bits are not wanted. */
+/* The coefficients first to last of a block. x_px below 0: its bits are not used. */
 static void read_ac(struct reader *reader, const struct component *component, int first, int last, int32_t x_px,
                     int32_t y_px) {
     int is_kept = x_px < 0;
@@ -99,7 +99,7 @@ static void read_ac(struct reader *reader, const struct component *component, in
     for (int k = first; k <= last && !reader->is_over; k++) {
         const int code = next_code(reader, &reader->tables[1][component->ac]), run = code >> 4 & 15, size = code & 15;
         if (code < 0) return;
-        if (!size && run < 15) { /* the block ends; in a progressive scan as many as the bits say */
+        if (!size && run < 15) { /* the block ends; in a progressive scan so do as many as the bits specify */
             if (reader->is_progressive) reader->bands = (1 << run) + next_bits(reader, run) - 1;
             return;
         }
@@ -147,7 +147,7 @@ static void read_band(struct reader *reader, int first, int last) {
     }
 }
 
-/* ---- segments: `data` is what follows the length. Each returns 1 if it is as expected. */
+/* ---- segments: `data` follows the length. Each function returns 1 if the segment is as expected. */
 static int take_quantities(struct reader *reader, const uint8_t *data, size_t bytes) {
     while (bytes) {
         const int is_wide = data[0] >> 4, which = data[0] & 15;
@@ -196,7 +196,7 @@ static int take_frame(struct reader *reader, const uint8_t *data, size_t bytes) 
     }
     return reader->width_px > 0 && reader->height_px > 0;
 }
-/* Begins a scan. Returns 1 if its bits are read, 0 if it is passed over, -1: it is not as expected. */
+/* Begins a scan. Returns 1 if its bits are read, 0 if it is skipped, -1 if it is not as expected. */
 static int take_scan(struct reader *reader, const uint8_t *data, size_t bytes) {
     const int count = bytes ? data[0] : 0;
     int first, last;
@@ -221,7 +221,7 @@ static int take_scan(struct reader *reader, const uint8_t *data, size_t bytes) {
     read_band(reader, first, last);
     return 1;
 }
-/* Reads the segment of a marker. Returns as take_scan. */
+/* Reads the segment of a marker. Returns the same values as take_scan. */
 static int take_segment(struct reader *reader, int marker, const uint8_t *data, size_t bytes) {
     switch (marker) {
     case 0xdb: return take_quantities(reader, data, bytes) - 1;
@@ -243,7 +243,7 @@ size_t jpeg_bits(const uint8_t *file, size_t bytes, struct jpeg_bit **bits) {
     while (!is_read && at + 4 <= bytes) {
         const size_t length = (size_t)file[at + 2] << 8 | file[at + 3];
         if (file[at] != 0xff || file[at + 1] == 0xff || file[at + 1] == 0 || (file[at + 1] & 0xf8) == 0xd0) {
-            at++; /* the data of a scan that was passed over */
+            at++; /* the data of a skipped scan */
             continue;
         }
         if (length < 2 || at + 2 + length > bytes) break;

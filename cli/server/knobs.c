@@ -98,7 +98,7 @@ size_t knobs_combinations(const struct request_knobs *knobs) {
     for (size_t i = 0; i < knobs->count; i++) count *= knobs->items[i].values.count;
     return count;
 }
-/* Which value of a knob belongs to a combination; the indices of the knobs before it stay in *index. */
+/* The value of a knob in a combination; *index keeps the indices of the knobs before it. */
 static size_t value_index(const struct request_knob *knob, size_t *index) {
     const size_t value = *index % knob->values.count;
     *index /= knob->values.count;

@@ -19,29 +19,29 @@ struct request_knob {
 };
 struct request_knobs { struct request_knob *items; size_t count; };
 
-/* Adds PATH=V1,V2,... Commas inside brackets, braces and double quotes do not separate. A value that is JSON counts as
- * such, any other one as a string. Returns 0 or an exit code. */
+/* Adds PATH=V1,V2,... Commas inside brackets, braces and double quotes do not separate. A value that is JSON is used as
+ * JSON, any other as a string. Returns 0 or an exit code. */
 int knobs_add(struct request_knobs *knobs, const char *text);
 
-/* All of the option request_knob. Returns 0 or an exit code. */
+/* Adds all values of the option request_knob. Returns 0 or an exit code. */
 int knobs_of_options(const struct options *options, struct request_knobs *knobs);
 void knobs_free(struct request_knobs *knobs);
 
 /* How many combinations of values there are; 1 without knobs. */
 size_t knobs_combinations(const struct request_knobs *knobs);
 
-/* Combination `index`: the last knob's values change first. out: [knobs->count]; it points into the knobs. */
+/* Combination `index`; the last knob's values change first. out: [knobs->count]; it points into the knobs. */
 void knobs_combination(const struct request_knobs *knobs, size_t index, vp_chat_knob *out);
 
-/* Moves the knobs of image parts after all others, in their order. Returns how many are before them: those that a
- * request without an image can have. */
+/* Moves the knobs of image parts after all others and keeps their order. Returns how many are before them: those that a
+ * request without an image can use. */
 size_t knobs_image_last(vp_chat_knob *knobs, size_t count);
 
-/* The same in words: "max_pixels=1024 detail=low"; a knob is called by the end of its path, where no other has the
- * same, and by the whole path otherwise. Appends nothing without knobs. */
+/* The combination in words: "max_pixels=1024 detail=low". A knob is named by the end of its path if that is unique, and
+ * otherwise by the whole path. Appends nothing without knobs. */
 void knobs_words(const struct request_knobs *knobs, size_t index, struct text_buffer *out);
 
-/* "request_knobs": path and value of each. */
+/* "request_knobs": the path and value of each. */
 void put_knobs(vp_json_writer *writer, const vp_chat_knob *knobs, size_t count);
 
 #endif

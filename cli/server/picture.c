@@ -1,4 +1,4 @@
-/* picture.c: an image as a server gets it: the bytes of a file. */
+/* picture.c: an image in the form sent to a server: the bytes of a file. */
 #include "server/picture.h"
 
 #include "base/console.h"
@@ -18,13 +18,13 @@ const char *media_type_of(const char *bytes, size_t count) {
     if (count >= 6 && (!memcmp(bytes, "GIF87a", 6) || !memcmp(bytes, "GIF89a", 6))) return "image/gif";
     return NULL;
 }
-/* A whole number of some bytes, the lowest one first. */
+/* A whole number from some bytes, lowest byte first. */
 static int32_t number_at(const char *bytes, int count) {
     uint32_t number = 0;
     while (count--) number = number << 8 | (unsigned char)bytes[count];
     return (int32_t)number;
 }
-/* The size of a GIF file, or of a WebP file of one of its three kinds (RFC 9649). Returns truth, or 0: damaged. */
+/* The size of a GIF file, or of a WebP file of one of its three kinds (RFC 9649). Returns 1, or 0 if it is damaged. */
 static int size_at(const char *bytes, size_t count, int32_t *width_px, int32_t *height_px) {
     const int is_gif = count >= 10 && bytes[0] == 'G';
     const int is_extended = count >= 30 && !memcmp(bytes + 12, "VP8X", 4);

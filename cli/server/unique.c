@@ -1,4 +1,4 @@
-/* unique.c: an image for each request that no cache of a server has seen. */
+/* unique.c: gives each request an image that no server cache has seen. */
 #include "server/unique.h"
 
 #include "base/console.h"
@@ -13,7 +13,7 @@
 enum { NUMBER_BITS = 64, BITS_LEAST = 32, LEVELS_LEAST = 3, STORED_MOST = 65535, BLOCK_PX = 8 };
 
 /* ---- JPEG */
-/* The pixels of a copy of the file, not turned upright, with the bits turned or not. */
+/* The pixels of a copy of the file, without rotation, with the bits flipped or not. */
 static int decode_stored(const struct picture *picture, const struct jpeg_bit *bits, size_t count, vp_image *image) {
     uint8_t *copy = resize(NULL, picture->byte_count, 1);
     int is_decoded;
@@ -34,7 +34,7 @@ static int block_differs(const vp_image *one, const vp_image *other, const struc
             }
     return 0;
 }
-/* Finds the last bits of the file that the pixels show. Returns 1 if there are enough of them. */
+/* Finds the last bits of the file that change its pixels. Returns 1 if there are enough of them. */
 static int find_bits(struct unique *unique) {
     struct picture *picture = &unique->picture;
     struct jpeg_bit *bits = NULL;
@@ -91,7 +91,7 @@ static void add_chunk(struct text_buffer *png, const char *type, const char *dat
     put_u32(number, crc32_of(png->data + at, bytes + 4));
     text_add(png, number, 4);
 }
-/* Adds bytes in blocks that are not compressed. has_header: 0: the first block's is in the bits before. */
+/* Adds bytes in uncompressed blocks. has_header 0: the first block's header is in the bits before. */
 static void add_stored(struct text_buffer *out, const char *bytes, size_t count, int has_header) {
     for (size_t at = 0; at < count; at += STORED_MOST, has_header = 1) {
         const size_t part = count - at < STORED_MOST ? count - at : STORED_MOST;
@@ -100,7 +100,7 @@ static void add_stored(struct text_buffer *out, const char *bytes, size_t count,
         text_add(out, bytes + at, part);
     }
 }
-/* The rows but the last one, compressed, without the checksum at their end. *adler: that checksum. */
+/* All rows but the last one, compressed, without the checksum at their end. *adler: that checksum. */
 static void first_rows(const uint8_t *rgb, int32_t width_px, int32_t rows, struct text_buffer *stream,
                        uint32_t *adler) {
     struct text_buffer png = {NULL, 0, 0};
@@ -128,7 +128,7 @@ static void plain_rows(const uint8_t *rgb, int32_t width_px, int32_t rows, struc
     *adler = adler32_of(1, lines.data, lines.bytes);
     free(lines.data);
 }
-/* A PNG of the rows in `stream` and of the last row. has_header: as add_stored. */
+/* A PNG from the rows in `stream` and the last row. has_header: as in add_stored. */
 static void add_file(struct unique *unique, const struct text_buffer *stream, const uint8_t *row, int has_header) {
     struct picture *picture = &unique->picture;
     struct text_buffer png = {NULL, 0, 0}, line = {NULL, 0, 0}, last = {NULL, 0, 0};
@@ -176,15 +176,15 @@ void unique_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, s
     first_rows(rgb, width_px, height_px - 1, &stream, &unique->adler);
     if (height_px > 1) stream.data[2] = (char)(stream.data[2] & ~1); /* another block follows */
     add_file(unique, &stream, row, 1);
-    /* the end of the compressed block is padded with zeros to a byte; three of them are the next block's header */
+    /* the end of the block is padded with zeros to a byte; three of those bits are the next block's header */
     if (!is_of(&unique->picture, rgb)) add_file(unique, &stream, row, 0);
-    if (!is_of(&unique->picture, rgb)) { /* another compressor than the one that is known here */
+    if (!is_of(&unique->picture, rgb)) { /* a different compressor from the one known here */
         plain_rows(rgb, width_px, height_px - 1, &stream, &unique->adler);
         add_file(unique, &stream, row, 1);
     }
     free(stream.data);
 }
-/* The number into the lowest bits of the last row, and what follows from that into the checksums. */
+/* Writes the number into the lowest bits of the last row and updates the checksums. */
 static void mark_row(const struct unique *unique, uint64_t number, char *part) {
     const size_t bytes = unique->to - unique->from;
     char *row = part + unique->row_at;

@@ -1,11 +1,11 @@
-/* unique.h: an image for each request that no cache of a server has seen: neither its bytes nor its decoded pixels.
- * A file or pixels come in; a file whose pixels a number changes, at little cost, comes out.
+/* unique.h: gives each request an image that no server cache has seen, by its bytes or by its decoded pixels. A file or
+ * pixels come in; a file whose pixels depend on a number comes out, at little cost.
  *
  * A JPEG stays a JPEG of the same size: the number sets one bit in the size of a coefficient of up to 64 blocks of its
- * luminance. A block's pixels depend on its own coefficients alone, so two numbers that differ in a bit have other
- * pixels in that block; which blocks show their bit is found by decoding the file once unchanged and
- * once with all of them turned. Any other image becomes a PNG whose last row is not compressed; the number is in the
- * lowest bits of that row. */
+ * luminance. A block's pixels depend on its own coefficients alone, so two numbers that differ in a bit give different
+ * pixels in that block. To find the blocks that show their bit, the file is decoded once unchanged and once with all of
+ * them flipped. Any other image becomes a PNG whose last row is not compressed; the number is in the lowest bits of
+ * that row. */
 #ifndef VLMPROF_CLI_UNIQUE_H
 #define VLMPROF_CLI_UNIQUE_H
 #include "server/picture.h"
@@ -13,28 +13,28 @@
 
 struct unique_bit { size_t at; unsigned char mask; };
 struct unique {
-    struct picture picture; /* the file; its bytes are those of one number */
+    struct picture picture; /* the file; its bytes are for one number */
     size_t from, to;        /* the bytes that numbers change */
     struct unique_bit *bits; size_t bit_count; /* of a JPEG: where the number's bits are */
-    size_t row_at, row_bytes; /* of a PNG: the last row, `row_at` bytes behind `from` */
+    size_t row_at, row_bytes; /* of a PNG: the last row, `row_at` bytes after `from` */
     uint32_t adler;                      /* of the rows before it */
 };
 
-/* Rows: a server may have caches, so each request has an image of its own. */
+/* Option rows. Servers may have caches, so each request has its own image. */
 #define OPTIONS_OF_UNIQUE \
     {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
      "send other pixels in every request, so that no cache knows the image: the default; a JPEG keeps its size"}, \
     {"same_image", FLAG, NULL, NULL, 0, 0, NULL, \
      "send the file unchanged in every request: a server may answer from its caches", .excludes = "unique_image"}
 
-/* Of a file, which is read, or of pixels [height, width, 3]. Returns 0, or an exit code with a reason in `reason`;
- * nothing is printed. unique_free frees in both cases. */
+/* From a file, which is read, or from pixels [height, width, 3]. Returns 0, or an exit code with a reason in `reason`;
+ * prints nothing. Call unique_free in both cases. */
 int unique_of_file(const char *path, struct unique *unique, char *reason, size_t capacity);
 void unique_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct unique *unique);
 void unique_free(struct unique *unique);
 
-/* Changes `part`, a copy of the file's bytes `from` to `to`, to those of a number. Of images of fewer than 22 columns,
- * and of a JPEG with few details, only the lowest bits of the number count. */
+/* Rewrites `part`, a copy of the file's bytes `from` to `to`, for a number. In images of fewer than 22 columns, and in
+ * a JPEG with few details, only the lowest bits of the number count. */
 void unique_mark(const struct unique *unique, uint64_t number, char *part);
 
 #endif

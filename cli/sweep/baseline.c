@@ -1,4 +1,4 @@
-/* baseline.c: sweep --baseline: what each configuration of a data set is compared with. */
+/* baseline.c: sweep --baseline: the baseline that each configuration of a data set is compared with. */
 #include "sweep/baseline.h"
 
 #include "base/console.h"
@@ -16,7 +16,7 @@ static int by_id(const void *left, const void *right) {
     const int64_t a = ((const struct old_answer *)left)->id, b = ((const struct old_answer *)right)->id;
     return (a > b) - (a < b);
 }
-/* Returns 1 if the row has an answer, which *answer becomes. */
+/* Returns 1 if the row has an answer, and sets *answer to it. */
 static int has_read_answer(const vp_json *json, uint32_t row, int64_t vocabulary, struct old_answer *answer) {
     const uint32_t ids = vp_json_get(json, row, "output_token_ids"), pred = vp_json_get(json, row, "pred");
     memset(answer, 0, sizeof *answer);
@@ -44,7 +44,7 @@ static void read_answers(struct baseline_of *of, const vp_json *json, int64_t vo
         of->count += (size_t)has_read_answer(json, i, vocabulary, &of->answers[of->count]);
     if (of->count) qsort(of->answers, of->count, sizeof *of->answers, by_id);
 }
-/* Returns 1 if the file has the same samples, asked for answers of the same length. */
+/* Returns 1 if the file has the same samples and the same answer length. */
 static int is_of_set(const vp_json *json, const struct dataset *set) {
     char hash[24];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)set->hash);
@@ -52,7 +52,7 @@ static int is_of_set(const vp_json *json, const struct dataset *set) {
            && vp_json_equals(json, vp_json_get(json, 0, "data_hash"), hash)
            && node_int(json, 0, "max_new_tokens", -1) == set->new_tokens;
 }
-/* Reads a file if it is a result of the data set. *found counts those. */
+/* Reads a file if it is a result for the data set. *found counts such files. */
 static int try_file(const char *path, const struct dataset *set, int64_t vocabulary, struct baseline_of *of,
                     int *found) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -97,7 +97,7 @@ static int is_named(const char *file_name, const char *name) {
     const size_t bytes = strlen(name);
     return !strncmp(file_name, name, bytes) && (!file_name[bytes] || !strcmp(file_name + bytes, ".json"));
 }
-/* A name is one of a single data set, or without the data set's name one of each. */
+/* A name refers to one data set or, without the data set's name, to each of them. */
 static const struct configuration *find_configuration(const struct plan *plan, size_t set, const char *name) {
     for (size_t i = 0; i < plan->configuration_count; i++) {
         const struct configuration *configuration = &plan->configurations[i];
@@ -122,7 +122,7 @@ static int unknown_baseline(const struct plan *plan, const char *name) {
     free(names.data);
     return code;
 }
-/* The knobs, not the file's name: that of a tier has the mean of its crops. */
+/* Uses the knobs, not the file's name: a tier's name has the mean of its crops. */
 static uint64_t hash_choice(uint64_t hash, const struct baseline_of *of) {
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;

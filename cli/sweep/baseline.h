@@ -1,7 +1,7 @@
-/* baseline.h: sweep --baseline: what each configuration of a data set is compared with.
- * A configuration of the grid, or the answers of earlier results, comes in; a struct fidelity for each point goes out.
- * Of a configuration the logits of one sample are in memory, and nowhere else.
- * Functions return 0 or an exit code after a message on stderr. */
+/* baseline.h: sweep --baseline: the baseline that each configuration of a data set is compared with. A configuration of
+ * the grid, or the answers of earlier results, comes in; a struct fidelity for each point goes out. For a
+ * configuration, the logits of one sample are in memory, and nowhere else. Functions return 0 or an exit code after a
+ * message on stderr. */
 #ifndef VLMPROF_CLI_BASELINE_H
 #define VLMPROF_CLI_BASELINE_H
 #include "base/memory.h"
@@ -20,7 +20,7 @@
 /* An answer of earlier results. */
 struct old_answer { int64_t id; int32_t *tokens; int32_t count; char *text; size_t bytes; };
 
-/* What the points of a data set are compared with. */
+/* The baseline of a data set's points. */
 struct baseline_of {
     const struct configuration *configuration; /* NULL: earlier results */
     char *path;                                /* of these */
@@ -29,7 +29,7 @@ struct baseline_of {
 struct baseline {
     struct baseline_of *of; /* [sets of the plan]; NULL: without --baseline */
     size_t set_count;
-    /* the baseline's answer to the sample that is measured now */
+    /* the baseline's answer to the current sample */
     int is_made;
     char *reason;    /* why there is none; NULL: there is */
     struct buffer tokens, logits, row; int32_t token_count, logit_rows; /* of a server: none */
@@ -37,7 +37,7 @@ struct baseline {
     size_t width;    /* of a row of logits */
 };
 
-/* Finds the baseline of each data set, and makes the choice a part of the plan's fingerprint. model NULL: servers. */
+/* Finds the baseline of each data set, and makes the choice part of the plan's fingerprint. model NULL: servers. */
 int baseline_open(struct baseline *baseline, const struct options *options, const struct model *model,
                   struct plan *plan);
 void baseline_close(struct baseline *baseline);
@@ -45,15 +45,15 @@ void baseline_close(struct baseline *baseline);
 /* Its name in results. */
 const char *baseline_name(const struct baseline *baseline, size_t set);
 
-/* Before the first point of a sample: forgets the sample before. */
+/* Before the first point of a sample: discards the sample before. */
 void baseline_forget(struct baseline *baseline);
 /* Takes an answer of earlier results. */
 void baseline_take_old(struct baseline *baseline, size_t set, int64_t sample_id);
-/* There is no answer, because of `reason`, which is copied. */
+/* Records that there is no answer because of `reason`, which is copied. */
 void baseline_lacks(struct baseline *baseline, const char *reason);
 
-/* Makes the pass that gives the baseline's answer and logits, or, of another point, that follows its answer. *dump is
- * what the input refers to; a pass of baseline_answer ends with baseline_keep. */
+/* Makes the pass that gives the baseline's answer and logits or, for another point, the pass that follows its answer.
+ * The input refers to *dump; a pass of baseline_answer ends with baseline_keep. */
 void baseline_answer(struct baseline *baseline, struct pass_input *input, vp_dump *dump);
 void baseline_keep(struct baseline *baseline, const struct pass_result *run);
 void baseline_follow(struct baseline *baseline, struct pass_input *input, vp_dump *dump,

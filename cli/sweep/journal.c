@@ -56,7 +56,7 @@ int journal_append(struct journal *journal, const char *text, size_t bytes) {
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) {
             int kept = written ? errno : ENOSPC;
-            /* the torn line is dropped by the next start */
+            /* the next start drops the torn line */
             if (ftruncate(journal->fd, (off_t)journal->end)) kept = errno;
             errno = kept;
             return journal_fail(journal);
@@ -125,8 +125,8 @@ void index_free(struct journal_index *index) {
     free(index->line.data);
     memset(index, 0, sizeof *index);
 }
-/* The configuration that a line names; -1: none. Begins at the hint: neighbours in a journal are neighbours in the
- * grid. */
+/* The configuration that a line names; -1: none. The search begins at the hint, because neighbours in a journal are
+ * neighbours in the grid. */
 static int32_t index_configuration_find(struct journal_index *index, const vp_json *json, uint32_t name) {
     for (int32_t i = 0; i < index->configuration_count; i++) {
         int32_t at = (index->configuration_hint + i) % index->configuration_count;
@@ -141,7 +141,7 @@ int32_t index_configuration_named(const struct journal_index *index, const char 
         if (!strcmp(index->configurations[i].file_name, file_name)) return i;
     return -1;
 }
-/* Place of a sample among entries [first, count), which ascend by id: where it is, or where it would be. */
+/* The index of a sample among entries [first, count), ascending by id, or the index at which to insert it. */
 static size_t index_place(const struct index_set *set, size_t first, int64_t id) {
     size_t low = first, high = set->count;
     if (low < high && set->entries[high - 1]->id < id) return high;
@@ -155,7 +155,7 @@ struct index_entry *index_find(const struct index_set *set, size_t first, int64_
     size_t at = index_place(set, first, id);
     return at < set->count && set->entries[at]->id == id ? set->entries[at] : NULL;
 }
-/* Where the last line of a point is kept; -1 until it has one. */
+/* The slot for a point's last line; -1 until it has one. */
 static int64_t *entry_last(struct index_entry *entry, const struct index_configuration *configuration) {
     if (configuration->place >= entry->last_count) {
         entry->last = resize(entry->last, (size_t)configuration->place + 1, sizeof *entry->last);
@@ -186,7 +186,7 @@ static void index_take_sets(struct journal_index *index, const vp_json *json, ui
     for (int32_t i = 0; i < index->set_count; i++, node = json->nodes[node].end)
         fields_read(json, node, &DATA, &index->sets[i].data);
 }
-/* An object as JSON on one line, malloc'ed; NULL: no object. */
+/* An object as JSON on one line, malloc'ed; NULL: it is not an object. */
 static char *object_text(const vp_json *json, uint32_t node) {
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
@@ -197,7 +197,7 @@ static char *object_text(const vp_json *json, uint32_t node) {
     free(text.data);
     return NULL;
 }
-/* Reads a configuration of a head line; one that is known already keeps its first head. */
+/* Reads a configuration of a head line; a known one keeps its first head. */
 static void index_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
                                      int64_t at) {
     int32_t known = index_configuration_find(index, json, vp_json_get(json, node, "file_name"));
@@ -219,14 +219,14 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
     configuration->head_at = at;
     configuration->is_wanted = 1;
 }
-/* What the first head of all journals says about the whole sweep. */
+/* The members of the first head, among all journals, that apply to the whole sweep. */
 static void index_begin(struct journal_index *index, const vp_json *json, const char *plan) {
     snprintf(index->plan, sizeof index->plan, "%s", plan);
     fields_read(json, 0, &HEAD, &index->head);
     index->server = object_text(json, vp_json_get(json, 0, "server"));
     index_take_sets(index, json, vp_json_get(json, 0, "data"));
 }
-/* Returns 1 if the sets of a head are those of the index, in number; its configurations refer to them. */
+/* Returns 1 if a head has as many sets as the index; its configurations refer to them. */
 static int has_same_sets(const struct journal_index *index, const vp_json *json) {
     return !index->set_count || json->nodes[vp_json_get(json, 0, "data")].count == (uint32_t)index->set_count;
 }
@@ -246,7 +246,7 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
                         "or delete it with its results",
                         file->path);
     if (!index->head.architecture) index->head.architecture = node_text(json, vp_json_get(json, 0, "architecture"));
-    if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may say what an older one did not */
+    if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may have what an older one lacks */
         index->model_shape = copy_text(json->text + json->nodes[shape].start, json->nodes[shape].bytes);
     file->rank = node_int(json, 0, "rank", 0);
     file->world_size = node_int(json, 0, "world_size", 1);
@@ -259,9 +259,8 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
         if (index->configurations[i].is_wanted) file->grid += hash_text(HASH_START, index->configurations[i].file_name);
     return 0;
 }
-/* Takes over the line of a sample. Returns 1 if it counts; not so when its set is none, or when the journal has one
- * already.
- */
+/* Takes over the line of a sample. Returns 1 if it counts. It does not if its set does not exist, or if the journal
+ * already has one. */
 static int index_has_taken_sample(struct journal_index *index, int32_t file, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int64_t set_index = node_int(json, 0, "set", 0), id = node_int(json, 0, "sample", 0);
@@ -285,9 +284,8 @@ static int index_has_taken_sample(struct journal_index *index, int32_t file, int
     entry->file = file;
     return 1;
 }
-/* Returns 1 if a line of a point can follow the point's last line so far, and *line becomes the new last one. A line
- * with
- * "prev" -1 begins the point, again when it failed or was not closed. */
+/* Returns 1 if a line of a point can follow the point's last line so far; *line becomes the new last one. A line with
+ * "prev" -1 begins the point, or begins it again if it failed or was not closed. */
 static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct point_line *line) {
     int64_t before = node_int(json, 0, "prev", -1);
     int32_t runs = before < 0 ? 0 : line->runs;
@@ -300,7 +298,7 @@ static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct po
     line->state = kind == LINE_DONE ? POINT_DONE : kind == LINE_FAILED ? POINT_FAILED : POINT_OPEN;
     return 1;
 }
-/* Returns 1 if the line is of a server, or of the engine, as its configuration is. */
+/* Returns 1 if the line is of the same kind as its configuration: of a server, or of the engine. */
 static int is_of_kind(const vp_json *json, line_kind kind, const struct index_configuration *configuration) {
     const uint32_t sizes = vp_json_get(json, 0, "sizes");
     if (kind == LINE_FIDELITY) return 1;
@@ -309,9 +307,9 @@ static int is_of_kind(const vp_json *json, line_kind kind, const struct index_co
                                              : vp_json_get(json, sizes, "sent_image") != VP_JSON_NONE;
     return is_served == knobs_are_served(&configuration->knobs);
 }
-/* Takes over a line of a point. Returns 1 if it counts; not so when the configuration or the sample is not known, or
- * when it does not follow the point's last line. The point then stays unchanged, and what it lacks is measured
- * again. */
+/* Takes over a line of a point. Returns 1 if it counts. It does not if the configuration or the sample is unknown, or
+ * if it does not follow the point's last line. The point then stays unchanged, and the missing part is measured again.
+ * */
 static int index_has_taken_point(struct journal_index *index, line_kind kind, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int32_t found = index_configuration_find(index, json, vp_json_get(json, 0, "config"));
@@ -338,7 +336,7 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
     file->knows_device = file->device != NULL;
     file->on_gpu = file->device && !strncmp(file->device, "cuda", 4);
 }
-/* Takes over what the machine did during a block of runs. Returns 1 if it counts; not so when it begins before the end
+/* Takes over the machine's load during a block of runs. Returns 1 if it counts. It does not if it begins before the end
  * of the last block, or after its own line. */
 static int index_has_taken_noise(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
@@ -357,7 +355,7 @@ static int index_has_taken_noise(struct journal_index *index, int32_t file_index
     block->noise = line.noise;
     return 1;
 }
-/* Returns 1 if the journal has timed the kernels of this shape already. */
+/* Returns 1 if the journal already has the kernels of this shape. */
 static int index_has_shape(const struct journal_index *index, const struct index_shape *wanted) {
     for (size_t i = 0; i < index->shape_count; i++) {
         const struct index_shape *shape = &index->shapes[i];
@@ -367,8 +365,8 @@ static int index_has_shape(const struct journal_index *index, const struct index
     }
     return 0;
 }
-/* Takes over a shape whose kernels were timed. Returns 1 if it counts; not so when its configuration is not known, or
- * when the journal has the shape already. */
+/* Takes over a shape whose kernels were timed. Returns 1 if it counts. It does not if its configuration is unknown, or
+ * if the journal already has the shape. */
 static int index_has_taken_kernels(struct journal_index *index, int32_t file, int64_t at) {
     const vp_json *json = &index->scratch.json;
     uint32_t node = vp_json_get(json, 0, "kernels");
@@ -383,7 +381,7 @@ static int index_has_taken_kernels(struct journal_index *index, int32_t file, in
     index->shapes[index->shape_count++] = shape;
     return 1;
 }
-/* Reports a line that is left out; the first two of a journal by their places. */
+/* Reports a skipped line; the first two of a journal are reported with their places. */
 static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, line_kind kind) {
     if (index->damaged++ >= 2) return;
     complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and left out%s", file->path, (long long)file->lines,
@@ -406,7 +404,7 @@ static int index_take_kind(struct journal_index *index, line_kind kind, int32_t 
     if (!is_taken) index_report(index, &index->files[file_index], at, kind);
     return 0;
 }
-/* Takes over one whole line; one that is damaged is reported and left out. Returns 0 or an exit code. */
+/* Takes over one whole line; a damaged one is reported and skipped. Returns 0 or an exit code. */
 static int index_take(struct journal_index *index, int32_t file_index, int64_t at, char *line, size_t bytes) {
     struct index_file *file = &index->files[file_index];
     const line_seal seal = journal_unseal(line, &bytes);
@@ -455,7 +453,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
             file->end = base + (int64_t)seen;
             continue;
         }
-        /* the text is read to its end: keep the line that has begun, and read on */
+        /* the buffer is used up: keep the line that has begun, and read on */
         if (file->end > base)
             memmove(text.data, text.data + (file->end - base), text.bytes - (size_t)(file->end - base));
         text.bytes -= (size_t)(file->end - base);
@@ -520,7 +518,7 @@ int index_read_line(struct journal_index *index, int32_t file_index, int64_t at)
     return complain(EXIT_INPUT, "%s cannot be read back at byte %lld", file->path, (long long)at);
 }
 
-/* ---- a journal that this process writes */
+/* ---- the journal that this process writes */
 char *journal_name(const char *folder, int64_t rank, int64_t world_size) {
     char name[80];
     if (world_size > 1)

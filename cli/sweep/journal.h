@@ -1,7 +1,7 @@
-/* journal.h: the journal of a sweep, one line for each run; with it a sweep that was stopped goes on.
- * Measurements come in as JSON lines that are appended and never changed. Reading one or more journals gives an index:
- * what is measured, and where each point's last line is. Functions that can fail complain on stderr themselves and
- * return 0 or an exit code, unless they say otherwise. */
+/* journal.h: the journal of a sweep, one line for each run, from which a stopped sweep continues. Measurements come in
+ * as JSON lines that are appended and never changed. Reading one or more journals gives an index: the measured points,
+ * and the place of each one's last line. Functions that can fail complain on stderr themselves and return 0 or an exit
+ * code, unless they say otherwise. */
 #ifndef VLMPROF_CLI_JOURNAL_H
 #define VLMPROF_CLI_JOURNAL_H
 #include "base/json.h"
@@ -13,7 +13,7 @@
 
 enum { JOURNAL_SYNC_LINES = 64 };
 
-/* ---- a journal that this process writes; its index is below */
+/* ---- the journal that this process writes; its index is below */
 struct journal {
     char *path;
     int fd;      /* the only one of this file in the process: closing any other would give up the lock */
@@ -27,17 +27,17 @@ struct journal {
 /* Syncs what was appended to the disk. */
 int journal_sync(struct journal *journal);
 
-/* Appends whole lines in one piece; if they do not fit, none of them stays. Syncs now and then. */
+/* Appends whole lines in one write; if they do not fit, all are removed. Syncs from time to time. */
 int journal_append(struct journal *journal, const char *text, size_t bytes);
 
-/* A line: begin opens its JSON object, the caller writes the members, end closes it in journal->line, append also
+/* A line: begin opens its JSON object, the caller writes the members, and end closes it in journal->line; append also
  * writes it to the file. */
 vp_json_writer *journal_line_begin(struct journal *journal);
 int journal_line_end(struct journal *journal);
 int journal_line_append(struct journal *journal);
 void journal_close(struct journal *journal);
 
-/* ---- the index: what reading one or more journals gives. Places are bytes from the start of a journal. */
+/* ---- the index: the result of reading one or more journals. Places are byte offsets from the start of a journal. */
 struct index_entry {
     int64_t id, line_at; /* of the sample; the place of its line */
     int64_t *last;       /* [last_count], by place of the configuration in its set: see index_point */
@@ -54,17 +54,17 @@ struct index_set {
 
 struct index_configuration {
     char *file_name;
-    int32_t set, place;               /* the index of its set, and its own among that set's configurations */
+    int32_t set, place;               /* the index of its set, and its index in that set */
     struct knob_values knobs;
     int32_t head_file; int64_t head_at; /* the head line that named it first */
     int is_wanted;                    /* 1 if part of the newest grid */
     int64_t closed, failed;           /* points with their last line; those that failed */
 };
 
-/* A shape whose kernels were timed: the place of its line. */
+/* A shape whose kernels were timed, with the place of its line. */
 struct index_shape { int32_t file, configuration; int64_t at, views, sequence; };
 
-/* What the machine did during the runs whose lines are from `from` to before `at`. */
+/* The machine's load during the runs whose lines are from `from` to before `at`. */
 struct index_block { int64_t from, at; vp_noise noise; };
 
 /* A journal that was read. */
@@ -81,15 +81,15 @@ struct index_file {
 };
 
 struct journal_index {
-    char plan[24]; /* the plan's fingerprint; "": the first head says it */
-    struct head_line head;     /* the first one; architecture: of the first that says it */
+    char plan[24]; /* the plan's fingerprint; "": taken from the first head */
+    struct head_line head;     /* the first one; architecture: of the first that has it */
     char *model_shape;         /* a JSON object; NULL: no head says it */
     char *server;              /* a JSON object; NULL: the engine was measured */
     struct index_file *files; int32_t file_count;
     struct index_set *sets; int32_t set_count;
     struct index_configuration *configurations; int32_t configuration_count;
     struct index_shape *shapes; size_t shape_count;
-    int32_t configuration_hint; /* where the next line's configuration probably is */
+    int32_t configuration_hint; /* the likely configuration of the next line */
     int64_t damaged;            /* lines of the journal that is being read */
     struct parsed scratch; struct text_buffer line; /* of index_read_line */
 };
@@ -104,23 +104,23 @@ struct index_entry *index_find(const struct index_set *set, size_t first, int64_
 
 enum { POINT_OPEN = 0, POINT_DONE = 1, POINT_FAILED = 2 };
 
-/* A point's last line: its place, whether it closes the point, and how many runs the point has. at -1 (then open):
- * nothing is measured. */
+/* A point's last line: its place, whether it closes the point, and how many runs the point has. at -1 (open): nothing
+ * is measured. */
 struct point_line { int64_t at; int state; int32_t runs; };
 struct point_line index_point(const struct index_entry *entry, const struct index_configuration *configuration);
 
-/* Reads a journal into the index. The file stays the caller's unless is_own. The end of the new index->files entry is
- * after its last whole line. Damaged lines, and those that do not follow the lines before them, are reported and left
- * out. */
+/* Reads a journal into the index. The caller keeps the file unless is_own. The end of the new index->files entry is
+ * after its last whole line. Damaged lines, and lines that do not follow those before them, are reported and skipped.
+ * */
 int index_read(struct journal_index *index, const char *path, int fd, int is_own);
 
 /* Returns 1 if a session's line of this journal is at this place. */
 int index_has_session(const struct journal_index *index, int32_t file, int64_t at);
 
-/* The place in index->files[file].blocks of the block that a run's line belongs to; its block_count: not known. */
+/* The index in index->files[file].blocks of the block that a run's line belongs to; its block_count: not known. */
 size_t index_block_of(const struct journal_index *index, int32_t file, int64_t at);
 
-/* Sorts the entries of all journals by id. Two journals that contain the same sample are an error. */
+/* Sorts the entries of all journals by id. It is an error if two journals contain the same sample. */
 int index_sort(struct journal_index *index);
 
 /* Reads a line again: its text into index->line, parsed into index->scratch. */
@@ -129,18 +129,18 @@ int index_read_line(struct journal_index *index, int32_t file_index, int64_t at)
 /* The path of a process's journal, malloc'ed. */
 char *journal_name(const char *folder, int64_t rank, int64_t world_size);
 
-/* Opens or makes a file to read and to append to. Nothing but a regular file is opened. Returns its descriptor, or -1
- * after a message. */
+/* Opens or creates a file to read and to append to. Only a regular file is opened. Returns its descriptor, or -1 after
+ * a message. */
 int journal_open_file(const char *path);
 
-/* Locks a journal for this process, and waits for that if `wait`. Returns 0, or 1 when another process has the lock; 0
- * too on a file system without locks. */
+/* Locks a journal for this process; with `wait` it waits for the lock. Returns 0, or 1 if another process has the lock;
+ * also 0 on a file system without locks. */
 int journal_lock(int fd, int wait);
 
 /* Returns 1 if another process has the lock. */
 int journal_is_locked(int fd);
 
-/* Opens or makes the journal of journal->path, locks it, reads it into the index, whose `plan` is set, and cuts off a
+/* Opens or creates the journal of journal->path, locks it, reads it into the index, whose `plan` is set, and cuts off a
  * torn last line. */
 int journal_open(struct journal *journal, struct journal_index *index);
 

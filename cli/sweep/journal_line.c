@@ -1,6 +1,5 @@
-/* journal_line.c: what one line of a journal must contain.
- * The rows of results/fields.h check each member; this file checks them against each other. A new member
- * that old lines may not lack is a new schema. */
+/* journal_line.c: what one line of a journal must contain. The rows of results/fields.h check each member; this file
+ * checks them against each other. A new member that is mandatory even for old lines needs a new schema. */
 #include "sweep/journal_line.h"
 
 #include "base/json.h"
@@ -87,7 +86,7 @@ static int is_run(const vp_json *json) {
     return sum <= LINE_NS_MAX && json->nodes[tokens].count
            && (!json->nodes[steps].count || json->nodes[steps].count + 1 == json->nodes[tokens].count);
 }
-/* The pieces of an answer come one after another, none after the end of the run. */
+/* The pieces of an answer are in order of time, none after the end of the run. */
 static int is_served_run(const vp_json *json) {
     uint32_t served = vp_json_get(json, 0, "served"), pieces = vp_json_get(json, served, "piece_ns");
     int64_t total = node_int(json, 0, "total_ns", 0), before = 0, value = 0;
@@ -99,7 +98,7 @@ static int is_served_run(const vp_json *json) {
         if (vp_json_to_int(json, i, &value) != VP_OK || value < before || value > total) return 0;
     return 1;
 }
-/* Returns 1 if all sizes of the image are there, or none is; several images together have no tiling. */
+/* Returns 1 if all sizes of the image are there, or none is; several images have no tiling. */
 static int are_sizes(const vp_json *json, uint32_t object) {
     static const char *const keys[] = {"target_vision_tokens",      "target_crops",      "theoretical_num_crops",
                                        "theoretical_vision_tokens", "actual_num_crops",  "actual_vision_tokens",

@@ -1,6 +1,6 @@
-/* plan_cost.c: sweep --plan: the memory and the time of a sweep, and what its samples can distinguish.
- * The time of a pass is what the engine counts of it (request_count), by rates that a small model of the same widths
- * reaches on this machine. */
+/* plan_cost.c: sweep --plan: the memory and time of a sweep, and the differences that its samples can resolve. The time
+ * of a pass is the work that the engine counts for it (request_count), divided by rates that a small model of the same
+ * widths reaches on this machine. */
 #include "sweep/plan_cost.h"
 
 #include "base/console.h"
@@ -28,17 +28,17 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* ---- this machine's rates: a few passes of a model of the same widths and few blocks, random weights */
+/* ---- this machine's rates: a few passes of a model with the same widths, few blocks and random weights */
 enum { CALIBRATION_TEXT = 32, CALIBRATION_TOKENS = 4, CALIBRATION_RUNS = 3 };
 
 struct rates {
     const char *weights;
-    struct session counter; /* of an engine of the whole model, which only counts */
+    struct session counter; /* of an engine of the whole model, for counting only */
     char reason[LINE_BYTES]; /* why there are no rates; "": there are */
     char device[160];
     double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* FLOPs and bytes per ns of a stage */
     double view_ns;       /* preprocess and h2d of a view */
-    uint64_t memory_bytes, free_bytes; /* that the engine of the whole model will need, and there are; 0: not known */
+    uint64_t memory_bytes, free_bytes; /* needed by the engine of the whole model, and available; 0: not known */
     double seconds;       /* that the calibration took */
 };
 /* Returns 1 if many tokens pass through the stage at once, so its arithmetic can be the limit. */
@@ -55,7 +55,7 @@ static int64_t parameter_count(const vp_model_config *config) {
     }
     return sum;
 }
-/* A model with the same widths and so few blocks, experts and words that it opens quickly. */
+/* A model with the same widths and few enough blocks, experts and words that it opens quickly. */
 static vp_model_config calibration_config(const vp_model_config *whole) {
     vp_model_config config = *whole;
     if (parameter_count(whole) <= 64000000) return config;
@@ -68,8 +68,8 @@ static vp_model_config calibration_config(const vp_model_config *whole) {
     if (config.embedding_size > 8192) config.embedding_size = config.vocab_size = 8192;
     return config;
 }
-/* One request of CALIBRATION_TEXT tokens and, with cuts, a grey image. The session's model has few words: all
- * special ids are 0, but the image's token. */
+/* One request of CALIBRATION_TEXT tokens and, if the image is cut, a grey image. The session's model has few words: all
+ * special ids are 0, except the image's token. */
 static vp_result calibration_pass(struct session *session, const struct cuts *cuts, struct pass_result *run,
                                   vp_error *error) {
     const struct model *model = session->model;
@@ -104,14 +104,14 @@ static vp_result calibration_pass(struct session *session, const struct cuts *cu
     free(ids);
     return result;
 }
-/* Measures the rates: the fastest of some passes. If it fails there is a plan all the same, without an estimate, and
+/* Measures the rates: the fastest of some passes. If that fails there is still a plan, but without an estimate, and
  * rates->reason says why. Returns 0 or EXIT_INTERRUPTED. */
 static int calibrate(const struct options *options, const struct model *model, const struct plan *plan,
                      struct rates *rates) {
     struct model small = *model;
     vp_engine_options settings;
     vp_error error = {VP_OK, -1, "", ""};
-    /* where there are crops, the whole image and one crop */
+    /* with crops, the whole image and one crop */
     const int32_t tokens = model->rules->is_tiled ? 2 * vp_geometry_tokens_per_crop(&model->config.geometry) : 0;
     const struct image_size size = {NULL, tokens, NULL, 0, NULL};
     struct pass_result *run = runs_make(1, CALIBRATION_TOKENS);
@@ -167,13 +167,13 @@ static int calibrate(const struct options *options, const struct model *model, c
     rates->seconds = (double)(vp_clock_ns() - start) / 1e9;
     return interrupted ? EXIT_INTERRUPTED : 0;
 }
-/* The time of a pass. A stage of many tokens takes what its arithmetic takes, or what reading its bytes at the rate of
- * decode takes, whichever is longer; the other stages take what their bytes take. */
+/* The time of a pass. A stage of many tokens takes the time of its arithmetic, or of reading its bytes at the rate of
+ * decode, whichever is longer; the other stages take the time of their bytes. */
 static double pass_ns(const struct rates *rates, const vp_stage_times *work, int32_t views) {
     double sum = views * rates->view_ns;
     for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
         double by_flops = is_compute_stage(i) ? (double)work->flops[i] / rates->flops_ns[i] : 0;
-        /* no calibration prunes: that reads keys and features once */
+        /* calibration does not prune: pruning reads keys and features once */
         const int reads = is_compute_stage(i) || i == VP_STAGE_PRUNE ? VP_STAGE_DECODE : i;
         double by_bytes = (double)work->bytes[i] / rates->bytes_ns[reads];
         if (work->ran[i]) sum += by_flops > by_bytes ? by_flops : by_bytes;
@@ -187,16 +187,16 @@ struct forecast {
     int64_t failing; /* samples that will be failed rows */
     int64_t count;   /* samples that can run */
     int64_t longest; /* the longest sequence of these */
-    double kept, cache_bytes; /* with --prune_list: sums over these of image tokens that go on and of their KV caches */
+    double kept, cache_bytes; /* with --prune_list: sums over these of the kept image tokens and their KV caches */
     double ns, squares; /* estimate of one run: sums over these of the time and of its square */
     /* from the journals in output_dir */
     double measured_ns; int64_t runs_measured, points_done, points_failed;
     int64_t compared; /* points that are compared with the baseline */
 };
-/* What passes of one shape take: the samples of a configuration have few shapes. */
+/* The times of passes of one shape: the samples of a configuration have few shapes. */
 struct shape_cost { int32_t rows, cols, views, sequence; uint64_t images; double ns; };
 struct shape_costs { struct shape_cost *items; size_t count; };
-/* The time of a pass by its count; 0 without one: rates->reason says why. */
+/* The time of a pass from its count; 0 without rates, for the reason in rates->reason. */
 static double pass_cost(struct rates *rates, const struct pass_input *input, struct shape_costs *known) {
     struct shape_cost shape = {0, 0, 0, sequence_of(input), HASH_START, 0};
     vp_error error = {VP_OK, -1, "", ""};
@@ -225,9 +225,9 @@ static double pass_cost(struct rates *rates, const struct pass_input *input, str
     known->items[known->count++] = shape;
     return shape.ns;
 }
-/* Returns 1 if the plan says which image tokens go on. */
+/* Returns 1 if the plan specifies which image tokens are kept. */
 static int is_pruned(const struct plan *plan) { return plan->named >> KNOB_PRUNE & 1; }
-/* Adds what pruning makes of a sample. Returns 0 where it cannot be done. */
+/* Adds the effect of pruning on a sample. Returns 0 if that cannot be computed. */
 static int forecast_pruning(const struct rates *rates, const struct pass_input *input, struct forecast *forecast) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_pruned pruned;
@@ -237,7 +237,7 @@ static int forecast_pruning(const struct rates *rates, const struct pass_input *
     forecast->cache_bytes += (double)pruned.cache_bytes;
     return 1;
 }
-/* Adds up a configuration's samples; without rates there is no estimate of times. */
+/* Adds up a configuration's samples; without rates the times are not estimated. */
 static void forecast_configuration(const struct plan *plan, const struct model *model,
                                    const struct configuration *configuration, struct rates *rates,
                                    struct forecast *forecast) {
@@ -281,8 +281,8 @@ static int64_t family_tokens(const vp_family *family, const struct image_px *siz
     }
     return sum;
 }
-/* Adds up a configuration's samples for a server: which can be sent. Image tokens are known by the rule of --family,
- * where images are sent unchanged; finding the size for a number of tokens takes too long for a forecast. */
+/* Adds up the samples that a configuration can send to a server. The rule of --family gives the image tokens if images
+ * are sent unchanged; finding the size for a number of tokens takes too long for a forecast. */
 static void forecast_served(const struct configuration *configuration, struct forecast *forecast) {
     const struct variant *variant = configuration->variant;
     for (size_t i = 0; i < configuration->set->count; i++) {
@@ -298,7 +298,7 @@ static void forecast_served(const struct configuration *configuration, struct fo
     }
 }
 
-/* Adds the runs of a journal to forecast[], by configuration. A journal of another plan is only named in `note`.
+/* Adds the runs of a journal to forecast[], by configuration. For a journal of another plan, `note` only names it.
  * Returns 0 or an exit code. */
 static int read_measured(const struct plan *plan, const char *path, struct forecast *forecast, char *note,
                          size_t capacity) {
@@ -373,29 +373,29 @@ struct estimate {
     const struct model *model;
     const struct plan *plan;
     const struct baseline *baseline;
-    struct rates *rates; size_t rate_count; /* of the plan's weights; of servers one that only says why not */
+    struct rates *rates; size_t rate_count; /* for the plan's weights; for servers a single one with just the reason */
     struct forecast *configurations;
     double scale;     /* measured / estimated time, over the configurations that have both; 1 if none has */
     int64_t runs_measured, runs_left;
-    int64_t follow_left, baseline_left; /* untimed passes along a baseline's answers, and those that give the answers */
-    double seconds;   /* of the runs and passes left; NaN: not known */
+    int64_t follow_left, baseline_left; /* untimed passes that follow a baseline's answers, and that give them */
+    double seconds;   /* of the remaining runs and passes; NaN: not known */
     size_t fewest;    /* samples of the smallest data set */
     double variation; /* of T_total over samples, the largest of the configurations; NaN: not known */
     vp_resolution resolution;
     char note[LINE_BYTES];
 };
-/* Share of questions on which just one of two configurations is right, as seen on VQA v2; 0.5 at most. */
+/* Share of questions that only one of two configurations answers correctly, as seen on VQA v2; 0.5 at most. */
 static const double PLAN_DISCORDANCE = 0.2;
 enum { PLAN_SAMPLES_ENOUGH = 500 };
 
-/* T_total of one run in ms, the mean over samples: measured, otherwise estimated; NaN: not known. */
+/* T_total of one run in ms, the mean over samples: measured if possible, else estimated; NaN: not known. */
 static double configuration_ms(const struct estimate *estimate, size_t index) {
     const struct forecast *forecast = &estimate->configurations[index];
     if (forecast->runs_measured) return forecast->measured_ns / (double)forecast->runs_measured / 1e6;
     return forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count * estimate->scale / 1e6
                                                : (double)NAN;
 }
-/* Points that are closed, without those that were known to fail. */
+/* Closed points, without those known to have failed. */
 static int64_t points_closed(const struct forecast *forecast) {
     const int64_t failed = forecast->points_failed - forecast->failing;
     return forecast->points_done + (failed > 0 ? failed : 0);
@@ -407,7 +407,7 @@ static int64_t configuration_runs_left(const struct estimate *estimate, size_t i
     int64_t done = forecast->runs_measured > closed ? forecast->runs_measured : closed;
     return done < all ? all - done : 0;
 }
-/* The estimates of all configurations, and how far their times vary over samples. */
+/* The estimates of all configurations, and the variation of their times over samples. */
 static void estimate_configurations(struct estimate *estimate) {
     estimate->fewest = SIZE_MAX;
     estimate->variation = (double)NAN;
@@ -426,7 +426,7 @@ static void estimate_configurations(struct estimate *estimate) {
         if (!(spread <= estimate->variation)) estimate->variation = spread;
     }
 }
-/* What is measured already, and by which factor it differs from the estimates. Returns 0 or an exit code. */
+/* The part that is measured already, and its ratio to the estimates. Returns 0 or an exit code. */
 static int compare_with_journals(struct estimate *estimate) {
     double measured_ns = 0, estimated_ns = 0;
     int code = read_journals(estimate->options, estimate->plan, estimate->configurations, estimate->note,
@@ -441,8 +441,8 @@ static int compare_with_journals(struct estimate *estimate) {
     estimate->scale = estimated_ns > 0 ? measured_ns / estimated_ns : 1;
     return code;
 }
-/* With --baseline each point runs once more, along the baseline's answer, which takes about as long as a run. Where the
- * baseline is of this grid, it runs once more before, for each sample that has such a point. */
+/* With --baseline each point runs once more to follow the baseline's answer, which takes about as long as a run. If the
+ * baseline is in this grid, it also runs once more before that, for each sample that has such a point. */
 static void add_baseline_passes(struct estimate *estimate) {
     const struct plan *plan = estimate->plan;
     for (size_t set = 0; estimate->baseline->of && set < plan->set_count; set++) {
@@ -462,7 +462,7 @@ static void add_baseline_passes(struct estimate *estimate) {
         estimate->seconds += configuration_ms(estimate, (size_t)(first - plan->configurations)) / 1e3 * (double)samples;
     }
 }
-/* Of the logits of a baseline's longest answer, which are in memory while a sample is compared; 0: none are. */
+/* For the logits of a baseline's longest answer, which are in memory while a sample is compared; 0: there are none. */
 static double baseline_bytes(const struct estimate *estimate) {
     int32_t tokens = 0;
     for (size_t set = 0; estimate->model && estimate->baseline->of && set < estimate->plan->set_count; set++)
@@ -488,13 +488,13 @@ static int look_ahead(struct estimate *estimate) {
     if (!isfinite(estimate->variation)) estimate->resolution.mean = estimate->resolution.p50 = (double)NAN;
     return 0;
 }
-/* Why there is no estimate; "": there is one of all weights. */
+/* Why there is no estimate; "": there is one for all weights. */
 static const char *no_rates(const struct estimate *estimate) {
     for (size_t i = 0; i < estimate->rate_count; i++)
         if (estimate->rates[i].reason[0]) return estimate->rates[i].reason;
     return "";
 }
-/* Of all engines, which are open at once; 0: not known. */
+/* For all engines, which are open at once; 0: not known. */
 static uint64_t all_bytes(const struct estimate *estimate) {
     uint64_t sum = 0;
     for (size_t i = 0; i < estimate->rate_count; i++) {
@@ -503,7 +503,7 @@ static uint64_t all_bytes(const struct estimate *estimate) {
     }
     return sum;
 }
-/* Where the expected time comes from, in the words of --plan. */
+/* The source of the expected time, in the words of --plan. */
 static const char *time_source(const struct estimate *estimate) {
     int is_estimated = 0;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++)
@@ -564,8 +564,8 @@ static void put_calibration(vp_json_writer *writer, const struct rates *rates) {
     PUT(writer, KEY("view_ms", rates->view_ns / 1e6), END_OBJECT);
 }
 /* ---- bytes apart from tokens */
-/* Files that are sent unchanged and the same images resized to as many tokens, which go as PNG, have other bytes at the
- * same tokens. So the two together give `fit` the cost of each. */
+/* Files that are sent unchanged, and the same images resized to as many tokens and sent as PNG, differ in bytes but not
+ * in tokens. So the two together give `fit` the cost of each. */
 enum { APART_SIZES = 3, APART_STEP = 4 };
 struct apart { int64_t tokens[APART_SIZES]; size_t count; int has_unchanged, has_resized; };
 static struct apart apart_of(const struct plan *plan) {
@@ -581,7 +581,7 @@ static struct apart apart_of(const struct plan *plan) {
         for (size_t i = 0; i < plan->sets[set].count; i++) {
             const struct entry *entry = &plan->sets[set].samples[i];
             vp_vision_count count;
-            /* --vision_tokens_list resizes each image by itself: of several the first is taken */
+            /* --vision_tokens_list resizes each image by itself; with several, the first is used */
             if (!entry->image_count || entry->reason
                 || vp_family_count(family, entry->sizes->width_px, entry->sizes->height_px, &count, NULL) != VP_OK)
                 continue;
@@ -593,7 +593,7 @@ static struct apart apart_of(const struct plan *plan) {
         const int64_t at = (int64_t)tokens[(size_t)(shares[i] * (double)(known - 1) + 0.5)] / APART_STEP * APART_STEP;
         if (at > 0 && (!apart.count || at > apart.tokens[apart.count - 1])) apart.tokens[apart.count++] = at;
     }
-    /* where all images have one size, another one */
+    /* another size, if all images have one size */
     if (apart.count == 1) {
         apart.tokens[1] = apart.tokens[0] * 2;
         apart.count = 2;
@@ -659,7 +659,7 @@ static int print_plan_json(const struct estimate *estimate) {
     return json_end(&writer);
 }
 
-/* A cell of the grid: "-" where the number is not known. */
+/* A cell of the grid: "-" if the number is not known. */
 static const char *plan_cell(const char *format, double value, char out[32]) {
     snprintf(out, 32, isfinite(value) ? format : "-", value);
     return out;

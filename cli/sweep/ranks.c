@@ -54,8 +54,8 @@ static struct index_file *index_rank(const struct journal_index *index, int64_t 
     for (int32_t i = 0; i < index->file_count; i++) if (index->files[i].rank == rank) return &index->files[i];
     return NULL;
 }
-/* Checks that the journals are of one sweep, each once, and of one kind of device; some may be missing. Returns 0 or an
- * exit code. */
+/* Checks that the journals are of one sweep, without repeats, and of one kind of device; some may be missing. Returns 0
+ * or an exit code. */
 static int check_parts(const struct journal_index *index) {
     const struct index_file *first = index->files;
     for (int32_t i = 1; i < index->file_count; i++) {
@@ -92,7 +92,7 @@ int64_t ranks_missing(const struct journal_index *index, char *text, size_t capa
     }
     return missing;
 }
-/* How many points of the newest grid have no last line. */
+/* The number of points in the newest grid without a last line. */
 static int64_t missing_points(const struct journal_index *index) {
     int64_t missing = 0;
     for (int32_t i = 0; i < index->configuration_count; i++)

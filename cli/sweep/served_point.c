@@ -1,5 +1,5 @@
-/* served_point.c: what differs where a sweep measures servers: their endpoints, the images they get, one timed request.
- * A request's body is built before its clock starts. One request is in flight at a time. */
+/* served_point.c: the part of a sweep that is specific to servers: their endpoints, the images sent to them, one timed
+ * request. A request's body is built before its clock starts. One request is in flight at a time. */
 #include "sweep/served_point.h"
 
 #include "base/console.h"
@@ -14,13 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: fewer than 16 are rejected by some servers */
+enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: some servers reject fewer than 16 */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
 
-/* The images of the sample that is being measured, as sent to one server or several. */
+/* The images of the current sample, as sent to one server or several. */
 struct sent_pictures {
     size_t count;
-    struct image_px *wanted;  /* [count] sizes that they were made for; 0: the file unchanged */
+    struct image_px *wanted;  /* [count] the sizes they were made for; 0: the file unchanged */
     struct unique *images;    /* [count]; with --same_image only their pictures */
     struct picture *pictures; /* [count] those of `images` */
     char *reason;             /* why there are none; NULL: there are */
@@ -53,7 +53,7 @@ static struct question question_of(const struct sweep *sweep, size_t variant, co
                                         : sweep->plan.variants.items[variant].text_knob_count;
     return question;
 }
-/* A body of a request with an image, because a knob can name one. */
+/* The body of a request with an image, because a knob can name one. */
 static int check_body(const struct sweep *sweep, size_t variant) {
     const uint8_t rgb[3] = {0, 0, 0};
     struct picture picture;
@@ -133,14 +133,14 @@ static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     for (size_t i = 0; i + 1 < options->key_count; i += 2) PUT(writer, KEY(options->keys[i], options->keys[i + 1]));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
-/* What a picture costs by the rule of a family; -1: not known. */
+/* The cost of a picture by the rule of a family; -1: not known. */
 static int64_t tokens_by_rule(const vp_family *family, const struct picture *picture) {
     vp_vision_count count;
     return family && vp_family_count(family, picture->width_px, picture->height_px, &count, NULL) == VP_OK
                ? count.total_tokens
                : -1;
 }
-/* A list of several images; of one or none it is not written. */
+/* A list for several images; it is not written for one or none. */
 static struct field_ints list_of_several(const int32_t *items, size_t count) {
     const struct field_ints list = {count ? items : NULL, (int64_t)count};
     return list;
@@ -172,7 +172,7 @@ static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, 
     fields_put_object(writer, "sizes", &SERVED_SIZES, &sizes);
     free(px);
 }
-/* What a server says about itself, as JSON on one line; null where it says nothing, or too much. */
+/* A server's description of itself, as JSON on one line; null if there is none, or if it is too long. */
 static void put_words(vp_json_writer *writer, const char *key, struct endpoint *endpoint, const char *path) {
     char *text = NULL, *words;
     size_t bytes = 0;
@@ -193,7 +193,7 @@ static void put_first(vp_json_writer *writer, const struct variant *variant, con
     put_usage(writer, &first->served->usage);
     PUT(writer, END_OBJECT);
 }
-/* The server of a variant and those of the other variants that it has, with their first requests. */
+/* The server of a variant and of the other variants on it, with their first requests. */
 static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t variant,
                        const struct pass_result *first) {
     const struct variants *variants = &sweep->plan.variants;
@@ -209,13 +209,13 @@ static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t
     PUT(writer, END_ARRAY, END_OBJECT);
     free(words);
 }
-/* Returns 1 if no variant before this one is of the same server. */
+/* Returns 1 if no earlier variant is on the same server. */
 static int is_first_of_server(const struct variants *variants, size_t variant) {
     for (size_t i = 0; i < variant; i++)
         if (!strcmp(variants->items[i].endpoint, variants->items[variant].endpoint)) return 0;
     return 1;
 }
-/* Where this session measures from, and what. Returns 0 or an exit code. */
+/* Describes where this session measures from, and what. Returns 0 or an exit code. */
 static int write_served_session(struct sweep *sweep, const struct pass_result *first) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     const int64_t at = sweep->journal.end;
@@ -232,7 +232,7 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
 }
 
 /* ---- the images of a sample */
-/* Makes an image of another size, of the file's pixels. Returns 0 or an exit code with a reason. */
+/* Makes an image of another size from the file's pixels. Returns 0 or an exit code with a reason. */
 static int resize_picture(struct sweep *sweep, const struct sample *sample, const struct image_px *wanted,
                           size_t index, struct unique *unique, char *reason, size_t capacity) {
     vp_image resized = {0, 0, NULL};
@@ -267,8 +267,8 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
     sent->pictures[index] = *picture;
     return code;
 }
-/* Makes the images of a sample; the files are decoded at most once for it. Returns 0, or EXIT_DEVICE when memory is
- * out; sent->reason says why there are none. */
+/* Makes the images of a sample, decoding each file at most once. Returns 0, or EXIT_DEVICE if memory is exhausted;
+ * sent->reason says why there are none. */
 static int make_pictures(struct sweep *sweep, const struct sample *sample, struct sent_pictures *sent) {
     char reason[LINE_BYTES] = "";
     int code = 0;
@@ -285,7 +285,7 @@ static struct sent_pictures *find_pictures(const struct served_sweep *served, co
     while (sent && memcmp(sent->wanted, wanted, count * sizeof *wanted)) sent = sent->next;
     return sent;
 }
-/* The images of a sample in the sizes of a configuration. Returns 0, also with a reason, or an exit code. */
+/* The images of a sample in the sizes of a configuration. Returns 0, with or without a reason, or an exit code. */
 static int send_pictures(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                          const struct entry *entry, char *reason, size_t capacity) {
     const size_t count = sample->images.count;
@@ -329,7 +329,7 @@ static int served_begin(struct sweep *sweep, struct open_point *point, const str
 }
 
 /* ---- one request */
-/* Returns 1 if the server understood the request and does not take it: another attempt would end the same. */
+/* Returns 1 if the server understood the request and rejects it, so another attempt would end the same way. */
 static int is_refused(int status) { return status == 400 || status == 413 || status == 422; }
 
 /* of its first image */
@@ -352,8 +352,8 @@ static const struct entry *median_image(const struct dataset *set) {
     free(images);
     return median;
 }
-/* A plain image of the first point's size, or the median image's if that is smaller. Other pixels than the data's: what
- * is sent later is not in a cache then. */
+/* A plain image of the first point's size, or of the median image's if that is smaller. Its pixels are not in the data,
+ * so later requests are not yet in a cache. */
 static void make_warm_picture(const struct open_point *point, struct picture *picture) {
     const struct entry *median = median_image(point->configuration->set);
     int32_t width_px = point->sent->pictures->width_px, height_px = point->sent->pictures->height_px;
@@ -376,8 +376,8 @@ static void drop_variant(struct sweep *sweep, size_t variant, const char *reason
         complain(0, "%s: %s", configuration->file_name, reason);
     }
 }
-/* Asks each server once, so that it is loaded and connected, and writes the session's line. Returns 0 or the exit code
- * that ends the sweep. */
+/* Sends each server one request, so that it is loaded and connected, and writes the session's line. Returns 0 or the
+ * exit code that ends the sweep. */
 static int warm_up_servers(struct sweep *sweep, const struct open_point *point) {
     const struct variants *variants = &sweep->plan.variants;
     struct pass_result *first = runs_make((int32_t)variants->count, 1);
@@ -432,7 +432,7 @@ static int served_run(struct sweep *sweep, struct open_point *point, const struc
         sweep->run = runs_make(1, 1);
         code = ask_once(&sweep->served->endpoints[variant], &question, sweep->run, &sent, reason, capacity);
         if (sent.attempts > 1) retries += sent.attempts - 1;
-        /* the client has tried again what had not begun; what broke off is tried again here */
+        /* the client has retried requests that had not begun; one that broke off is retried here */
         if (code != EXIT_DEVICE || sent.http_status != 200 || retries >= sweep->max_retries) break;
         retries++;
     }

@@ -1,6 +1,6 @@
-/* served_point.h: what differs where a sweep measures servers: their endpoints, the images they get, one timed request.
- * A plan with variants comes in; timed passes, and the members of journal lines that only servers have, go out.
- * Functions that can fail complain on stderr themselves and return 0 or an exit code, unless they say otherwise. */
+/* served_point.h: the server-specific part of a sweep: endpoints, the images sent to them, one timed request. A plan
+ * with variants comes in; timed passes, and the members of journal lines that only servers have, go out. Functions that
+ * can fail complain on stderr themselves and return 0 or an exit code, unless they say otherwise. */
 #ifndef VLMPROF_CLI_SERVED_POINT_H
 #define VLMPROF_CLI_SERVED_POINT_H
 #include "server/checks/twin_pairs.h"
@@ -13,19 +13,19 @@ void served_close(struct sweep *sweep);
 
 extern const struct sweep_way SERVER_WAY;
 
-/* Returns 1 if a server that is measured is on this machine. */
+/* Returns 1 if a measured server is on this machine. */
 int served_is_local(const struct sweep *sweep);
 
-/* Returns 1 if twins of the point are asked for: there is an image. */
+/* Returns 1 if the point needs twins: they are requested and there is an image. */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point);
 
-/* Measures the twins of a point whose runs are done. `reason` becomes empty, or says why there are no pairs. Returns 0,
+/* Measures the twins of a point whose runs are done. `reason` becomes empty, or says why there are no pairs. Returns 0
  * or EXIT_INTERRUPTED. The caller calls twins_free in both cases. */
 int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample, struct twins *twins,
                  char *reason, size_t capacity);
 
-/* Asks the baseline's server, and the point's to compare the answers. `reason` becomes empty, or says what is not
- * known. 0, or EXIT_INTERRUPTED. */
+/* Queries the baseline's server and the point's server to compare the answers. `reason` becomes empty, or says what is
+ * unknown. Returns 0 or EXIT_INTERRUPTED. */
 int served_ask_baseline(struct sweep *sweep, const struct open_point *first, const struct sample *sample);
 int served_follow_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
                            struct fidelity *fidelity, char *reason, size_t capacity);

@@ -1,5 +1,5 @@
-/* sweep.h: what a sweep knows while it runs.
- * commands/command_sweep.c fills it, sweep/sweep_point.c and, of servers, sweep/served_point.c measure with it. */
+/* sweep.h: the state of a running sweep. commands/command_sweep.c fills it; sweep/sweep_point.c and, for servers,
+ * sweep/served_point.c measure with it. */
 #ifndef VLMPROF_CLI_SWEEP_H
 #define VLMPROF_CLI_SWEEP_H
 #include "base/json.h"
@@ -18,23 +18,23 @@
 #include "vlmprof_noise.h"
 #include "vlmprof_stages.h"
 
-/* A point of the sample that is being measured: one for each configuration of its data set. */
+/* A point of the current sample: one for each configuration of its data set. */
 struct open_point {
     struct configuration *configuration;
     struct cuts own_cuts; const struct cuts *cuts; /* NULL: text only, or an image cannot be used */
-    int32_t *ids; /* where they depend on how the image is cut */
+    int32_t *ids; /* if they depend on how the image is cut */
     struct pass_input input;
-    vp_pruned pruned; /* what pruning makes of it; image_tokens 0: nothing */
+    vp_pruned pruned; /* the result of pruning; image_tokens 0: none */
     struct sent_pictures *sent; /* to a server: the images as sent; NULL: text only */
-    int64_t tokens_by_rule;    /* what it costs by the rule of --family; -1: not known */
-    int is_open;     /* 1 if runs of it are left */
-    int lacks_kernels; /* 1 if it is measured, but the journal lacks the kernels of its shape, which are asked for */
-    int is_first;    /* 1 if it is of the configuration's first sample */
+    int64_t tokens_by_rule;    /* its cost by the rule of --family; -1: not known */
+    int is_open;     /* 1 if it has runs to do */
+    int lacks_kernels; /* 1 if it is measured, but the requested kernels of its shape are not in the journal */
+    int is_first;    /* 1 if it belongs to the configuration's first sample */
     int bare_is_due; /* 1 if a pair of runs without and with stage times belongs to it */
     int has_bare;    /* 1 if that pair is measured */
     int has_twins;   /* 1 if its twins are measured, or could not be */
-    int has_fidelity; /* 1 if it is compared with the baseline, or could not be */
-    int is_wanted;    /* 1 if it is the baseline of a point that is open */
+    int has_fidelity; /* 1 if it was compared with the baseline, or could not be */
+    int is_wanted;    /* 1 if it is the baseline of an open point */
     int32_t runs;    /* measured ones */
     int32_t retries; /* attempts beyond the first one of each run */
     int64_t last;    /* place of its last line in the journal; -1: none yet */
@@ -45,7 +45,7 @@ struct open_point {
 /* A pass that an engine has run before. */
 struct warm_pass { struct shape shape; const struct knob_values *knobs; };
 
-/* An engine of a sweep: one for each of the plan's weights. Of servers there is one without an engine. */
+/* An engine of a sweep: one for each of the plan's weights. For servers there is a single one without an engine. */
 struct sweep_engine {
     const char *weights;
     struct session session;
@@ -55,7 +55,7 @@ struct sweep_engine {
 };
 
 struct sweep;
-/* What differs between measuring the engine and measuring servers. Functions complain themselves and return 0 or an
+/* The differences between measuring the engine and measuring servers. Functions complain themselves and return 0 or an
  * exit code. */
 struct sweep_way {
     /* members of the journal's head; "sizes": those of a point */
@@ -64,26 +64,26 @@ struct sweep_way {
                       const struct sample *sample);
 
     /* Makes a point's request. `reason` becomes empty, or says why there is none; *has_vanished: because the image's
-     * file is gone. end, unless it is NULL: after the last point of the sample. */
+     * file is gone. end: called after the last point of the sample, unless it is NULL. */
     int (*begin)(struct sweep *sweep, struct open_point *point, const struct sample *sample, const struct entry *entry,
                  char *reason, size_t capacity, int *has_vanished);
     void (*end)(struct sweep *sweep);
 
-    /* Runs it once into sweep->run, again after errors of the device; before the first time it opens and warms up what
+    /* Runs it once into sweep->run, and again after device errors. Before the first run it opens and warms up whatever
      * is needed, and writes the session's line. `reason` becomes empty, or says why it failed; *is_device: the device
-     * or the server is at fault and not the request. The exit code ends the sweep. */
+     * or the server is at fault, not the request. The exit code ends the sweep. */
     int (*run)(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
                size_t capacity, int *is_device);
 };
 
 struct sweep {
-    /* what is measured, and on what */
+    /* what is measured, and where */
     const struct options *options;
     struct model model;
     struct plan plan;
     const struct sweep_way *way;
-    struct served_sweep *served; /* what is open to measure servers; NULL: the engine is measured */
-    char device[32]; /* --device; of several processes on one machine, each its own GPU */
+    struct served_sweep *served; /* the open connections to servers; NULL: the engine is measured */
+    char device[32]; /* --device; with several processes on one machine, each its own GPU */
     struct launched rank;
 
     /* how it is measured */
@@ -97,28 +97,28 @@ struct sweep {
 
     /* where it goes */
     struct journal journal;
-    struct journal_index index; /* what was there when this process began */
+    struct journal_index index; /* what was there when this process started */
     struct parsed scratch;
-    struct text_buffer pending; /* lines of points that failed consecutively, not yet in the journal */
-    int streak;                 /* how many failed consecutively */
+    struct text_buffer pending; /* lines of consecutive failed points, not yet in the journal */
+    int streak;                 /* the number of consecutive failures */
     struct summaries results; int has_merged;
 
     /* engines */
     struct sweep_engine *engines; size_t engine_count;
-    struct sweep_engine *engine; /* that of the point that is being measured */
+    struct sweep_engine *engine; /* the engine of the current point */
     int fits;           /* 1 if all of them are known to fit into memory together */
     vp_telemetry telemetry; int64_t telemetry_ns; /* the last reading, and when it was taken; 0: never */
-    int has_telemetry, is_throttled;              /* truths of the last reading */
+    int has_telemetry, is_throttled;              /* flags of the last reading */
 
-    /* the block of runs that is being measured: what the counters said at its beginning, and where its lines begin */
+    /* the current block of runs: the counters at its beginning, and where its lines begin */
     vp_noise_reading block_reading;
     int64_t block_from, block_runs; /* block_runs: runs_now at its beginning */
 
-    /* how far it is; done and failed count points of this process's share */
-    struct pass_result *run; /* the one that is being measured */
-    /* of the sample that is measured, [image_count]; NULL until a point needs them */
+    /* the progress; done and failed count points of this process's share */
+    struct pass_result *run; /* the current one */
+    /* of the current sample, [image_count]; NULL until a point needs them */
     vp_image *images; size_t image_count;
-    struct open_point *open; /* [configurations of the plan]: those of the data set that is measured now are first */
+    struct open_point *open; /* [configurations of the plan]: those of the current data set are first */
     size_t point_count, done, done_before;
     int64_t failed, runs_now;
     int64_t start_ns;

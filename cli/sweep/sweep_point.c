@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FAILURES_IN_A_ROW = 8 }; /* then something is wrong with the machine, not with the points */
+enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is at fault, not the points */
 
 void sweep_message(const struct sweep *sweep, const char *what) {
     close_progress();
@@ -59,8 +59,8 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
     fields_put(writer, &DATA, &line);
     vp_json_end_object(writer);
 }
-/* The model's shape: what a latency model of the results must know of it (`fit`: num_experts), and what shows two
- * models of one name apart. */
+/* The model's shape: the part that a latency model of the results needs (`fit`: num_experts), and the part that
+ * distinguishes two models of one name. */
 static void put_model_shape(vp_json_writer *writer, const struct sweep *sweep) {
     const vp_model_config *config = &sweep->model.config;
     struct model_shape shape;
@@ -86,7 +86,7 @@ int write_head(struct sweep *sweep) {
     vp_json_end_array(writer);
     return journal_line_append(&sweep->journal);
 }
-/* Writes where and how this session measures. The engine's first request, which is the cold one, was run before. */
+/* Writes where and how this session measures. The engine's first request, which is the cold one, has already run. */
 static int write_session(struct sweep *sweep, const struct pass_input *input, const struct pass_result *cold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     int64_t at = sweep->journal.end;
@@ -111,7 +111,7 @@ static int write_sample(struct sweep *sweep, size_t set, const struct sample *sa
     put_metadata(writer, &sweep->scratch, sample);
     return journal_line_append(&sweep->journal);
 }
-/* Writes a point's line, which becomes its last one. */
+/* Writes a point's line, which becomes its last line. */
 static int point_append(struct sweep *sweep, struct open_point *point) {
     int64_t at;
     struct text_buffer line;
@@ -161,7 +161,7 @@ static int write_bare(struct sweep *sweep, struct open_point *point, const struc
     BARE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     return point_write(sweep, point, &BARE, &line);
 }
-/* The twins of a point, or why there are none. */
+/* The twins of a point, or the reason why there are none. */
 static int write_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                        const struct twins *twins, const char *reason) {
     struct twins_line line;
@@ -177,7 +177,7 @@ static int write_fidelity(struct sweep *sweep, struct open_point *point, const s
     FIDELITY_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     return point_write(sweep, point, &FIDELITY_LINE, &line);
 }
-/* A stage whose kernels were timed: the rest of its time on the device is idle. */
+/* A stage whose kernels were timed; the rest of its time on the device is idle. */
 static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device) {
     const double kernels = (double)run->times.kernel_ns[stage] / 1e6;
     struct kernel_stage line;
@@ -244,9 +244,9 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
     sweep->done += !code;
     return code;
 }
-/* Writes that a point failed. hold: the device may be at fault instead of the point, so the line waits in
- * sweep->pending until another point succeeds; after FAILURES_IN_A_ROW such lines check_streak drops them and leaves
- * their points open. */
+/* Writes that a point failed. hold: the device may be at fault and not the point, so the line waits in sweep->pending
+ * until another point succeeds. After FAILURES_IN_A_ROW such lines check_streak drops them and leaves their points
+ * open. */
 static int write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
                         int hold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
@@ -257,14 +257,14 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     sweep->way->put_sizes(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;
     if (hold) text_add(&sweep->pending, sweep->journal.line.data, sweep->journal.line.bytes);
-    /* says nothing about the failures before it */
+    /* not evidence about the failures before it */
     else code = journal_append(&sweep->journal, sweep->journal.line.data, sweep->journal.line.bytes);
     point->is_open = 0;
     sweep->done += !code;
     sweep->failed += !code;
     return code;
 }
-/* Counts a failure that may be the machine's. Returns 0, or after FAILURES_IN_A_ROW of them exit_code. */
+/* Counts a failure that the machine may have caused. Returns 0, or exit_code after FAILURES_IN_A_ROW of them. */
 static int check_streak(struct sweep *sweep, int exit_code, const char *reason) {
     if (++sweep->streak < FAILURES_IN_A_ROW) return 0;
     /* each pending line is a point that counted as done */
@@ -278,14 +278,14 @@ static int check_streak(struct sweep *sweep, int exit_code, const char *reason) 
     return exit_code;
 }
 
-/* ---- what else the machine does */
+/* ---- other load on the machine */
 static void block_begin(struct sweep *sweep) {
     vp_noise_read(noise_root(), &sweep->block_reading);
     sweep->block_from = sweep->journal.end;
     sweep->block_runs = sweep->runs_now;
 }
-/* Between two rounds: ends the block when it is long enough for shares of the CPU, or is the last one, and begins the
- * next. Nothing is timed meanwhile. A block without runs says nothing. */
+/* Between two rounds: ends the block if it is long enough for shares of the CPU, or is the last one, and begins the
+ * next. Nothing is timed meanwhile. A block without runs is not evidence. */
 static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_reading now;
     vp_noise noise;
@@ -295,7 +295,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_read(noise_root(), &now);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
-    /* a server on this machine is one of the other processes: what else runs cannot be distinguished from it */
+    /* a server on this machine is one of the other processes: other load cannot be distinguished from it */
     if (served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     line.noise = noise;
     NOISE_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
@@ -308,8 +308,8 @@ static int block_end(struct sweep *sweep, int is_last) {
 }
 
 /* ---- the engine */
-/* After the engine was opened: reports which device --device auto chose, and rejects to mix times of a CPU and of a GPU
- * in one set of results. Returns 0 or an exit code. */
+/* After the engine was opened: reports the device that --device auto chose, and rejects results that would mix times of
+ * a CPU and a GPU. Returns 0 or an exit code. */
 static int check_session(struct sweep *sweep) {
     const struct index_file *file = &sweep->index.files[0];
     const char *note = vp_engine_device_note(sweep->engine->session.engine);
@@ -319,12 +319,12 @@ static int check_session(struct sweep *sweep) {
     return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir",
                     sweep->journal.path, file->device, vp_engine_device(sweep->engine->session.engine));
 }
-/* Returns 1 if the engine runs the configuration, which is not dropped. */
+/* Returns 1 if the engine runs the configuration and it is not dropped. */
 static int has_configuration(const struct sweep *sweep, const struct sweep_engine *engine,
                              const struct configuration *configuration) {
     return !configuration->dropped && configuration->weights_at == (size_t)(engine - sweep->engines);
 }
-/* The longest sequence and the most views among an engine's configurations. Returns how many these are. */
+/* The longest sequence and the most views among an engine's configurations. Returns how many there are. */
 static int engine_needs(const struct sweep *sweep, const struct sweep_engine *engine, int32_t *sequence,
                         int32_t *views) {
     int left = 0;
@@ -342,8 +342,8 @@ static int engine_needs(const struct sweep *sweep, const struct sweep_engine *en
 static int is_as_large(const struct configuration *configuration, int32_t sequence, int32_t views) {
     return views > 1 ? configuration->need_views == views : configuration->need_sequence == sequence;
 }
-/* Drops the engine's configurations with the largest requests: with that many views, or, where there are no crops, with
- * that sequence. Returns how many; 0 when none would be left. */
+/* Drops the engine's configurations with the largest requests: those with that many views or, without crops, with that
+ * sequence. Returns how many; 0 if none would remain. */
 static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, const char *reason) {
     int dropped = 0, left = 0;
     for (size_t i = 0; i < sweep->plan.configuration_count; i++)
@@ -359,7 +359,7 @@ static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, co
     }
     return dropped;
 }
-/* Returns 1 if points of the engine are left to measure. */
+/* Returns 1 if the engine has points to measure. */
 static int has_work(const struct sweep *sweep, const struct sweep_engine *engine) {
     for (size_t i = 0; i < sweep->plan.configuration_count; i++)
         if (has_configuration(sweep, engine, &sweep->plan.configurations[i])
@@ -367,8 +367,8 @@ static int has_work(const struct sweep *sweep, const struct sweep_engine *engine
             return 1;
     return 0;
 }
-/* Sums what the engines reserve, before any is opened: all of them are open at once. Returns 0, or the exit code that
- * ends the sweep where they do not fit. */
+/* Adds up the memory reserved by all engines, before any is opened, because all are open at once. Returns 0, or the
+ * exit code that ends the sweep if they do not fit. */
 static int check_memory(const struct sweep *sweep) {
     uint64_t *bytes = zeroed(sweep->engine_count, sizeof *bytes), free_bytes = 0, sum = 0;
     struct text_buffer sets = {NULL, 0, 0}, needs = {NULL, 0, 0};
@@ -399,11 +399,10 @@ static int check_memory(const struct sweep *sweep) {
     free(bytes);
     free(sets.data);
     free(needs.data);
-    return code; /* an engine that cannot be had at all says why when it is opened */
+    return code; /* an engine that cannot be opened at all reports the reason then */
 }
 /* Opens the point's engine if it is not open, for as many configurations as fit into memory. Returns 0, or the exit
- * code that ends the sweep. With 0, *result and *error say whether an engine that was open before could be opened
- * again. */
+ * code that ends the sweep. With 0, *result and *error say whether an engine that was open before could be reopened. */
 static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error) {
     int32_t sequence, views;
     int code = 0;
@@ -432,7 +431,7 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
     }
     return code;
 }
-/* The same, and before the first point of a process all engines that it will need: loading disturbs no point then. */
+/* Does the same; before the first point of a process opens all engines, so that loading does not disturb a point. */
 static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error) {
     struct sweep_engine *mine = sweep->engine;
     int code = 0;
@@ -448,9 +447,8 @@ static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error)
     }
     return code || *result != VP_OK ? code : engine_reopen(sweep, result, error);
 }
-/* Runs a short request that is not measured, once for each shape (views, sequence in steps of 256) and each choice of
- * knobs. The first one of a session is its cold request. Returns 0, with *result, or the exit code that ends the
- * sweep. */
+/* Runs a short, unmeasured request once for each shape (views, sequence in steps of 256) and each choice of knobs. The
+ * first one of a session is its cold request. Returns 0, with *result, or the exit code that ends the sweep. */
 static int warm_up(struct sweep *sweep, const struct configuration *configuration, const struct pass_input *input,
                    vp_result *result, vp_error *error) {
     const struct warm_pass now = {{layout_of(input) ? layout_of(input)->views : 0, sequence_of(input) / 256},
@@ -474,7 +472,7 @@ static int warm_up(struct sweep *sweep, const struct configuration *configuratio
     engine->warm[engine->warm_count++] = now;
     return engine->session_at < 0 ? write_session(sweep, input, sweep->run) : 0;
 }
-/* Reads the device's clocks and whether they were slowed down since the last reading. */
+/* Reads the device's clocks and whether they were throttled since the last reading. */
 static void read_telemetry(struct sweep *sweep) {
     vp_telemetry before = sweep->telemetry, now;
     int64_t start = vp_clock_ns();
@@ -490,15 +488,15 @@ static void read_telemetry(struct sweep *sweep) {
     sweep->telemetry = now;
     sweep->has_telemetry = 1;
 }
-/* Ends all engines, the broken one last. Engines of one GPU share its context: what breaks one breaks all, and the GPU
- * can be reset when none is left. */
+/* Closes all engines, the broken one last. Engines of one GPU share its context: if one breaks all break, and the GPU
+ * can be reset once none is open. */
 static void end_engines(struct sweep *sweep) {
     for (size_t i = 0; i < sweep->engine_count; i++)
         if (&sweep->engines[i] != sweep->engine) session_end_engine(&sweep->engines[i].session);
     session_end_engine(&sweep->engine->session);
 }
-/* Runs one request into sweep->run, again after errors of the device. `reason` becomes empty, or says why the request
- * failed; *is_device is the truth that the device failed. Returns 0, or the exit code that ends the sweep. */
+/* Runs one request into sweep->run, and again after device errors. `reason` becomes empty, or says why the request
+ * failed; *is_device is 1 if the device failed. Returns 0, or the exit code that ends the sweep. */
 static int try_run(struct sweep *sweep, struct open_point *point, const struct pass_input *input, char *reason,
                    size_t capacity, int *is_device) {
     *is_device = 0;
@@ -531,7 +529,7 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
 }
 
 /* ---- a sample */
-/* Continues a point where its last line in the journal left it. */
+/* Continues a point from its last line in the journal. */
 static int resume_point(struct sweep *sweep, struct open_point *point, const struct index_entry *entry) {
     const vp_json *json = &sweep->index.scratch.json;
     struct point_line line = {-1, POINT_OPEN, 0};
@@ -562,7 +560,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
     }
     return 0;
 }
-/* Runs the pair that shows what stage times cost: the point once more without and with them, in random order. */
+/* Runs the pair that shows the cost of stage times: the point once more without and with them, in random order. */
 static int measure_bare(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     uint64_t toss = hash_text(hash_number(hash_number(HASH_START, number_of(sweep->options, "seed")), sample->id),
                               point->configuration->file_name);
@@ -586,7 +584,7 @@ static int has_timed_shape(const struct configuration *configuration, int32_t vi
         if (configuration->shapes[i].views == views && configuration->shapes[i].sequence == sequence) return 1;
     return 0;
 }
-/* Returns 1 if a measured point lacks the kernels of its shape. Without the image nothing can be timed. */
+/* Returns 1 if a measured point lacks the kernels of its shape. Nothing can be timed without the image. */
 static int lacks_kernels(const struct sweep *sweep, const struct open_point *point, const struct entry *entry) {
     char reason[LINE_BYTES];
     struct cuts storage = {0};
@@ -599,7 +597,7 @@ static int lacks_kernels(const struct sweep *sweep, const struct open_point *poi
     cuts_free(&storage);
     return lacks;
 }
-/* With --kernel_pass, once for each shape and configuration: a run in which every kernel is timed by itself. */
+/* With --kernel_pass, once for each shape and configuration: a run in which every kernel is timed separately. */
 static int measure_kernels(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     struct pass_input input = point->input;
     const struct shape shape = {.views = input.cuts ? input.cuts->whole.views : 0,
@@ -616,7 +614,7 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     if (reason[0] || !sweep->run->times.has_kernels) return 0;
     return write_kernels(sweep, &input, point->configuration, sample, sweep->run);
 }
-/* Pairs of the image and a text of as many tokens. */
+/* Pairs of the image and a text with as many tokens. */
 static int measure_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     char reason[LINE_BYTES];
     struct twins twins;
@@ -627,7 +625,7 @@ static int measure_twins(struct sweep *sweep, struct open_point *point, const st
     twins_free(&twins);
     return code;
 }
-/* Asks the baseline of the point's data set, once for a sample. */
+/* Gets the baseline's answer for the point's data set, once for a sample. */
 static int ask_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample) {
     struct baseline *baseline = &sweep->baseline;
     const size_t set = (size_t)(point->configuration->set - sweep->plan.sets);
@@ -650,7 +648,7 @@ static int ask_baseline(struct sweep *sweep, const struct open_point *point, con
     if (reason[0]) baseline_lacks(baseline, reason); else baseline_keep(baseline, sweep->run);
     return 0;
 }
-/* Follows the baseline's answer. Where its tokens are not known, the own answer is compared as a text. */
+/* Follows the baseline's answer. If its tokens are not known, the point's own answer is compared as text. */
 static int follow_baseline(struct sweep *sweep, struct open_point *point, struct fidelity *fidelity, char *reason,
                            size_t capacity) {
     struct baseline *baseline = &sweep->baseline;
@@ -687,7 +685,7 @@ static int measure_fidelity(struct sweep *sweep, struct open_point *point, const
     fields_free(&FIDELITY_OBJECT, &fidelity);
     return code;
 }
-/* After the last run of a point: the runs next to its statistics, then the line that closes it. */
+/* After the last run of a point: the runs that accompany its statistics, then the line that closes it. */
 static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
     if (!code && !point->has_twins && served_wants_twins(sweep, point)) code = measure_twins(sweep, point, sample);
@@ -713,7 +711,7 @@ static void sweep_progress(const struct sweep *sweep, const struct configuration
     show_progress("%zu of %zu points, %.2f points/s, ETA %s, sample %lld, run %d, %s", sweep->done, sweep->point_count,
                   rate, eta, (long long)sample->id, run, configuration->file_name);
 }
-/* What ends the runs of a point; VP_STOP_NOT: they go on. */
+/* Why the runs of a point end; VP_STOP_NOT: they continue. */
 static vp_stop stop_of(const struct sweep *sweep, const struct open_point *point) {
     vp_stop stop = VP_STOP_NOT;
     if (point->runs < sweep->rule.min_runs) return VP_STOP_NOT;
@@ -722,7 +720,7 @@ static vp_stop stop_of(const struct sweep *sweep, const struct open_point *point
                ? stop
                : VP_STOP_NOT;
 }
-/* Measures the next run of a point, and closes the point when that was its last one. */
+/* Measures the next run of a point, and closes the point after its last one. */
 static int measure_run(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     char reason[LINE_BYTES] = "";
     vp_stop stop = stop_of(sweep, point);
@@ -744,7 +742,7 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
     }
     return close_point(sweep, point, sample, stop);
 }
-/* Makes the sequence of a sample whose tokens depend on how its image is cut. `reason` becomes why it cannot be.
+/* Makes the sequence of a sample whose tokens depend on how its image is cut. `reason` says why that is impossible.
  * Returns 0 or an exit code. */
 static int point_tokenize(const struct sweep *sweep, struct open_point *point, const struct sample *sample,
                           char *reason, size_t capacity) {
@@ -760,7 +758,7 @@ static int point_tokenize(const struct sweep *sweep, struct open_point *point, c
                  sample->text_count);
     return code;
 }
-/* What pruning makes of the point; `reason` becomes why it cannot be. */
+/* The effect of pruning on the point; `reason` says why it cannot be pruned. */
 static void plan_pruning(const struct sweep *sweep, struct open_point *point, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
@@ -800,7 +798,7 @@ static int engine_point_run(struct sweep *sweep, struct open_point *point, const
 const struct sweep_way ENGINE_WAY = {put_model_shape, put_point_layout_of, engine_point_begin, NULL,
                                      engine_point_run};
 
-/* Makes the requests of a sample, and writes the open points that cannot run as failed. */
+/* Makes the requests of a sample, and writes open points that cannot run as failed. */
 static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry) {
     char reason[LINE_BYTES] = "", vanished_reason[LINE_BYTES];
     int vanished = 0, has_vanished = 0, code = 0;

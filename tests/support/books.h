@@ -1,13 +1,13 @@
-/* books.h: what the records of a request timed by kernels must add up to, on any device. A test includes it after vlmprof.h and check.h.
+/* books.h: the totals that the records of a kernel-timed request must add up to, on any device. A test includes it after vlmprof.h and check.h.
  *
- * Per stage and per decode step: launches are within it, one after the other, none over the next by rounding; their times and the gaps between
- * them are the stage's time; their counts are the stage's counts. */
+ * For each stage and decode step: launches are within it, consecutive and without overlap by rounding. Their times plus the gaps between them are the stage's time, and
+ * their counts add up to the stage's counts. */
 #ifndef BOOKS_H
 #define BOOKS_H
 
 typedef struct book { int64_t ns, gaps, at, launches, part_ns[VP_PART_COUNT]; uint64_t flops, bytes; } book;
 
-/* one record on the line of time; `end` of the stage or step that it belongs to */
+/* adds one record to the timeline; `end` of the stage or step that it belongs to */
 static inline int books_enter(book *b, const vp_launch *l, int64_t end) {
     if (!check_note(l->begin_ns >= b->at && l->ns >= 0 && l->begin_ns + l->ns <= end, __FILE__, __LINE__,
                     "%s of stage %d, step %d: %lld + %lld ns, the last one ended at %lld, its stage ends at %lld", l->name, (int)l->stage, (int)l->step,
@@ -34,7 +34,7 @@ static inline void books_compare(const book *b, const vp_stage_times *t, int sta
     }
     CHECK_INT(parts, b->ns);
 }
-/* parts that a stage may have; the rest of its row must be empty */
+/* the parts that a stage may have; the rest of its row must be empty */
 static inline int books_part_fits(int stage, int part, int block) {
     int in_block = part == VP_PART_VIT_DENSE || part == VP_PART_VIT_ATTENTION || part == VP_PART_DENSE || part == VP_PART_ATTENTION ||
         part == VP_PART_ROUTER || part == VP_PART_EXPERTS;

@@ -1,5 +1,5 @@
-/* chat_server.h: a chat server for tests that answers each request by its model and its length, always alike: two models, knobs that it rejects, and
- * what a test switches on. One request at a time. Include it after check.h; it defines nothing that hostile_server.h does not need. */
+/* chat_server.h: a chat server for tests that gives the same answer to requests of the same model and length. It has two models, knobs that it rejects, and behaviour
+ * that a test switches on. One request at a time. Include it after check.h; it needs only what hostile_server.h defines. */
 #ifndef CHAT_SERVER_H
 #define CHAT_SERVER_H
 #include "hostile_server.h"
@@ -25,7 +25,7 @@ static inline hostile_reply chat_json(const char *status, const char *body) {
 }
 static inline hostile_reply chat_choose(hostile_server *server) {
     static const char *const words[] = {"bus", "blue", "red bus", "car"};
-    static _Thread_local char text[8][1024]; /* a connection that was given up may still be answered */
+    static _Thread_local char text[8][1024]; /* an abandoned connection may still be answered */
     const char *word, *model = strstr(server->request_body, "\"model-b\"") ? "model-b" : "model-a";
     const int is_b = !strcmp(model, "model-b");
     int used = 0, step = 0, tokens;

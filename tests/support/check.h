@@ -1,8 +1,7 @@
-/* check.h: the whole test framework. A test program includes it after vlmprof.h, calls CHECK macros inside named cases and ends
- * with `return check_done("name");`, which prints `name: N passed, N failed, N skipped` (tests/run.sh adds them up).
- * A case counts as one; its first failing check is printed with its place, the rest of that case is only counted. A case without
- * a check fails, and so does a program without a case. A failing check outside all cases is a failed case of its own.
- * check_skip ends the open case: one that has checked nothing yet is skipped, else what it checked counts. */
+/* check.h: the whole test framework. A test program includes it after vlmprof.h, calls CHECK macros inside named cases and ends with `return check_done("name");`, which
+ * prints `name: N passed, N failed, N skipped` (tests/run.sh adds them up). A case counts as one. Its first failing check is printed with its place; further ones in that
+ * case are only counted. A case without a check fails, and so does a program without a case. A failing check outside all cases is a failed case of its own. check_skip
+ * ends the open case: it is skipped if it has checked nothing yet, else its checks count. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <math.h>
@@ -66,7 +65,7 @@ static inline int check_done(const char *program) {
 #define CHECK(condition) check_note(!!(condition), __FILE__, __LINE__, "%s", #condition)
 #define CHECK_INT(got, want) check_int((int64_t)(got), (int64_t)(want), #got, __FILE__, __LINE__)
 #define CHECK_TEXT(got, want) check_text((got), (want), #got, __FILE__, __LINE__)
-/* passes only when |got - want| <= tolerance, so NaN fails */
+/* passes only if |got - want| <= tolerance, so NaN fails */
 #define CHECK_NEAR(got, want, tolerance) check_near((double)(got), (double)(want), (double)(tolerance), #got, __FILE__, __LINE__)
 
 static inline int check_int(int64_t got, int64_t want, const char *what, const char *file, int line) {
@@ -80,7 +79,7 @@ static inline int check_near(double got, double want, double tolerance, const ch
     return check_note(fabs(got - want) <= tolerance, file, line, "%s is %.9g, expected %.9g within %.3g", what, got, want, tolerance);
 }
 
-/* Returns 1 if this build's memory functions are a sanitizer's: they keep what is freed, and no library may replace them. */
+/* Returns 1 if this build's memory functions are a sanitizer's: they keep freed memory, and a library cannot replace them. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { CHECK_SANITIZED = 1 };
 #elif defined(__has_feature)
@@ -89,10 +88,10 @@ enum { CHECK_SANITIZED = __has_feature(address_sanitizer) };
 enum { CHECK_SANITIZED = 0 };
 #endif
 
-/* make test-all sets VLMPROF_TEST_ALL: a test tries all of what it tries some of else. Its source names that variable, so that it is run again. */
+/* make test-all sets VLMPROF_TEST_ALL: a test then tries every case. Its source names that variable, so that it is run again. */
 static inline int check_all(void) { return getenv("VLMPROF_TEST_ALL") != NULL; }
 
-/* Golden data: tests/golden has what every machine checks; ../shared/goldens (optional) has the rest. Programs run in the repository's root. */
+/* Golden data: tests/golden has the part that every machine checks; ../shared/goldens (optional) has the rest. Programs run in the repository's root. */
 static inline const char *check_golden(const char *relative) {
     static char path[4][512];
     static int turn;
@@ -103,7 +102,7 @@ static inline const char *check_golden(const char *relative) {
     snprintf(p, sizeof path[0], "../shared/goldens/%s", relative);
     return stat(p, &info) == 0 ? p : NULL;
 }
-/* whole file, malloc'ed, NUL after it; NULL when it cannot be read */
+/* the whole file, malloc'ed, followed by a NUL; NULL if it cannot be read */
 static inline char *check_read(const char *path, size_t *bytes) {
     FILE *f = path ? fopen(path, "rb") : NULL;
     char *text;
@@ -120,7 +119,7 @@ static inline char *check_read(const char *path, size_t *bytes) {
     return text;
 }
 
-/* NumPy .npy version 1.0, C order; data converted to what the caller asks for */
+/* NumPy .npy version 1.0, C order; data converted to the requested type */
 typedef struct check_array { int dimensions; int64_t shape[5], count; char type[8]; unsigned char *file, *data; } check_array;
 static inline int check_npy(const char *path, check_array *a) {
     size_t bytes, header;

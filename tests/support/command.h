@@ -1,5 +1,5 @@
-/* command.h: the command line as a program: starts it with a command, keeps its exit code, stdout and stderr in `last`, reads the JSON that it prints
- * or writes. A test defines _POSIX_C_SOURCE 200809L before. */
+/* command.h: runs the program with a command line, keeps its exit code, stdout and stderr in `last`, and reads the JSON that it prints or writes. A test defines
+ * _POSIX_C_SOURCE 200809L first. */
 #ifndef COMMAND_H
 #define COMMAND_H
 #include "check.h"
@@ -26,7 +26,7 @@ enum { ARGUMENTS = 64 };
 typedef struct run { int code; char *out, *err; size_t out_bytes; int err_lines; } run; /* code -1: killed by a signal */
 static run last;
 
-/* Splits a command at blanks; 'single quotes' keep words together, and "double ones" round a whole argument. %F stands for the test folder. */
+/* Splits a command at blanks; 'single quotes' keep words together, and "double ones" enclose a whole argument. %F stands for the test folder. */
 static inline int split(const char *command, char *room, size_t capacity, char **argv) {
     int count = 0;
     char *to = room;
@@ -70,7 +70,7 @@ static inline pid_t start(const char *command, const char *input, const char *ou
         int in = open(in_path, O_RDONLY), out = open(out_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
         int err = open(in_folder("stderr"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
         if (in < 0 || out < 0 || err < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
-        if (file_limit_bytes) { /* a full disk: writing past the limit fails with EFBIG */
+        if (file_limit_bytes) { /* simulates a full disk: writing beyond the limit fails with EFBIG */
             struct rlimit limit;
             limit.rlim_cur = limit.rlim_max = (rlim_t)file_limit_bytes;
             signal(SIGXFSZ, SIG_IGN);
@@ -97,7 +97,7 @@ static inline int finish(pid_t child, const char *out_path) {
 static inline int cli_with(const char *command, const char *input, const char *out_path, long limit) { return finish(start(command, input, out_path, limit), out_path); }
 static inline int cli(const char *command) { return cli_with(command, NULL, in_folder("stdout"), 0); }
 
-/* what every refusal has in common: the exit code, an empty stdout, one to four lines on stderr, the words that help */
+/* the common form of rejections: the exit code, an empty stdout, one to four lines on stderr, the words that help */
 static inline int refused_at(const char *file, int line, const char *command, const char *input, int code, const char *words) {
     int good;
     cli_with(command, input, in_folder("stdout"), 0);
@@ -140,7 +140,7 @@ static inline int is_null(const document *d, uint32_t object, const char *key) {
 }
 static inline uint32_t member(const document *d, uint32_t object, const char *key) { return vp_json_get(&d->json, object, key); }
 static inline int is_text(const document *d, uint32_t object, const char *key, const char *text) { return vp_json_equals(&d->json, member(d, object, key), text); }
-/* runs a command that must print one JSON document; the caller frees d->nodes when this says 1 */
+/* runs a command that must print one JSON document; the caller frees d->nodes if this returns 1 */
 static inline int cli_json(const char *command, int code, document *d) {
     const int got = cli(command); /* before last.err is read */
     int good = check_note(got == code, __FILE__, __LINE__, "%s: exit %d, expected %d: %s", command, got, code, last.err ? last.err : "");
@@ -160,8 +160,8 @@ static inline void check_keys(const document *d, uint32_t object, const char *ke
 static inline const char *next_line(const char *p) { return strchr(p, '\n') ? strchr(p, '\n') + 1 : p + strlen(p); }
 static const char *const stages[] = {"preprocess", "h2d", "vit", "connector", "embed", "prefill", "head", "sample", "decode", "detok"};
 
-/* Host and device time, launches, FLOPs and bytes of each stage: the device's time is the stage's, host stages have none, and the prefill's FLOPs
- * are those of its linears (worked out here from the tiny shape, 2 of 8 experts) and at most as much again for attention and the rest. */
+/* Checks host and device time, launches, FLOPs and bytes of each stage. The device's time is the stage's time, and host stages have none. The prefill's FLOPs are those
+ * of its linears (computed here from the tiny shape, 2 of 8 experts) and at most as much again for attention and the rest. */
 static inline void check_stage_detail(const document *d, uint32_t row, double tokens, double blocks) {
     uint32_t all = member(d, row, "stage_detail"), ms = member(d, row, "stages");
     double linears = 2 * tokens * blocks * (4 * 128 * 128 + 8 * 128 + 2 * 3 * 128 * 64);
@@ -179,7 +179,7 @@ static inline void check_stage_detail(const document *d, uint32_t row, double to
     CHECK(number(d, member(d, all, "prefill"), "flops") >= linears / 2 && number(d, member(d, all, "prefill"), "flops") <= 2 * linears);
 }
 
-/* A copy of a golden checkpoint: links, but for the file `changed`, which is left to the caller. */
+/* A copy of a golden checkpoint: links, except for the file `changed`, which the caller writes. */
 static inline void link_model(const char *golden, const char *to, const char *changed) {
     char here[512], from[1024], target[1024];
     DIR *d = opendir(golden);
@@ -195,7 +195,7 @@ static inline void link_model(const char *golden, const char *to, const char *ch
     }
     if (d) closedir(d);
 }
-/* Every check of a selftest's JSON is OK and within its limits; returns how many are of `backend`. */
+/* Checks that every entry of a selftest's JSON is OK and within its limits; returns how many are of `backend`. */
 static inline int check_selftest(const document *d, const char *backend) {
     uint32_t checks = member(d, 0, "checks");
     int found = 0;

@@ -1,5 +1,5 @@
-/* counting_clock.h: a clock that goes on by a little more at each reading, so that what a program measures is the same each time. Included before
- * vlmprof.h where its implementation is compiled for $B/tests/vlmprof-clock. One thread reads it at a time. */
+/* counting_clock.h: a clock that advances by slightly more at each reading, so that a program measures the same times in each run. Include it before vlmprof.h where the
+ * implementation is compiled for $B/tests/vlmprof-clock. One thread reads it at a time. */
 #ifndef COUNTING_CLOCK_H
 #define COUNTING_CLOCK_H
 #include <stdint.h>

@@ -1,12 +1,12 @@
-/* device.h: devices for tests of outputs. A test makes its own, where it may: a fault must not replace the machine's. Where it may not, nor may it write
- * to /dev, the machine's own serve. Include it after folder.h. */
+/* device.h: devices for tests of outputs. A test makes its own devices if it may, so that a bug cannot replace the machine's. If it may neither do that nor write to
+ * /dev, it uses the machine's. Include it after folder.h. */
 #ifndef DEVICE_H
 #define DEVICE_H
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* The path of "null" or "full"; NULL where there is none to write to. Unlink it at the end. */
+/* The path of "null" or "full"; NULL if there is none to write to. Unlink it at the end. */
 static inline const char *device(const char *name) {
     static char paths[2][300];
     char *path = paths[*name == 'f'];

@@ -1,14 +1,14 @@
-/* expect.h: what the kernel tests share: fenced and poisoned buffers, random numbers, references in double precision, verdicts. A test
- * includes it after vlmprof.h, engine/backend.h and check.h.
+/* expect.h: common parts of the kernel tests: fenced and poisoned buffers, random numbers, references in double precision, verdicts. A test includes it after vlmprof.h,
+ * engine/backend.h and check.h.
  *
- * Each case is judged twice: the result must agree with the reference, and it must disagree with a damaged reference, one with a mistake
- * that somebody could really make; so every tolerance is known to be tight enough to see that mistake. Outputs are poisoned with 0xff (a
- * NaN in every type, -1 as an integer) and fenced; padding that a kernel must not touch has to keep its poison.
+ * Each case is judged twice: the result must agree with the reference, and must disagree with a damaged reference that contains a plausible mistake. So every tolerance
+ * is shown to be tight enough to detect that mistake. Outputs are poisoned with 0xff (a NaN in every type, -1 as an integer) and fenced; padding that a kernel must not
+ * touch has to keep its poison.
  *
- * Tolerances: a sum of n rounded terms wanders by about unit * sqrt(n) * ||terms||, where unit = 2^-24 is fp32's largest relative rounding
- * error; SAFETY times that is allowed, and where a result is stored as bf16 its own rounding, 2^-8 of the value, on top.
+ * Tolerances: a sum of n rounded terms deviates by about unit * sqrt(n) * ||terms||, where unit = 2^-24 is fp32's largest relative rounding error. SAFETY times that is
+ * allowed, and a result stored as bf16 may add its own rounding, 2^-8 of the value.
  *
- * TEST_CUDA: buffers are seen by the GPU too, as managed memory; with TEST_EMULATED as well, by the GPU code that runs on the CPU. */
+ * TEST_CUDA: the GPU also sees the buffers, as managed memory; with TEST_EMULATED so does the GPU code that runs on the CPU. */
 #ifndef EXPECT_H
 #define EXPECT_H
 
@@ -37,7 +37,7 @@ static inline void memory_free(unsigned char *memory) {
 #else
 enum { emulated = 0 };
 #ifdef TEST_CUDA
-/* of the CUDA runtime, whose header this file does without */
+/* from the CUDA runtime, whose header is not included here */
 extern int cudaMallocManaged(void **memory, size_t bytes, unsigned flags);
 extern int cudaFree(void *memory);
 static inline unsigned char *memory_new(size_t bytes) {
@@ -111,7 +111,7 @@ static inline float uniform(void) { /* (-1, 1) */
     random_state = vk_mix(random_state + 0x9e3779b97f4a7c15ull);
     return (float)((double)(random_state >> 11) / 4503599627370496.0 - 1.0);
 }
-/* The numbers of a case depend on its name alone, not on how many kernels the processor has. */
+/* The numbers of a case depend only on its name, not on how many kernels the processor has. */
 static inline void draw_anew(const char *name) { for (random_state = 7; *name; name++) random_state = vk_mix(random_state + (unsigned char)*name); }
 static inline int below(int n) { random_state = vk_mix(random_state + 1); return (int)(random_state % (uint64_t)n); }
 static inline void put(void *p, size_t i, float v, int wide) {
@@ -134,7 +134,7 @@ static inline void *matrix(size_t rows, size_t spare, size_t cols, size_t ld, fl
         for (size_t c = 0; c < ld; c++) put(p, r * ld + c, r < rows && c < cols ? uniform() : gap, wide);
     return p;
 }
-/* the input of a linear, its last column far from 0: zeros up to the next multiple of VK_PAD, poison after that and in the spare rows, which may be read, not used */
+/* the input of a linear, its last column far from 0: zeros up to the next multiple of VK_PAD, then poison, also in the spare rows; these may be read but not used */
 static inline void *inputs(size_t rows, size_t k, size_t ld, int wide) {
     void *p = take((rows + VK_ROWS_MAX) * ld * (wide ? 4 : 2));
     for (size_t r = 0; r < rows; r++)
@@ -143,7 +143,7 @@ static inline void *inputs(size_t rows, size_t k, size_t ld, int wide) {
 }
 
 /* --------------------------------------------------------------------------------------------------------------- verdicts */
-/* what a kernel should give, what the damaged reference gives, and how much may be between; [rows, cols] */
+/* the expected result, the damaged reference's result, and the allowed difference; [rows, cols] */
 typedef struct expected { double *want, *bad, *tolerance; size_t rows, cols; } expected;
 static inline expected expect_new(size_t rows, size_t cols) {
     expected e;
@@ -163,7 +163,7 @@ static inline expected expect_rows(const expected *e, size_t first, size_t count
     part.rows = count;
     return part;
 }
-/* allowed: `size` times the wandering of `length` roundings, plus the rounding of a bf16 result */
+/* the tolerance: `size` times the deviation of `length` roundings, plus the rounding of a bf16 result */
 static inline void expect(expected *e, size_t at, double want, double bad, double size, double length, int wide) {
     e->want[at] = want;
     e->bad[at] = bad;
@@ -182,7 +182,7 @@ static inline int matches(const void *got, size_t ld, int wide, const expected *
         }
     return 1;
 }
-/* got: f32 (wide) or bf16 [rows, ld]; what is between the rows must still be poison */
+/* got: f32 (wide) or bf16 [rows, ld]; the memory between the rows must still be poison */
 static inline void verdict(const void *got, size_t ld, int wide, const expected *e) {
     size_t at = 0, unused = 0, element = wide ? 4 : 2;
     int good = matches(got, ld, wide, e, e->want, &at);
@@ -203,8 +203,8 @@ static inline size_t panel_index(size_t row, size_t column, size_t k_padded, int
     size_t panel = row / VK_PAD * VK_PAD * k_padded, c = row % VK_PAD;
     return wide ? panel + column * VK_PAD + c : panel + (column / 2 * VK_PAD + c) * 2 + (column & 1);
 }
-/* Sums of products of x [rows, ldx] and w [n, k] in `e`, ready for `finish` to turn them into results; damaged: the last product is missing. A GPU's
- * tensor cores, which take bf16, add 16 products at a time and cut the sum, so errors do not wander: each is up to 2 units of the largest sum so far. */
+/* Sums of products of x [rows, ldx] and w [n, k] in `e`, which `finish` turns into results; damaged: the last product is missing. A GPU's tensor cores, which take bf16,
+ * add 16 products at a time and truncate the sum, so errors do not average out: each is up to 2 units of the largest sum so far. */
 static inline void expect_products(expected *e, const void *x, size_t ldx, const void *w, size_t k, int wide) {
     for (size_t r = 0; r < e->rows; r++)
         for (size_t c = 0; c < e->cols; c++) {
@@ -220,7 +220,7 @@ static inline void expect_products(expected *e, const void *x, size_t ldx, const
             if (tensor_cores && !wide) e->tolerance[r * e->cols + c] += 2 * unit * most * (double)((k + 15) / 16);
         }
 }
-/* what the epilogue makes of sums; y_before: what ADD adds to */
+/* the epilogue applied to sums; y_before: the values that ADD adds to */
 static inline void finish(expected *out, const expected *sums, const float *bias, const float *y_before, vk_epilogue epilogue, int wide) {
     for (size_t i = 0; i < out->rows * out->cols; i++) {
         double add = bias ? (double)bias[i % out->cols] : 0.0, v[2], slack = sums->tolerance[i];
@@ -236,8 +236,8 @@ static inline void finish(expected *out, const expected *sums, const float *bias
         if (epilogue == VK_GELU) out->tolerance[i] += 1.5e-7 * (fabs(v[0]) + fabs(sums->want[i] + add)); /* of its approximation */
     }
 }
-/* Attention of one query of one head over `keys` keys; keys and values [positions, ld] from column `first` on. Damaged: the last key is not
- * seen. `rounds`: the weights are rounded to bf16 before they meet the values, as the tiles of attention over many queries do. */
+/* Attention of one query of one head over `keys` keys; keys and values [positions, ld] from column `first` on. Damaged: the last key is not seen. `rounds`: the weights
+ * are rounded to bf16 before they meet the values, as in the tiles of attention over many queries. */
 static inline void expect_attention(expected *e, size_t at, const void *q, size_t q_at, const void *k, const void *v, size_t ld, size_t first,
                                     int keys, int head_dim, int rounds, int wide) {
     double *p = (double *)malloc((size_t)keys * sizeof *p), sum = 0.0, spread = 0.0, most = -INFINITY;

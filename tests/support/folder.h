@@ -1,5 +1,5 @@
-/* folder.h: the temporary folder of a test program; everything that it writes is there. Include it after check.h; define _POSIX_C_SOURCE
- * 200809L (mkdtemp) before the first header. */
+/* folder.h: the temporary folder of a test program, for all files that it writes. Include it after check.h; define _POSIX_C_SOURCE 200809L (mkdtemp) before the first
+ * header. */
 #ifndef FOLDER_H
 #define FOLDER_H
 #include "temporary.h"
@@ -9,13 +9,13 @@
 
 static char folder[256];
 
-/* Makes it; 0 after a message when that fails. Commands of a shell find it in $TEST_FOLDER. No launcher of this machine is meant. */
+/* Makes it; returns 0 after a message if that fails. Shell commands find it in $TEST_FOLDER. Launchers of this machine are ignored. */
 static inline int folder_make(const char *name) {
     static const char *const launchers[] = {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_STEP_ID"};
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) unsetenv(launchers[i]);
     return temporary_folder(name, folder, sizeof folder) && setenv("TEST_FOLDER", folder, 1) == 0
-           && setenv("VLMPROF_TEST_SYSTEM", folder, 0) == 0             /* outputs do not depend on what else this machine does */
-           && setenv("VLMPROF_TEST_CEILINGS", "1e11 1e12", 0) == 0; /* programs with hooks do not measure for tenths of a second what it can */
+           && setenv("VLMPROF_TEST_SYSTEM", folder, 0) == 0             /* outputs do not depend on other load on this machine */
+           && setenv("VLMPROF_TEST_CEILINGS", "1e11 1e12", 0) == 0; /* programs with hooks do not spend tenths of a second on measuring its limits */
 }
 /* a program in the build's folder: "tests/vlmprof-hooks", "tests/vlmprof-clock", "emulated/vlmprof" */
 static inline const char *built(const char *name) {
@@ -25,7 +25,7 @@ static inline const char *built(const char *name) {
     snprintf(p, sizeof paths[0], "%s/%s", getenv("B") ? getenv("B") : "build", name);
     return p;
 }
-/* a path inside it, good until eight more were asked for */
+/* a path inside it, valid until eight more were requested */
 static inline char *in_folder(const char *name) {
     static char paths[8][600];
     static int turn;
@@ -33,7 +33,7 @@ static inline char *in_folder(const char *name) {
     snprintf(p, sizeof paths[0], "%s/%s", folder, name);
     return p;
 }
-/* how many files in the folder are still being written, or were left so (vp_output's temporary names) */
+/* the number of files in the folder that are still being written, or were left unfinished (vp_output's temporary names) */
 static inline int unfinished_files(void) {
     DIR *d = opendir(folder);
     struct dirent *e;
@@ -49,7 +49,7 @@ static inline void write_file(const char *path, const void *data, size_t bytes) 
     check_note(good, __FILE__, __LINE__, "%s cannot be written", path);
 }
 static inline void write_text(const char *path, const char *text) { write_file(path, text, strlen(text)); }
-/* a file of the test's folder, whose name begins with a slash, and the folders that it needs */
+/* a file in the test's folder, whose name begins with a slash, and the folders that it needs */
 static inline void put_file(const char *name, const char *text) {
     char path[600];
     snprintf(path, sizeof path, "%s%s", folder, name);
@@ -60,8 +60,8 @@ static inline void put_file(const char *name, const char *text) {
     }
     write_text(path, text);
 }
-/* What `work` returns, 0 to 100, in a child process in the test's folder, whose user is not root: root may read and write every file. The folder is that
- * user's from then on. -1: no one else can be had here. */
+/* Runs `work` in a child process in the test's folder and returns its result, 0 to 100. Its user is not root, because root may read and write every file. From then on
+ * the folder belongs to that user. -1: no other user is available here. */
 static inline int without_root(int (*work)(void)) {
     int status = -1;
     pid_t child;

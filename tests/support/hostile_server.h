@@ -1,5 +1,5 @@
-/* hostile_server.h: an HTTP server for tests, on a free port of 127.0.0.1, that follows a script: it sends what the script says, byte by byte, late, half,
- * wrong or for ever, closes and resets. Each request takes the next reply of the script; the last one stays. A thread a connection. */
+/* hostile_server.h: an HTTP server for tests, on a free port of 127.0.0.1, that follows a script. It sends the script's bytes one by one, late, half, wrong or forever,
+ * closes and resets. Each request takes the next reply of the script; the last one repeats. One thread per connection. */
 #ifndef HOSTILE_SERVER_H
 #define HOSTILE_SERVER_H
 #include "loopback.h"
@@ -23,9 +23,9 @@ typedef enum hostile_act {
     HOSTILE_ENDLESS, /* text until the other side has gone */
     HOSTILE_ECHO,    /* the request's headers, with Content-Length and an empty line before them */
     HOSTILE_WAIT,    /* `number` ms, or until the server is stopped */
-    HOSTILE_CALL,    /* what the server's `call` makes of the request's body */
+    HOSTILE_CALL,    /* the result of the server's `call` for the request's body */
     HOSTILE_RESET,   /* a TCP reset */
-    HOSTILE_CLOSE,   /* at the end of each reply but those that keep the connection */
+    HOSTILE_CLOSE,   /* at the end of each reply except those that keep the connection */
     HOSTILE_KEEP     /* the reply is whole: the next request may come */
 } hostile_act;
 typedef struct hostile_step { hostile_act act; const char *text; int number; } hostile_step;

@@ -1,4 +1,4 @@
-/* lines.h: a text that grows line by line, for made-up journals. */
+/* lines.h: a text that grows line by line, for synthetic journals. */
 #ifndef VLMPROF_TEST_LINES_H
 #define VLMPROF_TEST_LINES_H
 #include "base/memory.h"

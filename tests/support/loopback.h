@@ -1,4 +1,4 @@
-/* loopback.h: servers of tests listen on 127.0.0.1. Some sandboxes have no such address that can be reached: what needs it is skipped there. */
+/* loopback.h: servers of tests listen on 127.0.0.1. In some sandboxes that address cannot be reached; tests that need it are skipped there. */
 #ifndef LOOPBACK_H
 #define LOOPBACK_H
 #include "check.h"
@@ -21,7 +21,7 @@ static inline int loopback_works(void) {
     if (to >= 0) close(to);
     return works;
 }
-/* Ends the test here, with a skip, where there is none. */
+/* Ends the test here, with a skip, if there is none. */
 static inline void loopback_or_skip(void) {
     if (loopback_works()) return;
     check_skip("the rest, which asks servers", "127.0.0.1 cannot be reached here");

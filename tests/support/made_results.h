@@ -1,5 +1,5 @@
-/* made_results.h: result files with a known truth, written by a test: which configurations are on the front, what each knob does, how much slower a
- * build became; and a reader of what the program then printed. A test includes it after vlmprof.h, check.h and program.h. */
+/* made_results.h: result files with a known truth, written by a test: the configurations on the front, the effect of each knob, the slow-down of a build; and a reader of
+ * the program's output. A test includes it after vlmprof.h, check.h and program.h. */
 #ifndef MADE_RESULTS_H
 #define MADE_RESULTS_H
 
@@ -34,8 +34,8 @@ static inline void write_foreign(const char *path, const char *stats, const char
     "\"T_LLM_decode\": " decode ", \"T_total\": " total ", \"T_decode_per_token\": 19.5, \"T_decode_per_step\": [[19.0, 19.2]]}"
 #define FOREIGN_ROWS FOREIGN_ROW("7", "160.0", "39.0", "2", "1.0") "," FOREIGN_ROW("3", "150.0", "80.0", "3", "0.3") "," FOREIGN_ROW("5", "140.0", "0.0", "1", "0.6")
 
-/* ---- sweeps with a known 1 if latency is a sum of what a sample and the knobs cost, times noise; a sample is answered rightly by a configuration
- * when its own difficulty, the same for all, is below the configuration's skill */
+/* ---- sweeps with known answers: latency is a sum of costs of a sample and of the knobs, times noise; a configuration answers a sample correctly if the sample's
+ * difficulty, the same for all, is below the configuration's skill */
 enum { TIERS_IN = 3, LEVELS = 9 };
 static const char *const TIERS[TIERS_IN] = {"low", "medium", "high"};
 typedef struct truth {
@@ -43,7 +43,7 @@ typedef struct truth {
     const char *more; /* members of the file's config, each with a comma before it; or NULL */
     int size_count, top_k_count, block_count, top_k[LEVELS], blocks[LEVELS];
     int samples, runs, seed, noise_seed, first_id;
-    int busy_blocks;    /* of 20 blocks of runs, those next to other processes that took half of the CPUs */
+    int busy_blocks;    /* of 20 blocks of runs, those with other processes that took half of the CPUs */
     double noise;       /* relative, of a run */
     double slower;      /* factor of every time */
     double skill_less;  /* of all configurations' skill */
@@ -73,7 +73,7 @@ static inline truth truth_default(void) {
     return t;
 }
 static inline double uniform(vp_random *r) { return vp_random_double(r); }
-static inline double normal(vp_random *r) { /* twelve uniform numbers: near enough, and the same everywhere */
+static inline double normal(vp_random *r) { /* twelve uniform numbers: close enough to normal, and equal on all machines */
     double sum = -6;
     for (int i = 0; i < 12; i++) sum += uniform(r);
     return sum;
@@ -181,7 +181,7 @@ static inline uint32_t count_of(uint32_t node) { return node == VP_JSON_NONE ? 0
 static inline int holds(uint32_t interval, double value) {
     return number(vp_json_at(&json, interval, 0)) <= value && value <= number(vp_json_at(&json, interval, 1));
 }
-/* the element of an array whose members say so; keys and values in turn, NULL ends */
+/* the element of an array whose members have these values; keys and values alternate, NULL ends the list */
 static inline uint32_t find(uint32_t array, const char *key, const char *value, const char *key2, const char *value2) {
     for (uint32_t i = 0; i < count_of(array); i++) {
         uint32_t item = vp_json_at(&json, array, i);
@@ -197,7 +197,7 @@ static inline uint32_t configuration(uint32_t array, int size, int top_k, int bl
     return VP_JSON_NONE;
 }
 
-/* what the generator's formulas say about a configuration: mean over its samples */
+/* a configuration's value by the generator's formulas: the mean over its samples */
 static inline double true_mean(const truth *t, int size, int k, int b) {
     vp_random samples;
     double sum = 0;

@@ -1,4 +1,4 @@
-/* made_server.h: result files and trials of load of a server whose costs are known, written by a test. A test includes it after made_results.h. */
+/* made_server.h: result files and load trials of a server whose costs are known, written by a test. A test includes it after made_results.h. */
 #ifndef MADE_SERVER_H
 #define MADE_SERVER_H
 #include <math.h>
@@ -11,7 +11,7 @@ typedef struct server {
     int sizes;
     const char *url, *model;
     const char *knobs; /* members of the request; their length is a part of the files' names */
-    const char *hides; /* "image": usage has no image tokens; "rule": nor has the rule; "prompt": no counts at all */
+    const char *hides; /* "image": usage has no image tokens; "rule": neither has the rule; "prompt": no counts at all */
 } server;
 static const server SERVER = {30, 0.08, 0.25, 2e-5, 4, 0.003, 0.03, SIZE_COUNT, "http://127.0.0.1:8000", "made-vl", "", ""};
 static inline double ttft_of(const server *s, double image, double text, double bytes) { return s->fixed + s->image * image + s->text * text + s->byte * bytes; }
@@ -68,15 +68,15 @@ static inline void write_server(const char *name, const server *s, uint32_t seed
     }
 }
 
-/* ---- trials of load: each request takes what the server takes, and waits before; waits are exponential with this mean. Requests are due one after
- * the other, `rate` a second, or by concurrency; the window is the whole trial. fail_every: every n-th request fails; 0: none */
+/* ---- load trials: each request takes the server's time after a wait; waits are exponential with this mean. Requests are due one after another, `rate` a second, or by
+ * concurrency; the window is the whole trial. fail_every: every n-th request fails; 0: none */
 typedef struct trial {
     double rate, wait_ms;
     int concurrency, requests, fail_every;
     const char *slo;
-    double p50; /* of E2E, with most answers within 30 %; a fifth takes twice that +-10 %, and all come in one piece; 0: as the server takes */
+    double p50; /* of E2E, with most answers within 30 %; a fifth takes twice that +-10 %, and all come in one piece; 0: the server's own time */
 } trial;
-/* Trials of one seed ask the same samples at the same times. */
+/* Trials with one seed ask the same samples at the same times. */
 static inline void write_trial(const char *name, const server *s, const trial *t, uint32_t seed) {
     const double gap_ms = 1000 / (t->rate > 0 ? t->rate : t->concurrency);
     char path[1024];

@@ -1,5 +1,4 @@
-/* numbers.h: files of golden numbers, numbers that are nearly equal, drawn ones, and how often an interval contains the truth.
- * A test includes it after vlmprof.h and check.h. */
+/* numbers.h: files of golden numbers, approximate comparison, random numbers, and the coverage of intervals. A test includes it after vlmprof.h and check.h. */
 #ifndef NUMBERS_H
 #define NUMBERS_H
 #include "json_file.h"
@@ -49,7 +48,7 @@ static inline double normal_draw(vp_random *random) {
     return vp_normal_quantile(p);
 }
 
-/* How often a 95 % interval contains the truth. 1,000 repetitions must give 93 to 97 %; with fewer (make test) 3 standard errors more are allowed. */
+/* The coverage of a 95 % interval. 1,000 repetitions must give 93 to 97 %; with fewer (make test) 3 standard errors more are allowed. */
 static int repeats = 200;
 
 static inline void check_coverage(const char *what, double held, double trials) {

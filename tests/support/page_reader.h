@@ -1,4 +1,4 @@
-/* page_reader.h: a reader of pages, as strict as the program's own markup is plain. */
+/* page_reader.h: a reader of pages, as strict as the program's markup is simple. */
 #ifndef PAGE_READER_H
 #define PAGE_READER_H
 #include "check.h"
@@ -38,7 +38,7 @@ static inline double number_after(const char *tag, const char *end, const char *
     const char *p = strstr(tag, name);
     return p && p < end ? strtod(p + strlen(name), NULL) : 0;
 }
-/* Letters of 11 px are taken as 5 px wide at least: what overlaps by that overlaps on every screen. */
+/* Letters of 11 px are taken as at least 5 px wide: texts that overlap by this measure overlap on every screen. */
 static inline const char *check_texts(text_box *boxes, size_t count) {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
@@ -109,7 +109,7 @@ static inline size_t page_count(const char *text, const char *word) {
     for (; (text = strstr(text, word)) != NULL; text++) count++;
     return count;
 }
-/* The nonce of the page's head, or "" where its policy is another one. */
+/* The nonce of the page's head, or "" if its policy is a different one. */
 typedef struct page_nonce { char text[17]; } page_nonce;
 static inline page_nonce page_nonce_of(const char *text) {
     static const char policy[] = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-";
@@ -118,7 +118,7 @@ static inline page_nonce page_nonce_of(const char *text) {
     if (at && strspn(at + sizeof policy - 1, "0123456789abcdef") == 16 && !strncmp(at + sizeof policy + 15, "'\">", 3)) memcpy(nonce.text, at + sizeof policy - 1, 16);
     return nonce;
 }
-/* One script alone carries the nonce, and it is the page's last element; the others are data. */
+/* Exactly one script has the nonce, and it is the page's last element; the others are data. */
 static inline int page_scripts_are_right(const char *text) {
     const page_nonce nonce = page_nonce_of(text);
     char tag[40];

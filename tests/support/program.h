@@ -1,4 +1,4 @@
-/* program.h: runs $PROGRAM (default ./vlmprof) by the shell, with its output in the test's folder and in `last`. */
+/* program.h: runs $PROGRAM (default ./vlmprof) through the shell, with its output in the test's folder and in `last`. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 #include "folder.h"
@@ -21,7 +21,7 @@ static inline char *text_of_file(const char *path) {
     char *text = check_read(path, NULL);
     return text ? text : (char *)calloc(1, 1);
 }
-/* Runs a command line; %F in it, written %%F in the format, is the test's folder: $TEST_FOLDER, whose blanks do not part it. Returns the exit code. */
+/* Runs a command line. %F in it, written %%F in the format, is the test's folder, $TEST_FOLDER, which may contain blanks. Returns the exit code. */
 static inline int run(const char *format, ...) {
     char command[2048], line[4096];
     size_t used;

@@ -1,4 +1,4 @@
-/* prune_kernels.h: the kernels of parts/kernels/shared/prune.h by themselves, a part of test_kernels.c, which includes it. */
+/* prune_kernels.h: tests of the kernels in parts/kernels/shared/prune.h one by one, a part of test_kernels.c, which includes it. */
 #ifndef PRUNE_KERNELS_H
 #define PRUNE_KERNELS_H
 
@@ -150,7 +150,7 @@ static void test_nearest_target(int members, int targets, int width) {
     verdict_ints(got, want, bad, (size_t)members);
     release_all();
 }
-/* the second smallest distance, and distances to what was picked; damaged: the smallest, which is a row's own; the distance before */
+/* the second smallest distance, and distances to the picked rows; damaged: the smallest, which is a row's own; the distance before */
 static void test_spread(int rows, int width) {
     expected second, spread, again;
     float *x, *out, *distance, *seen;

@@ -1,6 +1,6 @@
-/* queue_server.h: a chat server for tests of load, on a free port of 127.0.0.1: one thread, any number of connections, and a queue whose law is known.
- * `places` requests are served at once, each for service_us; the others wait in the order in which they came. A served request's answer comes in `pieces`
- * pieces, gap_us apart. The server writes down when each request was whole and when its first piece was sent. */
+/* queue_server.h: a chat server for load tests, on a free port of 127.0.0.1: one thread, any number of connections, and a queue with a known model. It serves `places`
+ * requests at once, each for service_us; the others wait in order of arrival. An answer comes in `pieces` pieces, gap_us apart. The server records when each request was
+ * complete and when its first piece was sent. */
 #ifndef QUEUE_SERVER_H
 #define QUEUE_SERVER_H
 #include "loopback.h"
@@ -92,7 +92,7 @@ static inline void queue_close(struct queue_server *server, int socket) {
     queue_remove(server, socket);
     close(socket);
 }
-/* A request is whole: its place in the queue says when it is served. */
+/* A request is complete: its place in the queue decides when it is served. */
 static inline void queue_request(struct queue_server *server, int socket) {
     struct queue_connection *connection = &server->connections[socket];
     const int64_t now = queue_now();
@@ -222,7 +222,7 @@ static inline void queue_watch(struct queue_server *server, int fd) {
     event.data.fd = fd;
     epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event);
 }
-/* Returns 1 if it listens. places, service_us, pieces and gap_us are set before, the rest zeroed. */
+/* Returns 1 if it listens. places, service_us, pieces and gap_us are set first, the rest zeroed. */
 static inline int queue_start(struct queue_server *server) {
     struct sockaddr_in address;
     socklen_t bytes = sizeof address;

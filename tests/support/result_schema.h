@@ -1,4 +1,4 @@
-/* result_schema.h: the schema of result files, from the rows of cli/results/fields.h, knobs.h and results/metrics.h. */
+/* result_schema.h: the schema of result files, made from the rows of cli/results/fields.h, knobs.h and results/metrics.h. */
 #ifndef RESULT_SCHEMA_H
 #define RESULT_SCHEMA_H
 #include "results/fields.h"
@@ -107,7 +107,7 @@ static void put_aggregate_schema(void) {
         end_member();
     }
 }
-/* {"mean" ... "p99", "count"}, with is_whole also the interval of the median */
+/* {"mean" ... "p99", "count"}; with is_whole also the interval of the median */
 static void put_distribution_schema(int is_whole) {
     begin_list("required");
     for (int k = 0; k < 5; k++) vp_json_string(&schema_writer, PARTS_OF_STATISTICS[k]);
@@ -151,7 +151,7 @@ static void put_statistics_schema(void) {
     }
     end_member();
 }
-/* Objects with a member for each stage; of runs also for each metric. */
+/* Objects with a member for each stage; those of runs also have one for each metric. */
 static void put_by_stage(const char *key) {
     const int is_runs = !strcmp(key, "runs"), is_detail = !strcmp(key, "stage_detail");
     const struct fields *const detail[] = {&STAGE_DETAIL};
@@ -261,7 +261,7 @@ static void put_object_of(const struct fields *const *tables, size_t count, int 
     for (size_t k = 0; k < count; k++) for (uint32_t i = 0; i < tables[k]->count; i++) put_field(tables[k], &tables[k]->rows[i]);
     end_member();
 }
-/* The metrics of a row, whose members are those of many tables. */
+/* The metrics of a row, whose members come from many tables. */
 static void put_row_schema(void) {
     static const struct fields *const tables[] = {&ROW_HEAD, &RESULT_SIZES, &ANSWER_TOKENS, &ANSWER, &FIDELITY, &ROW_TIMES,
                                                   &MEASURED, &ROW_FLAGS,    &MEASURED_COST, &SENT,   &ROW_SERVED, &ROW_END};

@@ -1,19 +1,19 @@
-/* room.h: a room of the program in this process: options from a line of words, and what the room says on stderr.
- * Include it after check.h, folder.h and the room's headers; define _POSIX_C_SOURCE 200809L before the first header. */
+/* room.h: calls a source file of the program in this process: makes options from a line of words, and captures stderr. Include it after check.h, folder.h and the
+ * source's headers; define _POSIX_C_SOURCE 200809L before the first header. */
 #ifndef ROOM_H
 #define ROOM_H
 #include "base/options.h"
 
 static int room_stderr = -1;
 static char *room_said;
-/* From now on stderr goes to a file in the test's folder. */
+/* Redirects stderr to a file in the test's folder. */
 static inline void listen_begin(void) {
     fflush(stderr);
     room_stderr = dup(2);
     if (!freopen(in_folder("said"), "w", stderr)) abort();
     setvbuf(stderr, NULL, _IONBF, 0); /* it stays a file to the library */
 }
-/* Ends that. Returns what was said, good until the next call. */
+/* Ends the redirection. Returns the captured text, valid until the next call. */
 static inline const char *listen_end(void) {
     fflush(stderr);
     dup2(room_stderr, 2);
@@ -35,8 +35,8 @@ static inline int listen_end_with(int code) {
         check_note(strstr(room_said, words) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, room_said); \
     } while (0)
 
-/* Options as the program reads them; words are separated by single blanks, %F in them is the test's folder. options_free frees them; the words stay until
- * eight more lines came. */
+/* Options as parsed by the program; words are separated by single blanks, and %F in them is the test's folder. options_free frees them; the words stay valid until eight
+ * more lines were parsed. */
 static inline int options_of_words(struct options *options, const struct command *command, const char *words) {
     static char kept[8][4096];
     static char *argv[8][64];

@@ -1,9 +1,9 @@
-/* same_results.h: what must be equal between the result files of an unbroken sweep and those of any other one of the same plan. A test includes it
- * after check.h, folder.h and a `document` with load and unload. */
+/* same_results.h: compares the result files of an unbroken sweep with those of another one of the same plan. A test includes it after check.h, folder.h and a `document`
+ * with load and unload. */
 #ifndef SAME_RESULTS_H
 #define SAME_RESULTS_H
 
-/* Values that differ from run to run: times, and where and when they were taken. Everything else must be the same, keys and order too. */
+/* Values that differ between runs: times, and where and when they were taken. Everything else must be equal, including keys and their order. */
 static inline int is_time(const char *key) {
     static const char *const whole[] = {"stages", "stage_detail", "T_decode_per_step", "runs", "run_flags", "aggregate_stats", "latency_stats", "statistics",
         "provenance", "session_list", "sessions", "tool_cost", "config", "measured_from", "measured_to", "unaccounted", "closure", "TTFT", "decode_tokens_per_s",
@@ -36,7 +36,7 @@ static inline int same_value(const document *a, uint32_t x, const document *b, u
     }
     return 1;
 }
-/* Every result file of one folder is in the other one too, and says the same but for times. */
+/* Every result file of one folder is also in the other one, and they are equal except for times. */
 static inline int same_results(const char *one, const char *two) {
     DIR *d = opendir(one);
     struct dirent *e;

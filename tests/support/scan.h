@@ -1,11 +1,11 @@
-/* scan.h: just enough JSON reading for golden files of a known shape. It is not a JSON reader: it finds keys by their text and takes the
- * numbers between brackets in order, whatever the nesting. Tests of the core use it so that they do not depend on the parser under test. */
+/* scan.h: just enough JSON reading for golden files of a known shape. It is not a JSON reader: it finds keys by their text and takes the numbers between brackets in
+ * order, at any depth. Tests of the core use it so that they do not depend on the parser under test. */
 #ifndef SCAN_H
 #define SCAN_H
 #include <stdlib.h>
 #include <string.h>
 
-/* after `"key":` and white space, searched from `text` on; NULL when there is none before `end` (NULL: the end of the text) */
+/* after `"key":` and white space, searched from `text` on; NULL if there is none before `end` (NULL: the end of the text) */
 static inline const char *scan_key(const char *text, const char *key, const char *end) {
     const size_t bytes = strlen(key);
     const char *p = text;
@@ -36,7 +36,7 @@ static inline const char *scan_close(const char *text) {
     return text;
 }
 
-/* All numbers inside the bracket at `text`, numbers in quotes included. *count: how many. malloc'ed. */
+/* All numbers inside the bracket at `text`, including numbers in quotes. *count: how many. malloc'ed. */
 static inline double *scan_numbers(const char *text, size_t *count) {
     const char *end = scan_close(text);
     double *out = (double *)malloc((size_t)(end - text + 1) * sizeof *out);

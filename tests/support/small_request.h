@@ -1,5 +1,5 @@
-/* small_request.h: a request of one view and nine text tokens on a shallow model, for tests that need an engine at work and not its answers.
- * Shallow, because every life of an engine costs emulated time: the calls are the same in all layers. Include it after check.h. */
+/* small_request.h: a request of one view and nine text tokens on a shallow model, for tests that need a running engine but not its answers. The model is shallow because
+ * every engine costs emulated time, and the calls are the same in all layers. Include it after check.h. */
 #ifndef SMALL_REQUEST_H
 #define SMALL_REQUEST_H
 #include <math.h>

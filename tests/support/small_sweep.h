@@ -1,4 +1,4 @@
-/* small_sweep.h: a sweep of two tiers and two top_k over a few records, and what it leaves. A test includes it after command.h. */
+/* small_sweep.h: a sweep of two tiers and two top_k over a few records, and the files that it writes. A test includes it after command.h. */
 #ifndef SMALL_SWEEP_H
 #define SMALL_SWEEP_H
 

@@ -1,8 +1,7 @@
-/* texts.h: what the program prints, word by word, against tests/golden/texts. A test includes it after check.h and program.h.
+/* texts.h: compares the program's output word by word with tests/golden/texts. A test includes it after check.h and program.h.
  *
- * The texts were taken from the program; that their numbers are right is shown elsewhere (test_report, test_compare ..). Numbers of more than 9 digits
- * are compared to 9. The test's folder is written as FOLDER, the version as VERSION, a row's checksum as SUM, lines of sources as LINE.
- * KEEP_TEXTS=1 writes the files again: read the difference
+ * The texts came from the program; other tests show that their numbers are right (test_report, test_compare ..). Numbers of more than 9 digits are compared to 9. The
+ * test's folder is written as FOLDER, the version as VERSION, a row's checksum as SUM, lines of sources as LINE. KEEP_TEXTS=1 writes the files again: read the difference
  * before it is committed. */
 #ifndef TEXTS_H
 #define TEXTS_H
@@ -18,7 +17,7 @@ static inline void kept_add(kept_text *t, const char *data, size_t bytes) {
     memcpy(t->data + t->bytes, data, bytes);
     t->data[t->bytes += bytes] = 0;
 }
-/* a number of many digits with 9 of them, the rest unchanged; returns the bytes read */
+/* shortens a number of many digits to 9, and copies the rest unchanged; returns the bytes read */
 static inline size_t kept_number(kept_text *t, const char *at) {
     size_t digits = 0, bytes = 0;
     char text[40];
@@ -40,7 +39,7 @@ static inline size_t kept_number(kept_text *t, const char *at) {
     }
     return bytes;
 }
-/* Bytes of what names a line of a source (".c,124", ".c(124", "\"line\": 124"), up to the number; 0: it names none. */
+/* The length of a reference to a source line (".c,124", ".c(124", "\"line\": 124") up to its number; 0: it is not one. */
 static inline size_t before_source_line(const char *text) {
     size_t bytes = !strncmp(text, "\"line\": ", 8) ? 8 : !strncmp(text, ".cu", 3) ? 4 : !strncmp(text, ".c", 2) || !strncmp(text, ".h", 2) ? 3 : 0;
     return bytes && (bytes == 8 || strchr(",(:", text[bytes - 1])) && isdigit((unsigned char)text[bytes]) ? bytes : 0;
@@ -62,7 +61,7 @@ static inline char *kept_of(const char *text) {
     }
     return t.data;
 }
-/* `text` is what tests/golden/texts/NAME contains; the first line that differs is shown. */
+/* `text` equals the contents of tests/golden/texts/NAME; the first line that differs is shown. */
 static inline void check_kept(const char *name, const char *text) {
     char path[300], *got = kept_of(text), *want;
     size_t bytes, line = 1;

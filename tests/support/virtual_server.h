@@ -1,8 +1,8 @@
-/* virtual_server.h: a chat server and its client in one, on a clock that is made up: vp_clock_ns and the functions of vlmprof_server.h, in the place of
- * the library's own. No request leaves the process, waiting costs no time, and every time is the same each time. The server is a queue: `places`
- * requests are served at once, each for service_ns (with images image_ns more for each, and token_ns for each of their tokens); the others wait in the order in
- * which they came. The answer's pieces come gap_ns apart. A test includes this before everything else and sets virtual_server; $B/tests/vlmprof-virtual
- * is the program with it (VLMPROF_VIRTUAL in the environment: "places=2 service_us=10000 .."). */
+/* virtual_server.h: a chat server and its client in one, on a virtual clock: it replaces the library's vp_clock_ns and the functions of vlmprof_server.h. No request
+ * leaves the process, waiting takes no time, and every run has the same times. The server is a queue: it serves `places` requests at once, each for service_ns (with
+ * images image_ns more for each, and token_ns for each of their tokens); the others wait in order of arrival. The answer's pieces come gap_ns apart. A test includes this
+ * before everything else and sets virtual_server; $B/tests/vlmprof-virtual is the program with it (VLMPROF_VIRTUAL in the environment: "places=2 service_us=10000 ..").
+ * */
 #ifndef VIRTUAL_SERVER_H
 #define VIRTUAL_SERVER_H
 #ifndef _GNU_SOURCE
@@ -28,20 +28,20 @@ static struct {
     int places, pieces, count; /* count: of requests that were sent */
     int64_t service_ns, image_ns, token_ns, gap_ns;
     int64_t images_most; /* of a request; 0: any number */
-    int64_t stall_at_ns, stall_ns; /* from then on the client is still for so long; 0: never */
+    int64_t stall_at_ns, stall_ns; /* the client then stalls for this long; 0: never */
     int64_t interrupt_ns;          /* SIGINT comes; 0: never */
     int64_t tick_ns;               /* that the clock goes on at each reading */
-    int metrics;                   /* what /metrics is like: 1 vLLM, 2 SGLang, 3 llama.cpp, 4 none of them; 0: there are none */
+    int metrics;                   /* the metrics of /metrics: 1 vLLM, 2 SGLang, 3 llama.cpp, 4 none of them; 0: no such page */
     int wrong_every;               /* each Nth answer is "b", not "a"; 0: none */
     int64_t wrong_wait_ns;         /* and so are those that waited longer; 0: none */
-    int64_t jitter, jitter_seed;   /* service_ns is up to so many percent longer or shorter, at random */
-    int has_cache;                 /* an image whose bytes came before costs nothing, and its tokens count as cached */
-    int64_t byte_ns, text_ns;      /* that each byte of an image and each token of text take */
+    int64_t jitter, jitter_seed;   /* service_ns varies at random by up to this percentage */
+    int has_cache;                 /* an image with known bytes costs nothing, and its tokens count as cached */
+    int64_t byte_ns, text_ns;      /* the time of each byte of an image and each token of text */
     int has_sizes;                 /* JPEG files are counted by their size too */
     int break_every;               /* each Nth stream breaks after its first piece; 0: none */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server rejects with 503; 0: none */
-    int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
+    int64_t sent_ns[65536], served_ns[65536]; /* for each request, in the order in which they were sent */
 } virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
@@ -126,7 +126,7 @@ vp_result vp_server_start_get(vp_server *server, const char *path, vp_exchange *
     (void)path;
     return vp_server_start(server, exchange, error);
 }
-/* The pixels of a PNG file in base64, which `at` points to, by its bytes 16 to 23; 0 x 0: it is another file. */
+/* The pixels of a PNG file in base64 at `at`, from its bytes 16 to 23; 0 x 0: it is another kind of file. */
 static void virtual_size(const char *at, int32_t *width, int32_t *height) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     unsigned char bytes[24];
@@ -153,7 +153,7 @@ static void virtual_size(const char *at, int32_t *width, int32_t *height) {
     *width = bytes[18] << 8 | bytes[19];
     *height = bytes[22] << 8 | bytes[23];
 }
-/* The images of a request, and their tokens as Qwen2-VL counts them, 64 for other files than PNG. Those behind images_most are dropped. */
+/* The images of a request, and their tokens as counted by Qwen2-VL, or 64 for files other than PNG. Images beyond images_most are dropped. */
 static int64_t virtual_image_tokens(const char *body, int64_t *images) {
     int64_t tokens = 0;
     *images = 0;
@@ -166,14 +166,14 @@ static int64_t virtual_image_tokens(const char *body, int64_t *images) {
     }
     return tokens;
 }
-/* A token of text for each two bytes of the question. */
+/* One text token for each two bytes of the question. */
 static long virtual_prompt_tokens(const char *body) {
     const char *said = strstr(body, "\"type\": \"text\", \"text\": \""), *plain = strstr(body, "\"content\": \"");
     const char *text = said ? said + 25 : plain ? plain + 12 : "";
     int64_t images;
     return 7 + (long)virtual_image_tokens(body, &images) + (long)(strcspn(text, "\"") + 1) / 2;
 }
-/* Images that came before, by a hash of their base64; and what exchanges that are in flight found of theirs: cached tokens, and the work that is left. */
+/* Images seen before, by a hash of their base64, and what requests in flight found of theirs: cached tokens, and the remaining work. */
 static uint64_t virtual_images[65536];
 static int virtual_image_count;
 static struct { const vp_exchange *exchange; int64_t tokens; } virtual_cached[VIRTUAL_FLIGHTS];
@@ -216,7 +216,7 @@ static int64_t virtual_service_ns(void) {
     if (!is_seeded++) vp_random_seed(&random, (uint32_t)virtual_server.jitter_seed);
     return virtual_server.service_ns + (int64_t)((double)virtual_server.service_ns * (double)virtual_server.jitter / 100 * (2 * vp_random_double(&random) - 1));
 }
-/* The text of /metrics: the queue at this time, counters by the number of requests, two engines of vLLM. */
+/* The text of /metrics: the current queue, counters by the number of requests, two engines of vLLM. */
 static char *virtual_metrics(const struct vp_server *server) {
     int waiting = 0, running = 0;
     const int count = virtual_server.count;
@@ -250,7 +250,7 @@ static void virtual_end_get(const struct vp_server *server, vp_exchange *exchang
     exchange->reply.text = virtual_metrics(server);
     exchange->reply.text_bytes = strlen(exchange->reply.text);
 }
-/* Sends a request that is due: its answer's times follow from those before it. */
+/* Sends a request that is due; the times of its answer follow from those before it. */
 static void virtual_send(vp_exchange *exchange) {
     int place = 0;
     const int64_t arrived = virtual_now_ns + VIRTUAL_NETWORK_NS;
@@ -303,7 +303,7 @@ static void virtual_end(vp_exchange *exchange, const vp_server_options *options)
     exchange->result = vp_chat_reply_end(&exchange->reply, &exchange->error);
     exchange->state = exchange->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED;
 }
-/* The clock goes on to this time, over a stall and a signal. */
+/* Advances the clock to this time, over a stall and a signal. */
 static int virtual_pass(int64_t until_ns) {
     const int64_t began = 1000000000;
     if (virtual_server.stall_ns && until_ns >= began + virtual_server.stall_at_ns) {
