@@ -78,7 +78,7 @@ NVCC_LACKS := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*r
 OPENMP ?= -fopenmp
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
-TEST_TIMEOUT_S ?= 600
+TEST_TIMEOUT_S ?= 1500
 B ?= build
 PROGRAM ?= ./vlmprof
 

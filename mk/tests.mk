@@ -96,7 +96,7 @@ test-slow-programs: $(TEST_TOOLS) $(E)/first_gpu $(filter-out %.sh,$(SLOW_TESTS)
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
 test-sanitized:
-	@$(MAKE) test-all B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O2 NVCC= TEST_TIMEOUT_S=1800 SANITIZE="$(SANITIZERS)"
+	@$(MAKE) test-all B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O2 NVCC= TEST_TIMEOUT_S=2400 SANITIZE="$(SANITIZERS)"
 
 # Threads that share what may be shared, with ThreadSanitizer. libarcher explains libomp's barriers to it, and comes with libomp.
 test-threads:
