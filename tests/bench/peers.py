@@ -588,18 +588,22 @@ PEERS = [
 
 
 # ---- the turns
+def children(process):
+    """child processes, of all threads"""
+    return [child for thread in os.listdir(f"/proc/{process}/task") for child in open(f"/proc/{process}/task/{thread}/children").read().split()]
+
+
 def cpu_s(process=None):
-    """seconds of CPU that a process, or all of them, have used"""
+    """seconds of CPU that a process and its children, or all of them, have used"""
     ticks = open(f"/proc/{process}/stat" if process else "/proc/stat").read()
     fields = ticks.rsplit(")", 1)[1].split()[11:13] if process else [v for i, v in enumerate(ticks.split("\n")[0].split()[1:9]) if i not in (3, 4)]
-    return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK") + sum(map(cpu_s, children(process) if process else []))
 
 
 def resident_mb(process):
     """the most that a process and its children have had in memory, files that are mapped included"""
     kilobytes = int(open(f"/proc/{process}/status").read().split("VmHWM:")[1].split()[0])
-    children = open(f"/proc/{process}/task/{process}/children").read().split()
-    return kilobytes * 1024 / 1e6 + sum(resident_mb(child) for child in children)
+    return kilobytes * 1024 / 1e6 + sum(map(resident_mb, children(process)))
 
 
 class Peer:
@@ -673,6 +677,8 @@ def take_turns(title, peers, rounds, rows, alone=False):
                 continue
             if number >= 0:
                 peer.turns += times
+                for turn in times:
+                    print(f"  {peer.name}: " + ", ".join(f"{key} {value:.2f}" for key, value in turn.items()), file=sys.stderr, flush=True)
             if alone:
                 peer.close()
     for peer in peers:
