@@ -70,9 +70,9 @@ LONG_TESTS := tests/test_servers.sh $(B)/tests/test_sweep $(E)/test_faults tests
     $(addprefix $(B)/tests/test_,outputs journal_hostile devices command_run gemm model audit sweep_server clock compare flame_page plan_cost)
 ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
 SLOW_SOURCES := $(call marked,slow)
-# what has more to test where VLMPROF_TEST_ALL is set
+# what has more to test where VLMPROF_TEST_ALL is set; test_prune has that on the emulated GPU alone
 DEEPER := $(shell grep -lE 'VLMPROF_TEST_ALL|check_all' tests/*.c tests/*.sh)
-DEEPER_TESTS = $(filter $(ALL_TESTS),$(DEEPER) $(DEEPER:tests/%.c=$(B)/tests/%) $(DEEPER:tests/%.c=$(E)/%))
+DEEPER_TESTS = $(filter-out $(B)/tests/test_prune,$(filter $(ALL_TESTS),$(DEEPER) $(DEEPER:tests/%.c=$(B)/tests/%) $(DEEPER:tests/%.c=$(E)/%)))
 SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(SLOW_SOURCES:tests/%.c=$(B)/tests/%) $(SLOW_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%) \
     $(patsubst tests/%.c,$(E)/%,$(call marked,slow-emulated) $(filter tests/test_faults.c,$(SLOW_SOURCES))))
 QUICK_TESTS = $(filter-out $(SLOW_TESTS),$(ALL_TESTS))

@@ -94,7 +94,7 @@ for cross in "$windows $wine" "$arm $qemu -cpu max"; do
     for program in $tests 01_count_tokens 02_time_and_report 04_profile_yourself 05_ranges; do run "$program runs: $prefix" $emulator "$work/$program.exe"; done
     run "03_tokens_of_folder runs: $prefix" $emulator "$work/03_tokens_of_folder.exe" samples
 done
-# the program on ARM. An emulated processor is slow: the quick cases of the golden models, for each GEMM kernel
+# the program on ARM. An emulated processor is slow: the quick cases of the golden models, for the fastest GEMM kernel and the plain one
 if command -v ${arm}gcc >/dev/null; then
     B=$work/arm
     make="make -j$(nproc) CC=${arm}gcc NVCC= B=$B PROGRAM=$B/vlmprof LDFLAGS=-static"

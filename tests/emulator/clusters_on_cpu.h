@@ -34,6 +34,7 @@ inline void exchange_member(unsigned rank) {
     for (unsigned i = 0; i < block.warps; i++) std::swap(warps[i], m.warps[i]);
     std::swap(block, m.block);
     bulk.swap(m.bulk);
+    any_unfenced = true;
     for (size_t i = 0; i < m.unfenced.size(); i++) std::swap(unfenced_by[i], m.unfenced[i]);
 }
 inline void enter_member(unsigned rank) {

@@ -47,10 +47,13 @@ inline void move_shared(unsigned char *to, const unsigned char *from, size_t byt
 inline void protect_page(unsigned char *page, bool writable) {
     if (mprotect(page, PAGE, writable ? PROT_READ | PROT_WRITE : PROT_READ)) fail("mprotect failed");
 }
-/* a write into device memory that the processor stopped: the first one of this turn to the page */
+bool begin_watched_write(unsigned char *page); /* dependent_on_cpu.h */
+/* a write into device memory that the processor stopped: the first one of this turn to the page, or the first one of the kernel */
 inline bool begin_write(unsigned char *p) {
     unsigned char *page = p - (uintptr_t)p % PAGE;
-    if (!cooperative.now || cooperative.touched.count(page)) return false;
+    const bool is_watched = begin_watched_write(page);
+    if (!cooperative.now) return is_watched;
+    if (cooperative.touched.count(page)) return false;
     std::vector<unsigned char> &was = cooperative.touched[page];
     was.resize(PAGE);
     move_shared(was.data(), page, PAGE);
@@ -183,6 +186,7 @@ inline bool take_turn(size_t index) {
     return went;
 }
 inline void watch_writes(bool watched) {
+    all_watched = false;
     for (auto &m : state().memory)
         if (m.second.live && m.second.device)
             mprotect(m.second.pages, (size_t)(m.second.end - m.second.pages), watched ? PROT_READ : PROT_READ | PROT_WRITE);

@@ -524,16 +524,31 @@ inline void reserve_space() {
 inline void protect(const Memory &m, bool accessible) {
     if (mprotect(m.pages, (size_t)(m.end - m.pages), accessible ? PROT_READ | PROT_WRITE : PROT_NONE)) fail("mprotect failed");
 }
+/* Where the processor has protection keys, device memory is opened and closed by a register of this thread; else by its pages, which takes as long as they are many. */
+#ifndef PKEY_DISABLE_ACCESS
+enum { PKEY_DISABLE_ACCESS = 1 };
+inline int pkey_alloc(unsigned, unsigned) { return -1; }
+inline int pkey_set(int, unsigned) { return -1; }
+inline int pkey_mprotect(void *, size_t, int, int) { return -1; }
+#endif
+#ifndef SEGV_PKUERR
+#define SEGV_PKUERR 4
+#endif
+inline bool all_watched; /* dependent_on_cpu.h: device memory is read-only, but for pages that were written since */
+inline int device_key = pkey_alloc(0, PKEY_DISABLE_ACCESS); /* -1: there is none */
 inline void open_device() {
     State &s = state();
     if (s.open) return;
     s.open = true;
+    if (device_key >= 0) { pkey_set(device_key, 0); return; }
+    all_watched = false;
     for (auto &m : s.memory) if (m.second.live && m.second.device) protect(m.second, true);
 }
 inline void close_device() {
     State &s = state();
     if (!s.open) return;
     s.open = false;
+    if (device_key >= 0) { pkey_set(device_key, PKEY_DISABLE_ACCESS); return; }
     for (auto &m : s.memory) if (m.second.live && m.second.device) protect(m.second, false);
 }
 inline void *allocate(size_t bytes, bool device) {
@@ -549,7 +564,9 @@ inline void *allocate(size_t bytes, bool device) {
     memset(p + bytes, SLACK, used - bytes);
     poison(m.pages, (size_t)(p - m.pages));
     poison(p + bytes, used - bytes);
-    if (device && !s.open) protect(m, false);
+    if (device && device_key >= 0 && pkey_mprotect(m.pages, (size_t)(m.end - m.pages), PROT_READ | PROT_WRITE, device_key)) fail("pkey_mprotect failed");
+    if (device && device_key < 0 && !s.open) protect(m, false);
+    all_watched = false;
     s.space_next = end + GAP;
     s.memory[p] = m;
     s.live_memory++;
@@ -588,7 +605,7 @@ inline bool release(void *pointer, bool device) {
     auto at = s.memory.find((unsigned char *)pointer);
     if (at == s.memory.end() || !at->second.live || at->second.device != device) return false;
     Memory &m = at->second;
-    if (!s.open && device) protect(m, true);
+    if (device) open_device();
     check_slack(at->first, m);
     s.fences.erase(s.fences.lower_bound(at->first), s.fences.lower_bound(m.end));
     unpoison(m.pages, (size_t)(m.end - m.pages));
@@ -633,6 +650,8 @@ void on_thread_guard(const unsigned char *address);
 inline void on_fault(int signal_number, siginfo_t *info, void *) {
     State &s = *state_pointer;
     unsigned char *p = (unsigned char *)info->si_addr;
+    if (info->si_code == SEGV_PKUERR) fail("host code touched device memory");
+    if (device_key >= 0 && s.open) pkey_set(device_key, 0); /* a handler begins with all keys closed */
     if (p >= s.space && p < s.space_end) {
         auto at = find_memory(p), next = s.memory.upper_bound(p);
         if (kernel_hides && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end)
@@ -933,10 +952,12 @@ inline void end_lane() {
 }
 /* a cp.async's bytes arrive; wgmma, which reads past the caches of the threads, needs a fence after them */
 inline uint16_t unfenced_by[((size_t)228 << 10) / 16]; /* the thread from 1, 0: none */
+inline bool any_unfenced;
 inline void land(Late &l) {
     size_t at = (size_t)(l.to - block.shared_pages);
     memcpy(l.to, l.taken ? l.bytes : l.from, 16);
     if (at >= SHARED_MAX) return;
+    any_unfenced = true;
     unfenced_by[at / 16] = (uint16_t)(running.lane - lanes + 1);
     running.lane->unfenced.push_back((uint32_t)(at / 16));
 }
@@ -1002,7 +1023,8 @@ struct Bulk { TensorMap map; int at[3]; unsigned char *to; uint64_t *barrier; };
 inline std::vector<Bulk> bulk;
 inline void begin_bulk() {
     bulk.clear();
-    memset(unfenced_by, 0, sizeof unfenced_by);
+    if (any_unfenced) memset(unfenced_by, 0, sizeof unfenced_by);
+    any_unfenced = false;
     for (unsigned i = 0; i < block.threads; i++) lanes[i].unfenced.clear();
 }
 inline void check_mbarrier(const uint64_t *b) {

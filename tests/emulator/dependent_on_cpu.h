@@ -7,7 +7,7 @@
 namespace cuda_on_cpu {
 struct Dependent {
     bool next = false;    /* the next launch is one */
-    bool used = false;    /* there was one: what kernels write is found by comparing memory from then on */
+    bool used = false;    /* there was one: what kernels write is found by comparing the pages that they write, from then on */
     bool now = false;     /* the kernel that runs is one; .. */
     bool waited = false;  /* .. a thread of its block has waited; .. */
     bool early = false;   /* .. it let the next one begin before it waited */
@@ -15,14 +15,31 @@ struct Dependent {
     std::vector<Range> hidden; /* what the kernel that runs must not see before it waits */
     std::vector<Range> next_hidden;
     std::vector<unsigned char> kept; /* the bytes of `hidden` while they are NaN */
-    std::map<unsigned char *, std::vector<unsigned char>> before; /* device memory before the kernel */
+    std::map<unsigned char *, std::vector<unsigned char>> before; /* the pages that were written since the kernel began, as they were */
 };
 inline Dependent dependent;
 
-inline void protect_writes(bool forbidden) {
+/* the allocation of a page that was written; NULL when it was freed */
+inline const std::pair<unsigned char *const, Memory> *memory_of(unsigned char *page) {
+    auto at = find_memory(page + PAGE - 1);
+    return at != state().memory.end() && at->second.live && page < at->second.end ? &*at : nullptr;
+}
+inline bool begin_watched_write(unsigned char *page) {
+    if (!dependent.used) return false;
+    std::vector<unsigned char> &was = dependent.before[page];
+    if (was.empty()) {
+        was.resize(PAGE);
+        move_shared(was.data(), page, PAGE);
+    }
+    if (!cooperative.now) protect_page(page, true);
+    return true;
+}
+inline void forbid_writes() {
+    for (auto &b : dependent.before) if (memory_of(b.first)) protect_page(b.first, false);
+    if (all_watched) return;
     for (auto &m : state().memory)
-        if (m.second.live && m.second.device)
-            mprotect(m.second.pages, (size_t)(m.second.end - m.second.pages), forbidden ? PROT_READ : PROT_READ | PROT_WRITE);
+        if (m.second.live && m.second.device && mprotect(m.second.pages, (size_t)(m.second.end - m.second.pages), PROT_READ)) fail("mprotect failed");
+    all_watched = true;
 }
 inline void hide() {
     dependent.waited = false;
@@ -32,14 +49,13 @@ inline void hide() {
         dependent.kept.insert(dependent.kept.end(), r.from, r.from + r.bytes);
         memset(r.from, FRESH, r.bytes);
     }
-    protect_writes(true);
+    forbid_writes();
     dependent.hides = kernel_hides = true;
 }
 inline void show() {
     size_t at = 0;
     if (!dependent.hides) return;
     dependent.hides = kernel_hides = false;
-    protect_writes(false);
     for (Range &r : dependent.hidden) {
         memcpy(r.from, dependent.kept.data() + at, r.bytes);
         at += r.bytes;
@@ -72,26 +88,21 @@ inline void begin_kernel(bool is_dependent) {
     if (is_dependent) dependent.hidden.swap(dependent.next_hidden);
     dependent.next_hidden.clear();
     if (!dependent.used) return;
-    for (auto it = dependent.before.begin(); it != dependent.before.end();)
-        it = state().memory.count(it->first) && state().memory[it->first].live ? std::next(it) : dependent.before.erase(it);
-    for (auto &m : state().memory)
-        if (m.second.live && m.second.device) dependent.before[m.first].assign(m.first, m.first + m.second.bytes);
+    forbid_writes();
+    dependent.before.clear();
 }
 inline void end_kernel() {
     if (dependent.used)
-        for (auto &m : dependent.before) {
-            unsigned char *now = m.first, *was = m.second.data();
-            size_t bytes = m.second.size();
-            for (size_t page = 0; page < bytes; page += PAGE) {
-                size_t end = page + PAGE < bytes ? page + PAGE : bytes;
-                if (!memcmp(now + page, was + page, end - page)) continue;
-                for (size_t at = page; at < end; at += 4) {
-                    size_t width = end - at < 4 ? end - at : 4;
-                    if (!memcmp(now + at, was + at, width)) continue;
-                    if (!dependent.next_hidden.empty() && dependent.next_hidden.back().from + dependent.next_hidden.back().bytes == now + at)
-                        dependent.next_hidden.back().bytes += width;
-                    else dependent.next_hidden.push_back(Range{ now + at, width });
-                }
+        for (auto &b : dependent.before) {
+            unsigned char *now = b.first, *was = b.second.data();
+            auto *m = memory_of(now);
+            size_t from = m->first > now ? (size_t)(m->first - now) : 0, to = (size_t)(m->first + m->second.bytes - now);
+            for (size_t at = from; at < to && at < PAGE; at += 4) {
+                size_t width = to - at < 4 ? to - at : 4;
+                if (!memcmp(now + at, was + at, width)) continue;
+                if (!dependent.next_hidden.empty() && dependent.next_hidden.back().from + dependent.next_hidden.back().bytes == now + at)
+                    dependent.next_hidden.back().bytes += width;
+                else dependent.next_hidden.push_back(Range{ now + at, width });
             }
         }
     if (dependent.now && dependent.early) /* each place once */

@@ -1549,6 +1549,15 @@ static void test_wrong_memory() {
     CHECK(dies("host code touched device memory", [&] { h[0] = a.p[3]; }));
     CHECK(dies("host code touched device memory", [&] { a.p[3] = 1; }));
     CHECK(dies("host code touched device memory", [&] { float *fresh; cudaMalloc(&fresh, 64); h[0] = fresh[3]; }));
+    check_case("planted: the same without protection keys, which few processors have");
+    CHECK(dies("host code touched device memory", [&] {
+        float *fresh;
+        cuda_on_cpu::device_key = -1;
+        cudaMalloc(&fresh, 64);
+        cudaMemcpy(fresh, h.data(), 64, cudaMemcpyHostToDevice);
+        cudaMemcpy(h.data(), fresh, 64, cudaMemcpyDeviceToHost);
+        h[0] = fresh[3];
+    }));
     check_case("planted: copies whose kind is wrong");
     CHECK(dies("says otherwise", [&] { cudaMemcpy(h.data(), a.p, 16, cudaMemcpyHostToDevice); }));
     CHECK(dies("says otherwise", [&] { cudaMemcpy(a.p, h.data(), 16, cudaMemcpyDeviceToDevice); }));

@@ -11,11 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 static struct { int passed, failed, skipped, checks, case_failed, in_case; char name[256]; } check_state;
 
+/* with CHECK_TIMES in the environment: each case's processor seconds, on stderr */
+static inline void check_time(void) {
+    static clock_t before;
+    clock_t now = clock();
+    if (getenv("CHECK_TIMES")) fprintf(stderr, "%.2f s %s\n", (double)(now - before) / CLOCKS_PER_SEC, check_state.name);
+    before = now;
+}
 static inline void check_end_case(void) {
     if (!check_state.in_case) return;
+    check_time();
     if (!check_state.checks) printf("FAILED %s: nothing was checked\n", check_state.name);
     if (check_state.case_failed || !check_state.checks) check_state.failed++; else check_state.passed++;
     check_state.in_case = 0;
@@ -88,7 +97,7 @@ enum { CHECK_SANITIZED = __has_feature(address_sanitizer) };
 enum { CHECK_SANITIZED = 0 };
 #endif
 
-/* make test-all sets VLMPROF_TEST_ALL: a test then tries every case. Its source names that variable, so that it is run again. */
+/* make test-slow sets VLMPROF_TEST_ALL: a test then tries the cases that make test has not tried. Its source names that variable, so that it is run again. */
 static inline int check_all(void) { return getenv("VLMPROF_TEST_ALL") != NULL; }
 
 /* Golden data: tests/golden has the part that every machine checks; ../shared/goldens (optional) has the rest. Programs run in the repository's root. */
