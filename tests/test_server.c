@@ -140,7 +140,7 @@ static const struct single {
     {"a date far in the future", STEPS(SAY(HOSTILE_NO("503 Busy", "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 503, 1, NULL, "HTTP 503 (it asks for a pause of 1000000000 s)"},
     {"a stream that ends too early", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, "half",
-        "before the server said"},
+        "before the server marked"},
     {"half a chunk", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, SAY("40\r\ndata: {"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE,
         200, 1, "half", ""},
     {"a reset inside the answer", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, {HOSTILE_WAIT, NULL, 50}, {HOSTILE_RESET, NULL, 0}),
